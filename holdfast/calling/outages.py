@@ -62,7 +62,7 @@ def begin(
     return replace(state, outage=again)
 
 
-def excused(state: State) -> bool:
+def is_excused(state: State) -> bool:
     """Whether a call that was lost just now was not at fault: nobody was answered in this time."""
     return state.outage is not None and state.outage.sure and state.out_of_reach
 

@@ -155,7 +155,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     if unreached is not None:
         waiting = outages.begin(state, unreached, call.tier, call.purpose, sent)
         state = waiting or state
-        if waiting is not None and (not unreached.lost or outages.excused(waiting)):
+        if waiting is not None and (not unreached.lost or outages.is_excused(waiting)):
             return waiting
     # Only now is it a failed try: that nobody is there uses none up.
     failures = state.transport.get(call.purpose, 0) + 1
