@@ -146,7 +146,7 @@ def lost_for(outage: Outage, now: datetime) -> float:
 # ---------------------------------------------------------------- what came back
 
 
-def answered(state: State) -> State:
+def end_outage(state: State) -> State:
     """A model has answered a call that was due. What left before calls were lost proves nothing."""
     outage = state.outage
     if outage is not None and outage.loses and state.out_of_reach:

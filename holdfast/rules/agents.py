@@ -136,7 +136,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     )
     if resumed.turns > move.goal.resume.turns:
         state = replace(state, heard=True)
-        state = state if report.unreached else outages.answered(state)
+        state = state if report.unreached else outages.end_outage(state)
     if resumed.tool_calls > move.goal.resume.tool_calls:
         state = replace(state, heard_json=True)
     state = noted.note_bill(state, move.id, move.goal.model, bill, move.amount)
