@@ -154,7 +154,7 @@ def end_outage(state: State) -> State:
     return replace(state, outage=None)
 
 
-def seen(state: State, reached: Reached | None) -> State:
+def take_reached(state: State, reached: Reached | None) -> State:
     """Somebody is there again. Where calls were lost, a small one shows whether any are answered;
     without money for it that is left to the next one that is due.
     """

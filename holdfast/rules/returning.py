@@ -54,7 +54,7 @@ def answered(state: State, event: Answered, now: datetime) -> State:
     call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
     state = land(state, call.id)
     if call.kind == "reach":
-        return outages.seen(state, _as(Reached, event.reply.value))
+        return outages.take_reached(state, _as(Reached, event.reply.value))
     # Paid before it is judged: a try and a finding are frozen with what they cost.
     if call.model is not None:
         draft = isinstance(event.reply.value, Draft)
