@@ -163,10 +163,10 @@ def take_reached(state: State, reached: Reached | None) -> State:
         return state
     missed = reached is not None and reached.missed
     state = replace(state, outage=replace(outage, stage="asking", sure=outage.sure or missed))
-    return state if outage.loses else found(state)
+    return state if outage.loses else note_found(state)
 
 
-def found(state: State) -> State:
+def note_found(state: State) -> State:
     """Calls are answered again, as far as is known. The outage is over with the first that was due;
     those that were lost in it, and not by their own fault, have all their tries again.
     """
@@ -208,7 +208,7 @@ def unanswered(state: State, trouble: Trouble) -> State:
         stop = Stop("endpoint" if trouble.kind == "stopping" else "allowance", trouble.why)
         return replace(state, outage=None, stop=state.stop or stop)
     if trouble.kind in ("refused", "over_reservation"):
-        return found(state)
+        return note_found(state)
     again = replace(
         outage,
         stage="looking",

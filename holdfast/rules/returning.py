@@ -60,7 +60,7 @@ def answered(state: State, event: Answered, now: datetime) -> State:
         draft = isinstance(event.reply.value, Draft)
         state = replace(paying.pay(state, call, bill, draft=draft), heard=True)
         if call.kind == "ping":
-            return outages.found(state)
+            return outages.note_found(state)
         state = speechless.judged(outages.end_outage(state), problem)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
