@@ -197,7 +197,7 @@ def _excused(agent: Progress) -> Progress:
     return replace(agent, resume=resume)
 
 
-def unanswered(state: State, trouble: Trouble) -> State:
+def take_lost_ping(state: State, trouble: Trouble) -> State:
     """A small call brought no answer: it is lost like those before, or refused by somebody who
     reads calls.
     """

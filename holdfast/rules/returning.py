@@ -140,7 +140,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
     if call.kind == "reach":
         return outages.not_found(state, trouble)
     if call.kind == "ping":
-        return outages.unanswered(_settle_trouble(state, call, trouble), trouble)
+        return outages.take_lost_ping(_settle_trouble(state, call, trouble), trouble)
     # What the call counts at is what its settling has changed in the ledger.
     settled = _settle_trouble(state, call, trouble)
     if call.model is not None and trouble.kind != "over_reservation":
