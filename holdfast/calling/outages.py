@@ -219,7 +219,7 @@ def take_lost_ping(state: State, trouble: Trouble) -> State:
     return replace(state, outage=again)
 
 
-def not_found(state: State, trouble: Trouble) -> State:
+def give_up(state: State, trouble: Trouble) -> State:
     """Nobody waits for the endpoint any more: the limit is reached, or the run ends anyway."""
     outage = state.outage
     if outage is None or trouble.kind == "cancelled":

@@ -138,7 +138,7 @@ def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> Stat
         trouble = replace(trouble, kind="cancelled", why=why)
     state = land(state, call.id)
     if call.kind == "reach":
-        return outages.not_found(state, trouble)
+        return outages.give_up(state, trouble)
     if call.kind == "ping":
         return outages.take_lost_ping(_settle_trouble(state, call, trouble), trouble)
     # What the call counts at is what its settling has changed in the ledger.
