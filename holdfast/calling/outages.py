@@ -224,7 +224,7 @@ def give_up(state: State, trouble: Trouble) -> State:
     outage = state.outage
     if outage is None or trouble.kind == "cancelled":
         return replace(state, outage=None)
-    why = f"{said(outage)}; {CURE}"
+    why = f"{describe(outage)}; {CURE}"
     if state.stop is None:
         return replace(state, outage=None, stop=Stop("endpoint", why))
     # It was stopped before: what is left is its answer, which no model can write now.
@@ -235,7 +235,7 @@ def give_up(state: State, trouble: Trouble) -> State:
 # ---------------------------------------------------------------- what people are told
 
 
-def said(outage: Outage) -> str:
+def describe(outage: Outage) -> str:
     """What a person must know of it."""
     since = f"{outage.since:%Y-%m-%d %H:%M:%S} UTC"
     what = "does not answer calls" if outage.loses else "cannot be reached"

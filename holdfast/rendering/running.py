@@ -62,7 +62,7 @@ def outage(state: State) -> str:
     if state.outage is None or not state.out_of_reach or state.phase == "closed":
         return ""
     tried = outages.tried_next(state)
-    return f"{outages.said(state.outage)}; {tried}; the run goes on when it answers"
+    return f"{outages.describe(state.outage)}; {tried}; the run goes on when it answers"
 
 
 def tiers_in_flight(state: State) -> tuple[str, ...]:

@@ -128,7 +128,7 @@ def word_above(state: State) -> TellAbove | None:
 def _keeps(state: State) -> str:
     """What keeps this run."""
     if state.outage is not None and state.out_of_reach:
-        return outages.said(state.outage)
+        return outages.describe(state.outage)
     below = [word.why for word in state.waiting_teams.values()]
     return below[0] if below else f"a person is asked; see run {state.run_id}"
 
