@@ -242,7 +242,7 @@ def describe(outage: Outage) -> str:
     return f"the endpoint {outage.unreached.address} {what} since {since} ({outage.unreached.why})"
 
 
-def tried_next(state: State) -> str:
+def describe_next_look(state: State) -> str:
     """What is tried next, true at any time until something happens."""
     flights = [each for each in state.flights.values() if each.move.purpose == "reach"]
     outage = state.outage

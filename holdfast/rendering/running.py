@@ -61,7 +61,7 @@ def outage(state: State) -> str:
     """Return that the endpoint is away, since when and what is tried next; empty: it is there."""
     if state.outage is None or not state.out_of_reach or state.phase == "closed":
         return ""
-    tried = outages.tried_next(state)
+    tried = outages.describe_next_look(state)
     return f"{outages.describe(state.outage)}; {tried}; the run goes on when it answers"
 
 
