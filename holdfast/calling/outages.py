@@ -135,10 +135,10 @@ def seconds_left(state: State) -> float:
     """How long a look at the endpoint may take before the run gives up."""
     assert state.outage is not None
     limit = state.goal.limits.outage_seconds
-    return max(limit - lost_for(state.outage, state.now), 1.0)
+    return max(limit - seconds_lost(state.outage, state.now), 1.0)
 
 
-def lost_for(outage: Outage, now: datetime) -> float:
+def seconds_lost(outage: Outage, now: datetime) -> float:
     """Seconds since the last answer in which nobody was there."""
     return outage.before + (now - outage.since).total_seconds()
 
@@ -177,7 +177,7 @@ def note_found(state: State) -> State:
         outage,
         stage="found",
         found=state.now,
-        before=lost_for(outage, state.now),
+        before=seconds_lost(outage, state.now),
         sure=False,
         lost=(),
     )
