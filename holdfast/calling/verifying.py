@@ -21,7 +21,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.state.run import State
 
 
-def wanted(state: State) -> bool:
+def is_wanted(state: State) -> bool:
     """Whether a model verifies remarks of this run."""
     playbook = state.brief.playbook
     asked = playbook is not None and playbook.verify > 0 and state.goal.use_models
@@ -31,7 +31,7 @@ def wanted(state: State) -> bool:
 def chosen(state: State) -> State:
     """The remarks that are to be verified, once the lenses have ended."""
     playbook = state.brief.playbook
-    if playbook is None or not wanted(state):
+    if playbook is None or not is_wanted(state):
         return state
     found = [each for each in _found(state) if not each.summed]
     least, merged = shown_from(state), merge_remarks(found)

@@ -144,7 +144,7 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
         due = due if whole else _dearest(due)
         works = [_work(state, each) for each in due]
         needed = _in_turn(works) if whole else _most(works)
-    if verifying.wanted(state):
+    if verifying.is_wanted(state):
         # Code writes the answer; what cannot be verified stands as it is.
         return needed
     smallest = [*_syntheses(goal.limits, brief)][-1]

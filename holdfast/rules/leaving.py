@@ -21,7 +21,7 @@ def leaves(state: State) -> tuple[str, ...]:
     named = {name: None for progress in asking for name in progress.subtask.inputs}
     inputs = [_sent(each) for each in state.brief.inputs if each.name in named]
     first = ("the goal", "the findings")
-    if verifying.wanted(state):
+    if verifying.is_wanted(state):
         code = verifying.repository(state)
         assert code is not None, "remarks of a repository are verified"
         first = (*(("the findings",) if asking else ()), f"the code around remarks on {code.name}")

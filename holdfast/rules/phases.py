@@ -74,7 +74,7 @@ def _end_of_work(state: State, now: datetime) -> State:
     # Nothing complete: what there is is shown, and nothing is paid for it.
     free = not complete or not state.goal.use_models or state.stopped_by(*HOPELESS)
     # A template's answer that a model verifies is not written anew by one.
-    free = free or verifying.wanted(state)
+    free = free or verifying.is_wanted(state)
     finishing = replace(state.finishing, by_template=state.finishing.by_template or free)
     return verifying.chosen(replace(state, phase="synthesizing", finishing=finishing))
 

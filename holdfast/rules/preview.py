@@ -74,7 +74,7 @@ def _brought(state: State) -> Iterator[str]:
 
 def _rows(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
-    if verifying.wanted(state):
+    if verifying.is_wanted(state):
         return (*rows, *_verification(state))
     rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
     for reading in READINGS.values():

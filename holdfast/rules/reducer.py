@@ -210,7 +210,7 @@ def _prepared(state: State, event: Prepared) -> State:
         note = keeping.lowered(asked, limits)
         state = replace(state, goal=goal, ledger=ledger, notes=(*state.notes, note))
     ledger = state.ledger
-    if state.goal.use_models and not verifying.wanted(state):
+    if state.goal.use_models and not verifying.is_wanted(state):
         # One worst-case synthesis is never spent on work.
         ledger = replace(ledger, kept=keeping.kept(state.goal.limits, event.briefing))
     state = replace(state, phase="planning", ledger=ledger)

@@ -55,7 +55,7 @@ def unwritten(state: State) -> str:
         return ""
     if state.finishing.unwritten:
         return f"the synthesis failed: {state.finishing.unwritten}"
-    if verifying.wanted(state):
+    if verifying.is_wanted(state):
         left = len(state.finishing.to_verify) - len(verifying.verified(state))
         return f"remarks that no model could verify: {left}" if left else ""
     if not state.goal.use_models:
