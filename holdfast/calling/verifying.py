@@ -28,7 +28,7 @@ def is_wanted(state: State) -> bool:
     return asked and repository(state) is not None
 
 
-def chosen(state: State) -> State:
+def choose_remarks(state: State) -> State:
     """The remarks that are to be verified, once the lenses have ended."""
     playbook = state.brief.playbook
     if playbook is None or not is_wanted(state):

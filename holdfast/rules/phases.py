@@ -76,7 +76,7 @@ def _end_of_work(state: State, now: datetime) -> State:
     # A template's answer that a model verifies is not written anew by one.
     free = free or verifying.is_wanted(state)
     finishing = replace(state.finishing, by_template=state.finishing.by_template or free)
-    return verifying.chosen(replace(state, phase="synthesizing", finishing=finishing))
+    return verifying.choose_remarks(replace(state, phase="synthesizing", finishing=finishing))
 
 
 def moved_on(state: State, now: datetime, unserved: timedelta) -> State:
