@@ -34,7 +34,7 @@ def choose_remarks(state: State) -> State:
     if playbook is None or not is_wanted(state):
         return state
     found = [each for each in _found(state) if not each.summed]
-    least, merged = shown_from(state), merge_remarks(found)
+    least, merged = least_confidence(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
     agents = {each.subtask_id for each in state.findings if is_from_agent(each)}
     first = _shared(rank_remarks(shown), agents, playbook.verify)
@@ -65,7 +65,7 @@ def _found(state: State) -> list[Remark]:
     ]
 
 
-def shown_from(state: State) -> int:
+def least_confidence(state: State) -> int:
     """The least confidence of a remark that the answer shows: the caller's, else the playbook's."""
     said, playbook = state.goal.limits.min_confidence, state.brief.playbook
     return said if said is not None else playbook.min_confidence if playbook else 0
