@@ -207,7 +207,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         issues=tuple(f"{each.severity}: {each.problem} {each.fix}".strip() for each in serious),
         judged=finishing.conflicts,
         to_verify=len(finishing.to_verify),
-        verified=verifying.verified(state),
+        verified=verifying.verified_remarks(state),
         broken=broken(state, "synthesize"),
         form=state.form,
     )

@@ -124,7 +124,7 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
     )
 
 
-def verified(state: State) -> tuple[Remark, ...]:
+def verified_remarks(state: State) -> tuple[Remark, ...]:
     """The remarks that were verified, each with its last verdict."""
     later = [each for place in again(state) for each in _said(state, place)]
     said_later = [remark for remark, _ in later]

@@ -56,7 +56,7 @@ def unwritten(state: State) -> str:
     if state.finishing.unwritten:
         return f"the synthesis failed: {state.finishing.unwritten}"
     if verifying.is_wanted(state):
-        left = len(state.finishing.to_verify) - len(verifying.verified(state))
+        left = len(state.finishing.to_verify) - len(verifying.verified_remarks(state))
         return f"remarks that no model could verify: {left}" if left else ""
     if not state.goal.use_models:
         return ""
