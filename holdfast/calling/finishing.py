@@ -114,7 +114,7 @@ def _next_second_verification(state: State) -> Ask | None:
     first = [f"verify-{place + 1}" for place in range(verifying.batches(state))]
     if not {*first} <= {*state.finishing.given_up}:
         return None
-    for number, place in enumerate(verifying.again(state), start=1):
+    for number, place in enumerate(verifying.second_batches(state), start=1):
         ask = _optional(
             state,
             VERIFY,

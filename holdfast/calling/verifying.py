@@ -82,7 +82,7 @@ def batches(state: State) -> int:
     return _calls(state.finishing.to_verify)
 
 
-def again(state: State) -> range:
+def second_batches(state: State) -> range:
     """The places of the batches that a stronger model looks at: of what was undecided, once all
     others have been looked at.
     """
@@ -126,7 +126,7 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
 
 def verified_remarks(state: State) -> tuple[Remark, ...]:
     """The remarks that were verified, each with its last verdict."""
-    later = [each for place in again(state) for each in _said(state, place)]
+    later = [each for place in second_batches(state) for each in _said(state, place)]
     said_later = [remark for remark, _ in later]
     first = [each for place in range(batches(state)) for each in _said(state, place)]
     return tuple(
