@@ -135,7 +135,7 @@ def verified_remarks(state: State) -> tuple[Remark, ...]:
     )
 
 
-def take(state: State, place: int, verdicts: Verdicts) -> State:
+def take_verdicts(state: State, place: int, verdicts: Verdicts) -> State:
     """What came back for one batch."""
     said = {**state.finishing.verified, place: verdicts}
     return replace(state, finishing=replace(state.finishing, verified=said))

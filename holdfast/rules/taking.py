@@ -26,7 +26,7 @@ def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
             return _take_digest(state, ask, value)
         case Verdicts():
             assert ask.place is not None, "remarks are verified in batches"
-            return verifying.take(state, ask.place, value)
+            return verifying.take_verdicts(state, ask.place, value)
         case Judgement():
             return _take_judgement(state, ask, value)
         case _:
