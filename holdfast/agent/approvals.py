@@ -53,7 +53,7 @@ def first_state(goal: AgentGoal, now: datetime) -> AgentState:
     may_have_run = tuple(use for use in goal.resume.pending if use.id in unknown)
     resume = goal.resume.model_copy(update={"pending": (), "results": ()})
     state = replace(state, resume=resume, approved=tuple(approved), may_have_run=may_have_run)
-    return gathered(replace(state, uses=goal.resume.pending, results=results))
+    return gather_results(replace(state, uses=goal.resume.pending, results=results))
 
 
 def _refused(decision: Decision) -> str:
@@ -102,7 +102,7 @@ def put_off(state: AgentState) -> AgentState:
     return replace(state, resume=resume)
 
 
-def gathered(state: AgentState) -> AgentState:
+def gather_results(state: AgentState) -> AgentState:
     """All results of a turn go back together, in the order of its calls, once there are all."""
     if len(state.results) < len(state.uses):
         return state

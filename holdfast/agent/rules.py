@@ -5,7 +5,7 @@ Decisions follow from the sequence of events alone; the only moments are those t
 
 from __future__ import annotations
 
-from holdfast.agent.approvals import error, gathered, put_off, unaskable, unasked, waits
+from holdfast.agent.approvals import error, gather_results, put_off, unaskable, unasked, waits
 from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settled, settled_loss
 from holdfast.agent.state import (
     AgentState,
@@ -207,7 +207,7 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     told = unaskable(state, turn)
     missed = (*state.unasked, *unasked(state, told, turn))
     state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
-    return gathered(state)
+    return gather_results(state)
 
 
 def _not_taken(state: AgentState) -> AgentState:
@@ -277,4 +277,4 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
 
 
 def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
-    return gathered(replace(state, results={**state.results, move.place: result}))
+    return gather_results(replace(state, results={**state.results, move.place: result}))
