@@ -81,7 +81,7 @@ def _unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
     return turn.unfit.get(use.id, "") or ("" if use.shown else TOO_LONG)
 
 
-def unasked(state: AgentState, told: Mapping[int, ToolResult], turn: Turn) -> tuple[str, ...]:
+def unasked_tools(state: AgentState, told: Mapping[int, ToolResult], turn: Turn) -> tuple[str, ...]:
     """The tools of the calls that were not made because nobody could be asked."""
     if state.goal.ask_people:
         return ()
