@@ -63,7 +63,7 @@ def _refused(decision: Decision) -> str:
     return f"A person declined this call{why}"
 
 
-def unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
+def answer_unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
     """What the model is told at once of calls that no person is asked about."""
     placed = enumerate(turn.uses, start=1)
     told = {

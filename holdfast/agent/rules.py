@@ -5,7 +5,14 @@ Decisions follow from the sequence of events alone; the only moments are those t
 
 from __future__ import annotations
 
-from holdfast.agent.approvals import error, gather_results, put_off, unaskable, unasked_tools, waits
+from holdfast.agent.approvals import (
+    answer_unaskable,
+    error,
+    gather_results,
+    put_off,
+    unasked_tools,
+    waits,
+)
 from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settled, settled_loss
 from holdfast.agent.state import (
     AgentState,
@@ -204,7 +211,7 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
         return state
     placed = enumerate(turn.uses, start=1)
     unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
-    told = unaskable(state, turn)
+    told = answer_unaskable(state, turn)
     missed = (*state.unasked, *unasked_tools(state, told, turn))
     state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
     return gather_results(state)
