@@ -88,7 +88,7 @@ def unasked_tools(state: AgentState, told: Mapping[int, ToolResult], turn: Turn)
     return tuple(use.name for place, use in enumerate(turn.uses, start=1) if place in told)
 
 
-def waits(state: AgentState, place: int, use: ToolUse) -> bool:
+def must_wait(state: AgentState, place: int, use: ToolUse) -> bool:
     """Whether a call may not be made before a person has approved it."""
     return use.name in state.goal.role.approval and place not in state.approved
 

@@ -9,9 +9,9 @@ from holdfast.agent.approvals import (
     answer_unaskable,
     error,
     gather_results,
+    must_wait,
     put_off,
     unasked_tools,
-    waits,
 )
 from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settled, settled_loss
 from holdfast.agent.state import (
@@ -86,7 +86,7 @@ def _uses(state: AgentState) -> tuple[Move, ...]:
     return tuple(
         UseTool(use, state.resume.turns, place, approved=place in state.approved)
         for place, use in enumerate(state.uses, start=1)
-        if place not in state.results and not waits(state, place, use)
+        if place not in state.results and not must_wait(state, place, use)
     )
 
 
