@@ -54,7 +54,7 @@ def of_endpoint(goal: AgentGoal) -> tuple[int, int]:
     return searches, searches + policies.WEB_FETCHES * (WEB_FETCH in goal.role.tools)
 
 
-def settled(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
+def settle_turn(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
     """Settle a turn that was paid, or may have been."""
     model, reserved = state.goal.model, state.ledger.reserved[move.id]
     ledger = state.ledger.settle(move.id, complete_bill(model, bill, reserved))
@@ -87,7 +87,7 @@ def _counted_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentS
     ledger, bill = state.ledger, trouble.bill
     if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
         known = bill.usage.total > 0 and bill.dollars is not None
-        return settled(state, move, bill if known else bill.model_copy(update={"final": False}))
+        return settle_turn(state, move, bill if known else bill.model_copy(update={"final": False}))
     return replace(state, ledger=ledger.release(move.id), unpaid_calls=state.unpaid_calls + 1)
 
 

@@ -13,7 +13,7 @@ from holdfast.agent.approvals import (
     put_off,
     unasked_tools,
 )
-from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settled, settled_loss
+from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settle_turn, settled_loss
 from holdfast.agent.state import (
     AgentState,
     CutAsked,
@@ -197,7 +197,7 @@ def _landed(state: AgentState, move: Flying) -> AgentState:
 
 def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     reply, turn = event.reply, event.reply.value
-    state = settled(state, event.move, reply.bill)
+    state = settle_turn(state, event.move, reply.bill)
     state = replace(state, served=reply.bill.model or state.served)
     state = _not_taken(state) if turn is None else _taken(state, turn)
     if turn is None or reply.problem is not None:
