@@ -63,7 +63,7 @@ def settle_turn(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
     return replace(state, ledger=ledger, anew=anew, notes=(*state.notes, *noted))
 
 
-def settled_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
+def settle_lost_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
     """Settle a turn that brought no answer: at the usage that is known, else at its reservation."""
     bill = trouble.bill
     if trouble.kind == "over_reservation":

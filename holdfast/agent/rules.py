@@ -13,7 +13,14 @@ from holdfast.agent.approvals import (
     put_off,
     unasked_tools,
 )
-from holdfast.agent.money import amount_of, billed, of_endpoint, room_of, settle_turn, settled_loss
+from holdfast.agent.money import (
+    amount_of,
+    billed,
+    of_endpoint,
+    room_of,
+    settle_lost_turn,
+    settle_turn,
+)
 from holdfast.agent.state import (
     AgentState,
     CutAsked,
@@ -261,7 +268,7 @@ def _problem(state: AgentState, problem: Problem) -> AgentState:
 
 def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
     """A turn that brought no answer; nothing before it is lost, and the next one goes on there."""
-    state = settled_loss(state, move, trouble)
+    state = settle_lost_turn(state, move, trouble)
     if trouble.kind == "cancelled" or state.cut:
         return replace(state, cut=state.cut or trouble.why)
     unreached = trouble.unreached
