@@ -91,7 +91,7 @@ def _counted_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentS
     return replace(state, ledger=ledger.release(move.id), unpaid_calls=state.unpaid_calls + 1)
 
 
-def billed(state: AgentState, report: AgentReport) -> AgentReport:
+def bill_report(state: AgentState, report: AgentReport) -> AgentReport:
     """The report with where the agent stands, and what the segment has really cost and done."""
     ledger = state.ledger
     bill = Bill(

@@ -15,7 +15,7 @@ from holdfast.agent.approvals import (
 )
 from holdfast.agent.money import (
     amount_of,
-    billed,
+    bill_report,
     of_endpoint,
     room_of,
     settle_lost_turn,
@@ -73,18 +73,18 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
     if state.flights:
         return ()
     if state.ending is not None:
-        return (End(billed(state, state.ending)),)
+        return (End(bill_report(state, state.ending)),)
     if state.cut:
-        return (End(billed(state, AgentReport(outcome="cut", why=state.cut))),)
+        return (End(bill_report(state, AgentReport(outcome="cut", why=state.cut))),)
     if state.held:
         state = put_off(state) if state.uses else state
-        return (End(billed(state, AgentReport(outcome="more"))),)
+        return (End(bill_report(state, AgentReport(outcome="more"))),)
     if state.uses:
-        return _uses(state) or (End(billed(put_off(state), AgentReport(outcome="asks"))),)
+        return _uses(state) or (End(bill_report(put_off(state), AgentReport(outcome="asks"))),)
     amount = amount_of(state)
     if not state.ledger.fits(amount):
         needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
-        return (End(billed(state, AgentReport(outcome="more", needs=needs))),)
+        return (End(bill_report(state, AgentReport(outcome="more", needs=needs))),)
     return (_turn(state),)
 
 
