@@ -69,7 +69,7 @@ class AgentWorkflow:
                 self._report = move.report
                 return
             flight = Flight(move, self._state.now, rules.options_of(self._state, move))
-            self._state = rules.took_off(self._state, flight)
+            self._state = rules.take_off(self._state, flight)
             telling.tell(story.dispatched(move, self._state.goal.work.subtask.id))
             self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
         workflow.set_current_details(agent_board(self._state))

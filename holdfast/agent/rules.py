@@ -145,7 +145,7 @@ def options_of(state: AgentState, move: Flying) -> Options:
 # ---------------------------------------------------------------- how the state changes
 
 
-def took_off(state: AgentState, flight: Flight) -> AgentState:
+def take_off(state: AgentState, flight: Flight) -> AgentState:
     """The state once a move is carried out; a turn is reserved before it is asked for."""
     move, ledger = flight.move, state.ledger
     if isinstance(move, TakeTurn):

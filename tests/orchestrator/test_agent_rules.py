@@ -121,7 +121,7 @@ class Loop:
                     "nothing runs that was not approved"
                 )
             options = rules.options_of(self.state, move)
-            self.state = rules.took_off(self.state, Flight(move, self.state.now, options))
+            self.state = rules.take_off(self.state, Flight(move, self.state.now, options))
         self._check()
 
     @property
