@@ -25,7 +25,7 @@ from holdfast.agent.state import (
     TurnEnded,
     TurnLost,
     UseTool,
-    cut_asked,
+    cut_event,
 )
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.history.signals import HOLD
@@ -81,7 +81,7 @@ class AgentWorkflow:
             by = workflow.cancellation_reason()
             if by is None or self._state.cut:
                 raise  # this worker only drops it from its cache
-            self._inbox.append(cut_asked(by, moment(workflow.time_ns())))
+            self._inbox.append(cut_event(by, moment(workflow.time_ns())))
             for task in self._flying.values():
                 task.cancel()
         event = self._inbox.pop(0)

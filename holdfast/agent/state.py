@@ -110,7 +110,7 @@ class CutAsked:
     at: datetime
 
 
-def cut_asked(by: str, at: datetime) -> CutAsked:
+def cut_event(by: str, at: datetime) -> CutAsked:
     """A cancel of the segment, taken in at this recorded moment. `by` is what Temporal calls its
     reason: who asked, or nothing where the run above did, which says itself why.
     """
