@@ -112,7 +112,7 @@ def most_turns(state: State, progress: Progress) -> int:
     return min(role.turns or most, most)
 
 
-def ended(state: State, event: AgentEnded, now: datetime) -> State:
+def end_segment(state: State, event: AgentEnded, now: datetime) -> State:
     """Settle the slice by the segment's report, and go on, judge what it brought, or give it up."""
     move, report = event.move, event.report
     if report is None:

@@ -89,7 +89,7 @@ def apply(state: State, event: Event) -> State:
         case TeamEnded():
             state = teams.ended(land(state, event.move.id), event, now)
         case AgentEnded():
-            state = agents.ended(land(state, event.move.id), event, now)
+            state = agents.end_segment(land(state, event.move.id), event, now)
         case Steered():
             state = steering.steer(state, event, now)
         case NobodyCame():

@@ -215,7 +215,7 @@ def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
                 state = teams.ended(land(state, flight.move.id), lost, now)
             case StartAgent():
                 gone = AgentEnded(flight.move, None, why)
-                state = agents.ended(land(state, flight.move.id), gone, now)
+                state = agents.end_segment(land(state, flight.move.id), gone, now)
             case Examine():
                 state = examined(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():
