@@ -43,7 +43,7 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     """The next segment of an agent, with a slice for a few turns, or fewer where money is short;
     None: not even one turn can be paid now, by any tier that the role allows.
     """
-    goal, turns = payable(state, progress)
+    goal, turns = next_goal(state, progress)
     kept = progress.resume.transcript != ""
     if goal.model.tier != progress.tier and not kept and state.ledger.reserved:
         # What is in flight may give back enough for what is due.
@@ -58,7 +58,7 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     return StartAgent(progress.subtask.id, number, goal, amount)
 
 
-def payable(state: State, progress: Progress) -> tuple[AgentGoal, int]:
+def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, int]:
     """What the next segment is told, by the dearest tier of which a turn can be paid now, and how
     many turns can be; 0, with the cheapest tier, where none can.
     """

@@ -182,7 +182,7 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     """A conversation with tools, which is paid slice by slice."""
-    goal, turns = agents.payable(state, progress)
+    goal, turns = agents.next_goal(state, progress)
     tokens = _expected_tokens(state, progress.subtask)
     talk = conversations.predicted(goal, tokens, turns or agents.SLICE_TURNS)
     high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
