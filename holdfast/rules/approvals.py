@@ -95,7 +95,7 @@ def _said(state: State, order: Order, verdict: Literal["approved", "declined"]) 
     )
 
 
-def undecided(state: State, subtask_id: str) -> State:
+def expire(state: State, subtask_id: str) -> State:
     """Nobody came in time: what was not decided on is not made, and the report says so."""
     left = [call for _, call in waiting(state) if call in state.work[subtask_id].calls]
     hours = policies.PERSON_PATIENCE.total_seconds() / 3_600

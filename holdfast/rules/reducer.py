@@ -139,7 +139,7 @@ def _nobody_came(state: State, about: str) -> State:
     if about in state.work and state.work[about].stage == "person":
         return repair.answered_by_person(state, about, "")
     if about in state.work and state.work[about].stage == "approval":
-        return approvals.undecided(state, about)
+        return approvals.expire(state, about)
     return state
 
 
