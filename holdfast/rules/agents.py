@@ -246,7 +246,7 @@ def _lost(state: State, event: AgentEnded, now: datetime) -> State:
         whole = Bill(calls=move.amount.calls, dollars=price, assumed=move.amount.dollars)
         ledger = state.ledger.settle_unknown(move.id, whole)
         state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
-        state = approvals.may_have_run(state, move.subtask_id)
+        state = approvals.mark_unknown(state, move.subtask_id)
     purpose = move.purpose
     failures = state.transport.get(purpose, 0) + 1
     transport = {**state.transport, purpose: failures}

@@ -112,7 +112,7 @@ def expire(state: State, subtask_id: str) -> State:
     )
 
 
-def may_have_run(state: State, subtask_id: str) -> State:
+def mark_unknown(state: State, subtask_id: str) -> State:
     """A segment was lost that may have made what was approved: it is not made again."""
 
     def lost(call: CallAsked) -> CallAsked:
