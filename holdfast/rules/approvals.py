@@ -138,7 +138,7 @@ def _decide(
     return update(state, subtask_id, each)
 
 
-def unasked(state: State) -> tuple[str, ...]:
+def list_unasked(state: State) -> tuple[str, ...]:
     """What a run goes without because it asks nobody: the calls of these tools by these roles."""
     if state.goal.ask_people:
         return ()

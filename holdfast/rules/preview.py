@@ -53,7 +53,7 @@ def predict(state: State) -> Preview:
         taken=taken(state),
         without=(
             *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused(state))),
-            *approvals.unasked(state),
+            *approvals.list_unasked(state),
         ),
         composed=tuple(map(composing.describe_role, state.plan.roles)) if state.plan else (),
         brought=tuple(_brought(state)),
