@@ -89,7 +89,7 @@ def waiting(state: State) -> tuple[Question, ...]:
         Question(
             kind="call", subtask_id=progress.subtask.id, text=call.said.strip(), call=call.number
         )
-        for progress, call in approvals.waiting(state)
+        for progress, call in approvals.waiting_calls(state)
     ]
     if state.phase == "approval":
         asked.append(Question(kind="plan"))

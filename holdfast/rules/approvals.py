@@ -39,7 +39,7 @@ def ask(state: State, subtask_id: str, now: datetime) -> State:
     )
 
 
-def waiting(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
+def waiting_calls(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
     """The calls that a person is asked about now, each with its subtask."""
     return tuple(
         (progress, call)
@@ -59,7 +59,7 @@ def refusal(state: State, order: Order) -> str:
 
 def hint(state: State) -> str:
     """Which calls wait, behind a refusal; empty: none does."""
-    numbers = [str(call.number) for _, call in waiting(state)]
+    numbers = [str(call.number) for _, call in waiting_calls(state)]
     many = len(numbers) != 1
     return f"; what waits: call{'s' * many} {', '.join(numbers)}" if numbers else ""
 
@@ -71,7 +71,7 @@ def about(state: State, order: Order) -> str:
 
 
 def _asked(state: State, order: Order) -> tuple[Progress, CallAsked] | None:
-    return next((each for each in waiting(state) if each[1].number == order.call), None)
+    return next((each for each in waiting_calls(state) if each[1].number == order.call), None)
 
 
 def approve(state: State, order: Order, _now: datetime) -> State:
@@ -97,7 +97,7 @@ def _said(state: State, order: Order, verdict: Literal["approved", "declined"]) 
 
 def expire(state: State, subtask_id: str) -> State:
     """Nobody came in time: what was not decided on is not made, and the report says so."""
-    left = [call for _, call in waiting(state) if call in state.work[subtask_id].calls]
+    left = [call for _, call in waiting_calls(state) if call in state.work[subtask_id].calls]
     hours = policies.PERSON_PATIENCE.total_seconds() / 3_600
     notes = tuple(
         f"Nobody decided on call {call.number} of {subtask_id} ({call.use.name}) within {hours:.0f}"

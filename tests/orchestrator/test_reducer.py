@@ -154,7 +154,7 @@ class Chance:
         if asked and draw(st.integers(0, 1)) == 1:
             drive.person_answers(asked[draw(st.integers(0, len(asked) - 1))], "the second")
             return
-        known = approvals.waiting(drive.state) if drive.state.phase == "working" else ()
+        known = approvals.waiting_calls(drive.state) if drive.state.phase == "working" else ()
         if known and draw(st.integers(0, 2)) > 0:
             _, call = known[draw(st.integers(0, len(known) - 1))]
             drive.person_decides(call.number, draw(st.sampled_from(("approve", "decline"))))
