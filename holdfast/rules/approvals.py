@@ -64,7 +64,7 @@ def hint(state: State) -> str:
     return f"; what waits: call{'s' * many} {', '.join(numbers)}" if numbers else ""
 
 
-def about(state: State, order: Order) -> str:
+def describe_call(state: State, order: Order) -> str:
     """Whose call an order is about, and the call; empty: it is about none that waits."""
     found = _asked(state, order) if order.call else None
     return f"{found[0].subtask.id}: {found[1].said}" if found else ""

@@ -67,7 +67,7 @@ def steer(state: State, event: Steered, now: datetime) -> State:
         at=event.at or now,
         refused=why,
         before=state.plan if event.command == "edit" and not why else None,
-        about=approvals.about(state, event.order),
+        about=approvals.describe_call(state, event.order),
     )
     if not why:
         state = COMMANDS[event.command].effect(state, event.order, now)
