@@ -28,7 +28,7 @@ class Talk:
     seconds: float
 
 
-def predicted(goal: AgentGoal, tokens: int, slice_turns: int) -> Talk:
+def predict_talk(goal: AgentGoal, tokens: int, slice_turns: int) -> Talk:
     """The conversation of an agent whose first prompt has about so many tokens."""
     model, most = goal.model, goal.turns
     few, usual = (min(most, policies.AGENT_TURNS[each]) for each in ("low", "expected"))

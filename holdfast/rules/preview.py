@@ -184,7 +184,7 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     """A conversation with tools, which is paid slice by slice."""
     goal, turns = agents.next_goal(state, progress)
     tokens = _expected_tokens(state, progress.subtask)
-    talk = conversations.predicted(goal, tokens, turns or agents.SLICE_TURNS)
+    talk = conversations.predict_talk(goal, tokens, turns or agents.SLICE_TURNS)
     high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
     prices: Range = (talk.low, talk.expected, high)
     if progress.subtask.acceptance_criteria.strip():
