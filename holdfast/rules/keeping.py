@@ -32,7 +32,7 @@ FEWEST_TEAM_CALLS = 4
 """A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""
 
 
-def kept(limits: Limits, brief: Briefing) -> Amount:
+def kept_amount(limits: Limits, brief: Briefing) -> Amount:
     """What only the synthesis may use: the worst case of the largest one that takes no more than a
     share of the cap; the smallest where none does. When its time comes, the synthesis takes all
     that is left, and so is usually larger.
@@ -57,7 +57,7 @@ def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
 
 def grown(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
     """Under a higher cap more is kept, if what was spent meanwhile leaves room for it."""
-    more = replace(ledger, kept=kept(limits, brief))
+    more = replace(ledger, kept=kept_amount(limits, brief))
     return more if more.fits(Amount()) else ledger
 
 

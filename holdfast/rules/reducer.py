@@ -212,7 +212,7 @@ def _prepared(state: State, event: Prepared) -> State:
     ledger = state.ledger
     if state.goal.use_models and not verifying.is_wanted(state):
         # One worst-case synthesis is never spent on work.
-        ledger = replace(ledger, kept=keeping.kept(state.goal.limits, event.briefing))
+        ledger = replace(ledger, kept=keeping.kept_amount(state.goal.limits, event.briefing))
     state = replace(state, phase="planning", ledger=ledger)
     ready = gathering.ready_plan(state)
     # What prepares a run has found it valid.

@@ -24,7 +24,7 @@ def at(state: State, dollars: Decimal) -> State:
     """The same state under another cap."""
     limits = state.goal.limits.model_copy(update={"dollars": dollars})
     cap = replace(state.ledger.cap, dollars=dollars)
-    ledger = replace(state.ledger, cap=cap, kept=keeping.kept(limits, state.brief))
+    ledger = replace(state.ledger, cap=cap, kept=keeping.kept_amount(limits, state.brief))
     return replace(state, goal=state.goal.model_copy(update={"limits": limits}), ledger=ledger)
 
 
