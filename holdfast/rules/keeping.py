@@ -55,7 +55,7 @@ def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
             yield reservation(brief.model(tier), tokens, room)
 
 
-def grown(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
+def grow_kept(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
     """Under a higher cap more is kept, if what was spent meanwhile leaves room for it."""
     more = replace(ledger, kept=kept_amount(limits, brief))
     return more if more.fits(Amount()) else ledger

@@ -43,5 +43,5 @@ def raised(state: State, order: Order, _now: datetime) -> State:
         return state
     goal = state.goal.model_copy(update={"limits": limits})
     if state.ledger.kept != Amount() and state.briefing and state.phase != "synthesizing":
-        ledger = keeping.grown(ledger, limits, state.briefing)
+        ledger = keeping.grow_kept(ledger, limits, state.briefing)
     return replace(state, goal=goal, ledger=ledger, short="", short_since=None)
