@@ -61,7 +61,7 @@ def grow_kept(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
     return more if more.fits(Amount()) else ledger
 
 
-def too_small(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
+def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
     """Return the limits whose rest, without what is kept, does not cover what would be asked next;
     dollars where each alone would, as when a part of it is all that is given away.
     """
