@@ -94,7 +94,7 @@ def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
 def say_cheaper(state: State, ask: Ask) -> State:
     """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
     if ask.call.kind == "work":
-        return done_cheaper(state, ask.call.subtask_id, ask.call.tier)
+        return note_cheaper(state, ask.call.subtask_id, ask.call.tier)
     usual = KINDS[ask.call.kind].policy.tier
     if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
         return state
@@ -107,7 +107,7 @@ def say_cheaper(state: State, ask: Ask) -> State:
     return replace(state, notes=(*state.notes, note))
 
 
-def done_cheaper(state: State, subtask_id: str, tier: Tier) -> State:
+def note_cheaper(state: State, subtask_id: str, tier: Tier) -> State:
     """That a subtask is worked on by this tier, if the cap left a cheaper one than was due."""
     due = state.work[subtask_id].tier
     if tier == due:

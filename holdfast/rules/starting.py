@@ -41,7 +41,7 @@ def started(state: State, move: Move, now: datetime) -> State:
             ledger = state.ledger.reserve(move.id, move.amount)
             state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
             if isinstance(move, StartAgent):
-                state = keeping.done_cheaper(state, move.subtask_id, move.goal.model.tier)
+                state = keeping.note_cheaper(state, move.subtask_id, move.goal.model.tier)
             return _took_off(state, move, now)
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=now))
