@@ -91,7 +91,7 @@ def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
     return f"the limit of {named} does not cover {what}{money}"
 
 
-def say_cheaper(state: State, ask: Ask) -> State:
+def note_cheaper_call(state: State, ask: Ask) -> State:
     """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
     if ask.call.kind == "work":
         return note_cheaper(state, ask.call.subtask_id, ask.call.tier)

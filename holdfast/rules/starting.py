@@ -35,7 +35,7 @@ def started(state: State, move: Move, now: datetime) -> State:
             return _took_off(state, move, now)
         case Ask():
             state = _took_off(_reserved(state, move, now), move, now)
-            state = keeping.say_cheaper(finishing.note_cut(state, move), move)
+            state = keeping.note_cheaper_call(finishing.note_cut(state, move), move)
             return planning.replanning_started(state) if move.call.kind == "replan" else state
         case StartTeam() | StartAgent():
             ledger = state.ledger.reserve(move.id, move.amount)
