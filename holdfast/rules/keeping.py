@@ -180,7 +180,7 @@ def hopeless(goal: Goal, brief: Briefing) -> bool:
     return brief.most_dollars is not None and least(goal, brief).dollars > brief.most_dollars
 
 
-def lowered(asked: Limits, allowed: Limits) -> str:
+def say_lowered(asked: Limits, allowed: Limits) -> str:
     """That a run may spend less than its goal says."""
     return (
         f"The goal allows ${asked.dollars.normalize():f};"

@@ -207,7 +207,7 @@ def _prepared(state: State, event: Prepared) -> State:
     if limits != asked:
         goal = state.goal.model_copy(update={"limits": limits})
         ledger = replace(state.ledger, cap=replace(state.ledger.cap, dollars=limits.dollars))
-        note = keeping.lowered(asked, limits)
+        note = keeping.say_lowered(asked, limits)
         state = replace(state, goal=goal, ledger=ledger, notes=(*state.notes, note))
     ledger = state.ledger
     if state.goal.use_models and not verifying.is_wanted(state):
