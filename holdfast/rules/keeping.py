@@ -165,14 +165,14 @@ def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
     """What is too small, and what would do, within what the deployment allows."""
     most, whole = brief.most_dollars, least(goal, brief, whole=True)
     if most is None:
-        return too_little(whole, cap)
+        return say_too_little(whole, cap)
     if hopeless(goal, brief):
         needed = _exactly(least(goal, brief).dollars)
         return (
             f"this deployment allows ${most.normalize():f} a run ({policies.MOST_RUN}), which does"
             f" not cover the least that this run must ask for: ${needed}"
         )
-    return too_little(replace(whole, dollars=min(whole.dollars, most)), cap)
+    return say_too_little(replace(whole, dollars=min(whole.dollars, most)), cap)
 
 
 def hopeless(goal: Goal, brief: Briefing) -> bool:
@@ -188,7 +188,7 @@ def say_lowered(asked: Limits, allowed: Limits) -> str:
     )
 
 
-def too_little(needed: Amount, cap: Amount) -> str:
+def say_too_little(needed: Amount, cap: Amount) -> str:
     """The sentence that names what is too small, and the limits that would do."""
     small, enough = [], []
     if needed.dollars > cap.dollars:
