@@ -297,7 +297,7 @@ def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
     """What could only end without an answer is refused before anything is paid; whoever waits for a
     higher cap is asked for one.
     """
-    if goal.use_models and (not goal.wait_for_raise or keeping.hopeless(goal, briefing)):
+    if goal.use_models and (not goal.wait_for_raise or keeping.is_hopeless(goal, briefing)):
         why = keeping.short_of(goal, briefing)
         if why:
             raise CapTooSmall(why)

@@ -166,7 +166,7 @@ def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
     most, whole = brief.most_dollars, least(goal, brief, whole=True)
     if most is None:
         return say_too_little(whole, cap)
-    if hopeless(goal, brief):
+    if is_hopeless(goal, brief):
         needed = _exactly(least(goal, brief).dollars)
         return (
             f"this deployment allows ${most.normalize():f} a run ({policies.MOST_RUN}), which does"
@@ -175,7 +175,7 @@ def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
     return say_too_little(replace(whole, dollars=min(whole.dollars, most)), cap)
 
 
-def hopeless(goal: Goal, brief: Briefing) -> bool:
+def is_hopeless(goal: Goal, brief: Briefing) -> bool:
     """Whether the least that a run needs is above what its deployment allows: no raise helps."""
     return brief.most_dollars is not None and least(goal, brief).dollars > brief.most_dollars
 

@@ -109,7 +109,7 @@ def test_a_cap_too_small_for_the_run_names_the_setting_and_no_limit_that_would_n
     brief = BRIEFING.model_copy(update={"most_dollars": Decimal("0.01")})
     said = keeping.short_of(goal, brief)
     assert "HOLDFAST_MOST_DOLLARS_RUN" in said and "--limits" not in said
-    assert keeping.hopeless(goal, brief) and not keeping.hopeless(goal, BRIEFING)
+    assert keeping.is_hopeless(goal, brief) and not keeping.is_hopeless(goal, BRIEFING)
 
 
 # ---------------------------------------------------------------- a day: the file
