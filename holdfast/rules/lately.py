@@ -28,7 +28,7 @@ class Wait:
     """By which calls, as the end of "researcher, …"."""
 
 
-def noted(state: State, event: Event) -> State:
+def note_call(state: State, event: Event) -> State:
     """The state that remembers how a call went that comes back with this event."""
     if not isinstance(event, Answered | Unanswered | AgentEnded):
         return state

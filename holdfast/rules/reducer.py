@@ -71,7 +71,7 @@ def apply(state: State, event: Event) -> State:
     now = state.now
     if _is_late(state, event):
         return state
-    state = lately.noted(state, event)
+    state = lately.note_call(state, event)
     match event:
         case Prepared():
             state = _prepared(land(state, PREPARE), event)
