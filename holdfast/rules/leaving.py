@@ -15,7 +15,7 @@ CHANGED, ALL = "changed", "all"
 """Its values: what differs from the main line, which is taken where nothing is said; all of it."""
 
 
-def leaves(state: State) -> tuple[str, ...]:
+def list_sent(state: State) -> tuple[str, ...]:
     """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
