@@ -34,7 +34,7 @@ def _sent(pinned: PinnedInput) -> str:
     return size if pinned.enclosed else f"what agents read of {size}"
 
 
-def reached(state: State) -> tuple[str, ...]:
+def list_outlets(state: State) -> tuple[str, ...]:
     """Where tools of the plan's agents send their words: what reaches there, and who may."""
     due = [each for each in state.work.values() if each.finding is None]
     teams = [each.subtask.id for each in due if state.brief.role(each.subtask.role).team]

@@ -23,7 +23,7 @@ from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
 from holdfast.rules import agents, approvals, conversations, teams, tight
-from holdfast.rules.leaving import list_sent, reached, taken, unused
+from holdfast.rules.leaving import list_outlets, list_sent, taken, unused
 from holdfast.state import graph
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -49,7 +49,7 @@ def predict(state: State) -> Preview:
         makespan=round(graph.makespan(subtasks, seconds, state.goal.limits.concurrency), 1),
         leaves=list_sent(state) if asks else (),
         endpoint=state.brief.endpoint,
-        reached=reached(state),
+        reached=list_outlets(state),
         taken=taken(state),
         without=(
             *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused(state))),
