@@ -53,7 +53,7 @@ def list_outlets(state: State) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def taken(state: State) -> tuple[str, ...]:
+def list_scopes(state: State) -> tuple[str, ...]:
     """How much of each repository is read, where that was chosen."""
     return tuple(f"{each.name}: {each.scope}" for each in state.brief.inputs if each.scope)
 
