@@ -58,7 +58,7 @@ def list_scopes(state: State) -> tuple[str, ...]:
     return tuple(f"{each.name}: {each.scope}" for each in state.brief.inputs if each.scope)
 
 
-def unused(state: State) -> tuple[Omission, ...]:
+def unused_inputs(state: State) -> tuple[Omission, ...]:
     """The inputs that no subtask of the plan is given."""
     if state.plan is None:
         return ()

@@ -23,7 +23,7 @@ from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
 from holdfast.rules import agents, approvals, conversations, teams, tight
-from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused
+from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
 from holdfast.state import graph
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -52,7 +52,7 @@ def predict(state: State) -> Preview:
         reached=list_outlets(state),
         taken=list_scopes(state),
         without=(
-            *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused(state))),
+            *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused_inputs(state))),
             *approvals.list_unasked(state),
         ),
         composed=tuple(map(composing.describe_role, state.plan.roles)) if state.plan else (),

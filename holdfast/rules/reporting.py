@@ -108,7 +108,7 @@ def report(state: State) -> Report:
         document=synthesis.document if synthesis else None,
         data=synthesis.data if synthesis else {},
         gaps=gaps(state),
-        not_run=(*state.not_run, *leaving.unused(state)) if brief else (),
+        not_run=(*state.not_run, *leaving.unused_inputs(state)) if brief else (),
         inputs=brief.inputs if brief else (),
         conflicts=_conflicts(state),
         flags=synthesis.flags if synthesis else (),

@@ -358,7 +358,7 @@ def test_an_input_that_no_subtask_uses_is_said_before_and_after_the_run() -> Non
     repository = REPORTS.model_copy(update={"name": "notes", "kind": "repository"})
     assert predict(shown(repository, base)).without == ()
     assert predict(shown(NOTES, base)).without == ("input base: no subtask of the plan uses it",)
-    assert leaving.unused(first_state("run", state.goal, state.started, "first")) == ()
+    assert leaving.unused_inputs(first_state("run", state.goal, state.started, "first")) == ()
 
 
 def test_servers_and_web_tools_are_named_with_the_agents_whose_words_go_there() -> None:
