@@ -175,7 +175,7 @@ def _first(state: State, now: datetime) -> Move | None:
             continue
         if progress.stage == "person":
             return AskPerson(progress.subtask.id, progress.why)
-        elsewhere = passing.passed_over(state, progress)
+        elsewhere = passing.pass_over(state, progress)
         if elsewhere is not None:
             return elsewhere
         if _cannot_finish(state, progress, now):

@@ -16,7 +16,7 @@ USUAL_SECONDS = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_
 """What an answer is taken to need while this run has none to go by."""
 
 
-def passed_over(state: State, progress: Progress) -> PassOver | None:
+def pass_over(state: State, progress: Progress) -> PassOver | None:
     """That the second role does it; None: its own does. Whoever has begun goes on."""
     subtask = progress.subtask
     if not subtask.secondary or progress.former or progress.started is not None:
