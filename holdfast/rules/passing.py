@@ -35,7 +35,7 @@ def pass_over(state: State, progress: Progress) -> PassOver | None:
     return PassOver(subtask.id, f"{why}; the work itself takes about {max(work, 1):.0f} s.")
 
 
-def handed(state: State, move: PassOver) -> State:
+def hand_to_second(state: State, move: PassOver) -> State:
     """The state in which the second role has the subtask, and a note says why."""
     second = repair.second(state, state.work[move.subtask_id])
     assert second is not None, "nobody is passed over for nobody"

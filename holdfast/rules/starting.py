@@ -48,7 +48,7 @@ def started(state: State, move: Move, now: datetime) -> State:
         case AskRaise():
             return replace(state, short=move.why, short_of=move.short_of, short_since=now)
         case PassOver():
-            return passing.handed(state, move)
+            return passing.hand_to_second(state, move)
         case Stop():
             return replace(state, stop=state.stop or move)
         case Cut():
