@@ -79,7 +79,7 @@ def _end_of_work(state: State, now: datetime) -> State:
     return verifying.choose_remarks(replace(state, phase="synthesizing", finishing=finishing))
 
 
-def moved_on(state: State, now: datetime, unserved: timedelta) -> State:
+def move_clock(state: State, now: datetime, unserved: timedelta) -> State:
     """The state at a later moment; `unserved`: for how long no worker served the run before it. The
     deadline stood still meanwhile.
     """

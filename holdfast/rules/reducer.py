@@ -67,7 +67,7 @@ def apply(state: State, event: Event) -> State:
         # reset counts all the time before it by itself.
         told = isinstance(event, CancelAsked | WasReset)
         late = timedelta() if told else unserved(state, event.at)
-        state = phases.moved_on(state, event.at, late)
+        state = phases.move_clock(state, event.at, late)
     now = state.now
     if _is_late(state, event):
         return state
