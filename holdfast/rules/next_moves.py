@@ -16,7 +16,7 @@ from holdfast.calls.work import WORK
 from holdfast.contracts import policies
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import agents, keeping, passing, planning, teams
-from holdfast.rules.phases import held_back
+from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
 from holdfast.state.moves import (
@@ -195,7 +195,7 @@ def _first(state: State, now: datetime) -> Move | None:
 
 def _ready(state: State) -> Iterator[Progress]:
     """Subtasks that can start now, the one with the longest remaining chain first."""
-    held = held_back(state)
+    held = ids_held_back(state)
     return (each for each in state.work.ready if each.subtask.id not in held)
 
 

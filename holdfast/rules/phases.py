@@ -18,7 +18,7 @@ def skip_blocked(state: State, now: datetime) -> State:
     """Skip what needs a finding that will not come; what a replan may still save waits."""
     if not state.work.blocked:
         return state
-    held = held_back(state)
+    held = ids_held_back(state)
     # Until nothing changes: what is skipped takes along what needs it, wherever that stands.
     blocked = True
     while blocked:
@@ -38,7 +38,7 @@ def skip_blocked(state: State, now: datetime) -> State:
     return state
 
 
-def held_back(state: State) -> tuple[str, ...]:
+def ids_held_back(state: State) -> tuple[str, ...]:
     """What depends on a setback that a replan is about to deal with."""
     held: dict[str, None] = {}
     for setback in state.replanning.setbacks:
