@@ -82,7 +82,7 @@ def needs_approval(state: State) -> bool:
 def adopt(state: State, plan: Plan) -> State:
     """Work begins on this plan, with the roles that it composes."""
     state = replace(state, briefing=brief_for_plan(state.brief, plan))
-    work = {subtask.id: begun(state, subtask) for subtask in plan.subtasks}
+    work = {subtask.id: begin_subtask(state, subtask) for subtask in plan.subtasks}
     work |= _taken_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))
     return replace(
@@ -121,7 +121,7 @@ def _built_on_other(progress: Progress, taken: Mapping[str, Progress]) -> bool:
     return any(edge not in taken for edge in progress.subtask.depends_on)
 
 
-def begun(state: State, subtask: Subtask) -> Progress:
+def begin_subtask(state: State, subtask: Subtask) -> Progress:
     role = state.brief.role(subtask.role)
     tier: RoleTier = "none" if role.tier == "none" else subtask.tier or role.tier
     return Progress(subtask, tier=role.tier if role.fixed_tier else tier)
@@ -172,7 +172,7 @@ def _patched(state: State, patch: Patch, now: datetime) -> State:
     work = dict(state.work)
     for change in changes:
         if change.op != "drop":
-            work[change.subtask.id] = begun(state, change.subtask)
+            work[change.subtask.id] = begin_subtask(state, change.subtask)
     state = replace(state, work=Work(work))
     for change in changes:
         if change.op == "drop":

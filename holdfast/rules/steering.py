@@ -174,7 +174,7 @@ def _retry(state: State, order: Order, _now: datetime) -> State:
     subtask = before.subtask
     if order.text.strip():
         subtask = subtask.model_copy(update={"instruction": order.text})
-    fresh = planning.begun(state, subtask)
+    fresh = planning.begin_subtask(state, subtask)
     if order.tier and fresh.tier != "none":
         fresh = replace(fresh, tier=order.tier)
     fresh = replace(fresh, paid=before.paid, usage=before.usage)
