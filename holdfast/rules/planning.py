@@ -130,7 +130,7 @@ def begin_subtask(state: State, subtask: Subtask) -> Progress:
 # ---------------------------------------------------------------- changing a plan that runs
 
 
-def replanning_started(state: State) -> State:
+def count_replan(state: State) -> State:
     """The count rises before the call, so that no crash makes it free."""
     before = state.replanning
     return replace(

@@ -36,7 +36,7 @@ def started(state: State, move: Move, now: datetime) -> State:
         case Ask():
             state = _took_off(_reserved(state, move, now), move, now)
             state = keeping.note_cheaper_call(finishing.note_cut(state, move), move)
-            return planning.replanning_started(state) if move.call.kind == "replan" else state
+            return planning.count_replan(state) if move.call.kind == "replan" else state
         case StartTeam() | StartAgent():
             ledger = state.ledger.reserve(move.id, move.amount)
             state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
