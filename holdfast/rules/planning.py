@@ -168,7 +168,7 @@ def _patched(state: State, patch: Patch, now: datetime) -> State:
     assert state.plan is not None
     number = len(state.replanning.revisions) + 1
     # While the planner thought, a subtask may have started: what runs is frozen.
-    changes = [each for each in patch.changes if each.op == "add" or waiting(state, each)]
+    changes = [each for each in patch.changes if each.op == "add" or is_waiting(state, each)]
     work = dict(state.work)
     for change in changes:
         if change.op != "drop":
@@ -198,7 +198,7 @@ def _patched(state: State, patch: Patch, now: datetime) -> State:
     return _covered(replace(state, plan=plan, replanning=replanning))
 
 
-def waiting(state: State, change: Change) -> bool:
+def is_waiting(state: State, change: Change) -> bool:
     """Whether the subtask that a change is about has not started."""
     progress = state.work.get(change.subtask.id)
     return progress is not None and not (progress.started or progress.finding)
