@@ -137,7 +137,7 @@ def _nobody_came(state: State, about: str) -> State:
         stop = state.stop or Stop("budget", state.short, state.short_of)
         return replace(state, short="", short_since=None, stop=stop)
     if about in state.work and state.work[about].stage == "person":
-        return repair.answered_by_person(state, about, "")
+        return repair.take_answer(state, about, "")
     if about in state.work and state.work[about].stage == "approval":
         return approvals.expire(state, about)
     return state

@@ -196,7 +196,7 @@ def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
     return update(state, subtask_id, handed)
 
 
-def answered_by_person(state: State, subtask_id: str, answer: str, by: str = "") -> State:
+def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> State:
     """Go on with what a person said; nobody said anything in time: with the best guess."""
     said = f"A person was asked and answered: {answer}" if answer else BEST_GUESS
     why = f"{sentence(state.work[subtask_id].why)} {said}"

@@ -17,7 +17,7 @@ from holdfast.contracts.view import Phase
 from holdfast.plans import validity
 from holdfast.rules import approvals, planning, raising
 from holdfast.rules.preview import predict
-from holdfast.rules.repair import answered_by_person
+from holdfast.rules.repair import take_answer
 from holdfast.state.edits import update
 from holdfast.state.events import Steered
 from holdfast.state.moves import Stop
@@ -149,7 +149,7 @@ def _not_asked(state: State, order: Order) -> str:
 
 
 def _answer(state: State, order: Order, _now: datetime) -> State:
-    return answered_by_person(state, order.subtask_id, order.text, order.by)
+    return take_answer(state, order.subtask_id, order.text, order.by)
 
 
 def _not_retryable(state: State, order: Order) -> str:
