@@ -23,7 +23,7 @@ from holdfast.rules import (
     steering,
     teams,
 )
-from holdfast.rules.returning import PREPARE, abandoned, answered, examined, unanswered
+from holdfast.rules.returning import PREPARE, abandoned, examined, take_reply, unanswered
 from holdfast.rules.starting import started
 from holdfast.rules.timers import unserved
 from holdfast.state.edits import land
@@ -81,7 +81,7 @@ def apply(state: State, event: Event) -> State:
         case Started():
             state = started(state, event.move, now)
         case Answered():
-            state = answered(state, event, now)
+            state = take_reply(state, event, now)
         case Unanswered():
             state = unanswered(state, event.move, event.trouble, now)
         case Examined():

@@ -50,7 +50,7 @@ HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
 Expected = TypeVar("Expected", bound=Contract)
 
 
-def answered(state: State, event: Answered, now: datetime) -> State:
+def take_reply(state: State, event: Answered, now: datetime) -> State:
     call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
     state = land(state, call.id)
     if call.kind == "reach":
