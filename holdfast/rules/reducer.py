@@ -23,7 +23,7 @@ from holdfast.rules import (
     steering,
     teams,
 )
-from holdfast.rules.returning import PREPARE, abandoned, examined, take_reply, unanswered
+from holdfast.rules.returning import PREPARE, abandoned, take_draft, take_reply, unanswered
 from holdfast.rules.starting import started
 from holdfast.rules.timers import unserved
 from holdfast.state.edits import land
@@ -85,7 +85,7 @@ def apply(state: State, event: Event) -> State:
         case Unanswered():
             state = unanswered(state, event.move, event.trouble, now)
         case Examined():
-            state = examined(state, event.move, event.draft, now)
+            state = take_draft(state, event.move, event.draft, now)
         case TeamEnded():
             state = teams.ended(land(state, event.move.id), event, now)
         case AgentEnded():

@@ -117,7 +117,7 @@ def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
     return value if isinstance(value, kind) else None
 
 
-def examined(state: State, move: Examine, draft: Draft, now: datetime) -> State:
+def take_draft(state: State, move: Examine, draft: Draft, now: datetime) -> State:
     cut = state.flights[move.id].cut
     state = land(state, move.id)
     state = update(state, move.subtask_id, lambda each: replace(each, last=draft))
@@ -217,7 +217,7 @@ def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
                 gone = AgentEnded(flight.move, None, why)
                 state = agents.end_segment(land(state, flight.move.id), gone, now)
             case Examine():
-                state = examined(state, flight.move, Draft(status="failed", why=why), now)
+                state = take_draft(state, flight.move, Draft(status="failed", why=why), now)
             case Prepare():
                 state = land(state, PREPARE)
     return state
