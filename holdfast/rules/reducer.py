@@ -23,7 +23,7 @@ from holdfast.rules import (
     steering,
     teams,
 )
-from holdfast.rules.returning import PREPARE, abandoned, take_draft, take_reply, unanswered
+from holdfast.rules.returning import PREPARE, abandoned, take_draft, take_reply, take_trouble
 from holdfast.rules.starting import started
 from holdfast.rules.timers import unserved
 from holdfast.state.edits import land
@@ -83,7 +83,7 @@ def apply(state: State, event: Event) -> State:
         case Answered():
             state = take_reply(state, event, now)
         case Unanswered():
-            state = unanswered(state, event.move, event.trouble, now)
+            state = take_trouble(state, event.move, event.trouble, now)
         case Examined():
             state = take_draft(state, event.move, event.draft, now)
         case TeamEnded():

@@ -129,7 +129,7 @@ def take_draft(state: State, move: Examine, draft: Draft, now: datetime) -> Stat
     return settle(state, move.subtask_id, status, draft.why, now)
 
 
-def unanswered(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
     call, sent = move.call, state.flights[move.call.id].started
     if state.flights[call.id].cut:
         # The call itself knows only that it was cut, not by which limit.
@@ -209,7 +209,7 @@ def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
             case Ask():
                 bill = Bill(calls=1 if flight.move.call.model else 0)
                 trouble = Trouble("cancelled", why, bill)
-                state = unanswered(state, flight.move, trouble, now)
+                state = take_trouble(state, flight.move, trouble, now)
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
                 state = teams.ended(land(state, flight.move.id), lost, now)
