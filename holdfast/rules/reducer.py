@@ -23,7 +23,7 @@ from holdfast.rules import (
     steering,
     teams,
 )
-from holdfast.rules.returning import PREPARE, abandoned, take_draft, take_reply, take_trouble
+from holdfast.rules.returning import PREPARE, abandon, take_draft, take_reply, take_trouble
 from holdfast.rules.starting import started
 from holdfast.rules.timers import unserved
 from holdfast.state.edits import land
@@ -103,7 +103,7 @@ def apply(state: State, event: Event) -> State:
         case TimePassed(ids=ids):
             state = _half_over(state, ids)
         case Abandoned():
-            state = abandoned(state, event.ids, now)
+            state = abandon(state, event.ids, now)
     return finishing.close(phases.advance(state, now), now)
 
 

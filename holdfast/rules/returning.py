@@ -202,7 +202,7 @@ def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
     return replace(state, ledger=ledger.release(call.id))
 
 
-def abandoned(state: State, ids: tuple[str, ...], now: datetime) -> State:
+def abandon(state: State, ids: tuple[str, ...], now: datetime) -> State:
     why = "cut; it did not answer in time"
     for flight in [state.flights[each] for each in ids if each in state.flights]:
         match flight.move:
