@@ -202,7 +202,7 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
             return waiting or _given_up(state, subtask_id, report, now)
         case "answered":
             state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
-            state = speechless.judged(state, report.problem, report.resume.no_json)
+            state = speechless.judge_answer(state, report.problem, report.resume.no_json)
             return repair.judge_work(state, subtask_id, report.draft, report.problem, now)
         case _:
             if report.unreached is not None:

@@ -61,7 +61,7 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
         state = replace(paying.pay(state, call, bill, draft=draft), heard=True)
         if call.kind == "ping":
             return outages.note_found(state)
-        state = speechless.judged(outages.end_outage(state), problem)
+        state = speechless.judge_answer(outages.end_outage(state), problem)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)

@@ -13,7 +13,7 @@ WHERE = "docs/models.md, When no answer is JSON"
 MAY_NOT = f"may not be able to answer in JSON: see {WHERE}"
 
 
-def judged(state: State, problem: Problem | None, answers: int = 1) -> State:
+def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> State:
     """Return the state after an answer of a model. It stops the run where no answer ever held JSON
     and this is one too many without; `answers`: how many of those this problem stands for.
     """
