@@ -28,7 +28,7 @@ def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> Sta
     return _stopped(state, f"{problem.why}; no answer of {who} held any, so it {MAY_NOT}")
 
 
-def of_team(state: State, report: Report) -> State:
+def judge_team(state: State, report: Report) -> State:
     """Return the state after a team: what stopped it stops its parent, which asks the same models,
     unless that has heard JSON itself.
     """

@@ -153,7 +153,7 @@ def ended(state: State, event: TeamEnded, now: datetime) -> State:
         state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))
     state = update(state, move.subtask_id, lambda each: replace(each, files=files))
     state = replace(state, notes=(*state.notes, *_admitted(state, move.subtask_id, report)))
-    state = speechless.of_team(state, report)
+    state = speechless.judge_team(state, report)
     state = _judge(state, move.subtask_id, report, now)
     return end_for_person(state, move.subtask_id, now)
 
