@@ -102,7 +102,7 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
         first_run=state.first_run_id,
         ask_people=state.goal.ask_people,
         decisions=tuple(each.decision for each in progress.calls if each.decision),
-        no_json=speechless.left(state),
+        no_json=speechless.answers_left(state),
     )
 
 

@@ -42,7 +42,7 @@ def _stopped(state: State, why: str) -> State:
     return replace(state, stop=state.stop or Stop("no json", why))
 
 
-def left(state: State) -> int:
+def answers_left(state: State) -> int:
     """Return after how many answers without JSON an agent is not asked again."""
     most = policies.REPAIRS + 1
     return most if state.heard_json else max(1, policies.NO_JSON - state.no_json)
