@@ -24,7 +24,7 @@ from holdfast.rules import (
     teams,
 )
 from holdfast.rules.returning import PREPARE, abandon, take_draft, take_reply, take_trouble
-from holdfast.rules.starting import started
+from holdfast.rules.starting import start_move
 from holdfast.rules.timers import unserved
 from holdfast.state.edits import land
 from holdfast.state.events import (
@@ -79,7 +79,7 @@ def apply(state: State, event: Event) -> State:
             stop = state.stop or Stop(event.reason, event.why)
             state = replace(land(state, PREPARE), stop=stop)
         case Started():
-            state = started(state, event.move, now)
+            state = start_move(state, event.move, now)
         case Answered():
             state = take_reply(state, event, now)
         case Unanswered():

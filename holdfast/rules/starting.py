@@ -29,7 +29,7 @@ from holdfast.state.parts import Flight, Progress
 from holdfast.state.run import State
 
 
-def started(state: State, move: Move, now: datetime) -> State:
+def start_move(state: State, move: Move, now: datetime) -> State:
     match move:
         case Prepare() | Examine():
             return _took_off(state, move, now)
