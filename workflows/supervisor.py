@@ -241,7 +241,7 @@ class SupervisorWorkflow:
             # A client of somebody else's may send nothing, or null: accepted it would stop the run.
             order = given[0] if len(given) == 1 else None
             why = (
-                steering.unwelcome(self._state, name, order)
+                steering.refusal_on_arrival(self._state, name, order)
                 if isinstance(order, Order)
                 else f"{name} takes one argument, an Order; {{}} is one without any details"
             )

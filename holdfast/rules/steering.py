@@ -40,7 +40,7 @@ class Command:
     """Why what the order brings along is no good, however the run stands."""
 
 
-def unwelcome(state: State, name: str, order: Order) -> str:
+def refusal_on_arrival(state: State, name: str, order: Order) -> str:
     """Why an order is not accepted; empty: it is. Nothing that replays may ask: what was accepted
     once stays accepted, whatever another version says of it.
     """

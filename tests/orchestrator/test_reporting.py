@@ -245,7 +245,7 @@ def test_a_plan_is_judged_when_its_edit_arrives_and_never_again() -> None:
     asked = replace(run.state, phase="approval", work=Work(), flights={})
     bad = subtask("b").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
     order = Order(plan=Plan(goal="g", subtasks=(bad,)))
-    assert "checks: regex '('" in steering.unwelcome(asked, "edit", order)
+    assert "checks: regex '('" in steering.refusal_on_arrival(asked, "edit", order)
     (given,) = steering.steer(asked, Steered(1, "edit", order), run.now).orders
     assert given.refused == ""
 

@@ -106,7 +106,7 @@ def test_an_order_is_refused_and_followed_and_has_its_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     state = begun(subtask("a")).state
-    assert steering.unwelcome(state, "remark", Order()) == "the remark is empty"
+    assert steering.refusal_on_arrival(state, "remark", Order()) == "the remark is empty"
     order = Order(text="Mind the gap.", by="ada")
     after = steering.steer(state, Steered(1, "remark", order), START)
     assert after.notes == (*state.notes, "Mind the gap.")
