@@ -87,7 +87,7 @@ def apply(state: State, event: Event) -> State:
         case Examined():
             state = take_draft(state, event.move, event.draft, now)
         case TeamEnded():
-            state = teams.ended(land(state, event.move.id), event, now)
+            state = teams.end_team(land(state, event.move.id), event, now)
         case AgentEnded():
             state = agents.end_segment(land(state, event.move.id), event, now)
         case Steered():

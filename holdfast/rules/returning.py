@@ -212,7 +212,7 @@ def abandon(state: State, ids: tuple[str, ...], now: datetime) -> State:
                 state = take_trouble(state, flight.move, trouble, now)
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
-                state = teams.ended(land(state, flight.move.id), lost, now)
+                state = teams.end_team(land(state, flight.move.id), lost, now)
             case StartAgent():
                 gone = AgentEnded(flight.move, None, why)
                 state = agents.end_segment(land(state, flight.move.id), gone, now)

@@ -133,7 +133,7 @@ def _keeps(state: State) -> str:
     return below[0] if below else f"a person is asked; see run {state.run_id}"
 
 
-def ended(state: State, event: TeamEnded, now: datetime) -> State:
+def end_team(state: State, event: TeamEnded, now: datetime) -> State:
     """Settle the slice by the team's report; what the team did not use is free again."""
     move, report = event.move, event.report
     if report is None:
