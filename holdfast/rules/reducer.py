@@ -97,7 +97,7 @@ def apply(state: State, event: Event) -> State:
         case CancelAsked():
             state = _cancelled(state, event, now)
         case TeamWaits():
-            state = teams.waits(state, event.word)
+            state = teams.note_standstill(state, event.word)
         case WasReset():
             state = _was_reset(state, event.undone, (now - before).total_seconds())
         case TimePassed(ids=ids):

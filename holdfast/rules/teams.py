@@ -101,7 +101,7 @@ def slice_of(state: State) -> Amount:
     )
 
 
-def waits(state: State, word: Standstill) -> State:
+def note_standstill(state: State, word: Standstill) -> State:
     """The state after a team said that it waits, or that it goes on."""
     for key, flight in state.flights.items():
         move = flight.move
