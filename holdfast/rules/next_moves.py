@@ -46,7 +46,7 @@ def next_moves(state: State) -> tuple[Move, ...]:
 
 
 def _moves(state: State) -> Iterator[Move]:
-    while (move := _next(state) or teams.word_above(state)) is not None:
+    while (move := _next(state) or teams.tell_above(state)) is not None:
         yield move
         state = apply(state, Started(move))
 

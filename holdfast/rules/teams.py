@@ -112,7 +112,7 @@ def note_standstill(state: State, word: Standstill) -> State:
     return state
 
 
-def word_above(state: State) -> TellAbove | None:
+def tell_above(state: State) -> TellAbove | None:
     """What a team has to tell the run above it, whose deadline stands still while it waits."""
     if not state.goal.depth or state.phase == "closed":
         return None
