@@ -35,7 +35,7 @@ def predict(state: State) -> Preview:
     asks = any(row.asks for row in rows)
     expected = total_of([row.expected for row in rows])
     # Without models there is nothing to lower, and no price to take it from.
-    ample = _rows(tight.at(state, tight.AMPLE)) if asks else rows
+    ample = _rows(tight.with_cap(state, tight.AMPLE)) if asks else rows
     lowered = tight.lowered(rows, ample)
     short = asks and (lowered or (expected or 0) > state.ledger.cap.dollars)
     subtasks = [progress.subtask for progress in state.work.values()]

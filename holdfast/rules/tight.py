@@ -20,7 +20,7 @@ STEP = Decimal("1.1")
 """The cap that is named is at most this much more than the least that would do."""
 
 
-def at(state: State, dollars: Decimal) -> State:
+def with_cap(state: State, dollars: Decimal) -> State:
     """The same state under another cap."""
     limits = state.goal.limits.model_copy(update={"dollars": dollars})
     cap = replace(state.ledger.cap, dollars=dollars)
@@ -50,7 +50,7 @@ def enough(state: State, rows_of: Callable[[State], Rows], ample: Rows) -> Decim
     cap = max(state.ledger.cap.dollars, Decimal("0.01"))
     while cap < most:
         cap = min((cap * STEP).quantize(Decimal("0.01"), rounding=ROUND_UP), most)
-        tried = at(state, cap)
+        tried = with_cap(state, cap)
         rows = rows_of(tried)
         if not lowered(rows, ample) and _covers(tried, rows):
             return cap

@@ -466,7 +466,7 @@ def test_what_a_cap_lowers_is_said_and_the_cap_that_is_named_lowers_nothing(
     if preview is None:
         return
     cap = state.ledger.cap.dollars
-    ample = {row.id: row.tier for row in predict(tight.at(state, tight.AMPLE)).rows}
+    ample = {row.id: row.tier for row in predict(tight.with_cap(state, tight.AMPLE)).rows}
     found = {row.id: row.tier for row in preview.rows}
     assert len(preview.lowered) == sum(found.get(id) != tier for id, tier in ample.items())
     said = totals(preview, cap)
@@ -476,7 +476,7 @@ def test_what_a_cap_lowers_is_said_and_the_cap_that_is_named_lowers_nothing(
     if preview.enough is None:
         return
     assert preview.enough > cap and (preview.lowered or more)
-    then = predict(tight.at(state, preview.enough))
+    then = predict(tight.with_cap(state, preview.enough))
     assert (then.lowered, then.enough) == ((), None)
     assert then.expected is not None and then.expected <= preview.enough
 
