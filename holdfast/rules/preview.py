@@ -36,7 +36,7 @@ def predict(state: State) -> Preview:
     expected = total_of([row.expected for row in rows])
     # Without models there is nothing to lower, and no price to take it from.
     ample = _rows(tight.with_cap(state, tight.AMPLE)) if asks else rows
-    lowered = tight.lowered(rows, ample)
+    lowered = tight.list_lowered(rows, ample)
     short = asks and (lowered or (expected or 0) > state.ledger.cap.dollars)
     subtasks = [progress.subtask for progress in state.work.values()]
     seconds = {row.id: row.seconds for row in rows if row.of_plan}

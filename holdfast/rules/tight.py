@@ -28,7 +28,7 @@ def with_cap(state: State, dollars: Decimal) -> State:
     return replace(state, goal=state.goal.model_copy(update={"limits": limits}), ledger=ledger)
 
 
-def lowered(rows: Rows, ample: Rows) -> tuple[str, ...]:
+def list_lowered(rows: Rows, ample: Rows) -> tuple[str, ...]:
     """What differs from the rows under an ample cap, in a few words each."""
     found = {row.id: row for row in rows}
     told = []
@@ -52,7 +52,7 @@ def enough(state: State, rows_of: Callable[[State], Rows], ample: Rows) -> Decim
         cap = min((cap * STEP).quantize(Decimal("0.01"), rounding=ROUND_UP), most)
         tried = with_cap(state, cap)
         rows = rows_of(tried)
-        if not lowered(rows, ample) and _covers(tried, rows):
+        if not list_lowered(rows, ample) and _covers(tried, rows):
             return cap
     return None
 
