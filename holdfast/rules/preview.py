@@ -58,7 +58,7 @@ def predict(state: State) -> Preview:
         composed=tuple(map(composing.describe_role, state.plan.roles)) if state.plan else (),
         brought=tuple(_brought(state)),
         lowered=lowered,
-        enough=tight.enough(state, _rows, ample) if short else None,
+        enough=tight.find_enough(state, _rows, ample) if short else None,
         plan=state.plan,
     )
 

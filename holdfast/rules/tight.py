@@ -42,7 +42,7 @@ def list_lowered(rows: Rows, ample: Rows) -> tuple[str, ...]:
     return tuple(told)
 
 
-def enough(state: State, rows_of: Callable[[State], Rows], ample: Rows) -> Decimal | None:
+def find_enough(state: State, rows_of: Callable[[State], Rows], ample: Rows) -> Decimal | None:
     """The cap under which nothing is lowered and the expected price stays within; dollars, rounded
     up to a cent. None: no cap that the deployment allows, or dollars are not what is short.
     """
