@@ -31,7 +31,7 @@ from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.history.signals import HOLD
 from holdfast.history.troubles import ended_at, never_sent, trouble, words
 from holdfast.rendering.agents import agent_board
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 from holdfast.tracing import story
 from holdfast.workflows import scheduling, telling
 
@@ -81,7 +81,7 @@ class AgentWorkflow:
             by = workflow.cancellation_reason()
             if by is None or self._state.cut:
                 raise  # this worker only drops it from its cache
-            self._inbox.append(cut_event(by, moment(workflow.time_ns())))
+            self._inbox.append(cut_event(by, to_datetime(workflow.time_ns())))
             for task in self._flying.values():
                 task.cancel()
         event = self._inbox.pop(0)

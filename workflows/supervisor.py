@@ -30,7 +30,7 @@ from holdfast.rendering import listing, running
 from holdfast.rendering.agents import agent_summary
 from holdfast.rendering.board import board
 from holdfast.rules import next_moves, reducer, reporting, steering
-from holdfast.rules.timers import moment, timers
+from holdfast.rules.timers import timers, to_datetime
 from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_event
 from holdfast.state.moves import (
     Ask,
@@ -126,7 +126,7 @@ class SupervisorWorkflow:
             by = workflow.cancellation_reason()
             if by is None or self._state.stopped_by("cancelled"):
                 raise  # nobody cancels the run now: this worker only drops it from its cache
-            self._take(cancel_event(by, moment(workflow.time_ns())))
+            self._take(cancel_event(by, to_datetime(workflow.time_ns())))
         self._apply(self._inbox.pop(0))
 
     def _take(self, event: Event) -> None:
@@ -228,7 +228,7 @@ class SupervisorWorkflow:
             # An order's turn comes with a timer, which has a place of its own among the results.
             # When it was accepted is recorded: the moment of the workflow task that carried it.
             self._accepted += 1
-            ticket = Steered(self._accepted, name, order, moment(workflow.time_ns()))
+            ticket = Steered(self._accepted, name, order, to_datetime(workflow.time_ns()))
             await workflow.sleep(policies.SHORTEST_SLEEP, summary=ticket.name)
             self._take(ticket)
             await workflow.wait_condition(lambda: self._state.given(ticket.number) is not None)
@@ -268,7 +268,7 @@ class SupervisorWorkflow:
         """Take in a Signal of this name; a task's Signals come before its results."""
 
         def signal(*told: Any) -> None:
-            event = heard(name, told[0] if told else None, moment(workflow.time_ns()))
+            event = heard(name, told[0] if told else None, to_datetime(workflow.time_ns()))
             if event is not None:
                 self._take(event)
 

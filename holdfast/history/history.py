@@ -27,7 +27,7 @@ from holdfast.history.signals import SIGNALS, heard
 from holdfast.history.steps import WORDS, Step, Steps
 from holdfast.history.troubles import report_in
 from holdfast.rules import next_moves, reducer
-from holdfast.rules.timers import EPOCH, Timer, moment, timers
+from holdfast.rules.timers import EPOCH, Timer, timers, to_datetime
 from holdfast.state.events import Event, Started, Steered, cancel_event
 from holdfast.state.moves import StartAgent, StartTeam
 from holdfast.state.parts import Flight
@@ -112,12 +112,12 @@ class Fold:
     async def _started(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_started_event_attributes
         goal = await self._payloads.decoded(attributes.input.payloads, Goal, event)
-        began = moment(event.event_time.ToNanoseconds())
+        began = to_datetime(event.event_time.ToNanoseconds())
         self._state = first_state(self.run_id, goal, began, attributes.first_execution_run_id)
         self._go_on()
 
     async def _task_started(self, event: HistoryEvent) -> None:
-        self._task_began = moment(event.event_time.ToNanoseconds())
+        self._task_began = to_datetime(event.event_time.ToNanoseconds())
 
     async def _task_completed(self, event: HistoryEvent) -> None:
         """What had come in before the task began was taken in by it."""

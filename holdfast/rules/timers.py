@@ -21,7 +21,7 @@ from holdfast.state.run import State
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(nanoseconds: int) -> datetime:
+def to_datetime(nanoseconds: int) -> datetime:
     """A recorded time, in whole microseconds, without the rounding of a float."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1_000)
 

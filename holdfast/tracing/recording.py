@@ -17,7 +17,7 @@ from temporalio.converter import DataConverter
 from holdfast.history.history import CLOSING, Fold
 from holdfast.history.losses import loss_in
 from holdfast.history.payloads import Unreadable
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 from holdfast.state.moves import Ask
 from holdfast.tracing import facts
 from holdfast.tracing.context import MEMO_CONTEXT, SpanContext, context_in
@@ -66,7 +66,7 @@ class Recorder:
         """Take in the next event."""
         name = str(event.WhichOneof("attributes") or "").removesuffix("_event_attributes")
         told: Any = getattr(event, f"{name}_event_attributes", None)
-        at = moment(event.event_time.ToNanoseconds())
+        at = to_datetime(event.event_time.ToNanoseconds())
         if name == "workflow_execution_started":
             await self._begun(told, at)
         elif name == "activity_task_scheduled":

@@ -29,7 +29,7 @@ from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, 
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults
 from holdfast.rules import next_moves
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 from holdfast.state.events import WasReset
 from holdfast.state.moves import Ask, Move
 from holdfast.state.run import State
@@ -200,7 +200,7 @@ async def passed(handle: Handle) -> datetime:
         history = await handle.fetch_history()
         fired = [each for each in history.events if each.HasField("timer_fired_event_attributes")]
         if fired:
-            return moment(fired[-1].event_time.ToNanoseconds())
+            return to_datetime(fired[-1].event_time.ToNanoseconds())
         await asyncio.sleep(0.1)
 
 

@@ -46,7 +46,7 @@ from holdfast.contracts.errors import (
 )
 from holdfast.contracts.search import DOLLARS, STATUS
 from holdfast.ledger.ledger import Amount
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 from holdfast.state.events import Answered
 from holdfast.state.moves import Ask
 from outcomes import DRAFTS, comes_back, value_of
@@ -261,7 +261,7 @@ def ended(
     seq: int, asked: ScheduleActivity, outcome: str, now: int, plan: Plan, *, seconds: float = 2.0
 ) -> WorkflowActivationJob:
     """What an activity came back with, by the clock of the machine that ran it."""
-    at = moment(now)
+    at = to_datetime(now)
     span = Span(started=at - timedelta(seconds=1), ended=at + timedelta(seconds=seconds))
     if asked.activity_type == "prepare":
         return by_hand.returns(seq, WITH_TEAM.model_copy(update={"span": span}))

@@ -20,7 +20,7 @@ import by_hand
 from by_hand import SECOND
 from holdfast.contracts import Limits, Plan, Standstill
 from holdfast.history.signals import STANDSTILL
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 from holdfast.temporal.activations import REFUSED
 from outcomes import DRAFTS, PROBLEMS
 from serving import (
@@ -128,7 +128,7 @@ class Chance:
             if what == "lost":
                 jobs.append(by_hand.team_fails(seq, ApplicationError("terminated")))
             else:
-                jobs.append(by_hand.team_returns(seq, report(what, moment(desk.now))))
+                jobs.append(by_hand.team_returns(seq, report(what, to_datetime(desk.now))))
         return jobs
 
     def _word(self) -> WorkflowActivationJob:
@@ -138,7 +138,7 @@ class Chance:
             team=draw(st.sampled_from(("run.team.1", "run.team.2"))),
             number=draw(st.integers(1, 4)),
             why=draw(st.sampled_from(("nobody there", ""))),
-            at=moment(self.played.desk.now + draw(SKEWS)),
+            at=to_datetime(self.played.desk.now + draw(SKEWS)),
         )
         return by_hand.signals(STANDSTILL, word)
 

@@ -22,7 +22,7 @@ from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResul
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Bill, Plan, Reply, Span
 from holdfast.history.signals import HOLD
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 from serving import Played, goal, recorded
 
 
@@ -46,7 +46,7 @@ USES = tuple(ToolUse(id=f"u{place}", name="read_file") for place in (1, 2))
 
 
 def took(at: int) -> Span:
-    return Span(started=moment(at) - timedelta(seconds=1), ended=moment(at))
+    return Span(started=to_datetime(at) - timedelta(seconds=1), ended=to_datetime(at))
 
 
 def spoke(seq: int, at: int) -> WorkflowActivationJob:

@@ -33,7 +33,7 @@ from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rendering.amounts import at_most, calls
 from holdfast.replaying import undoing
 from holdfast.replaying.undoing import Undoing
-from holdfast.rules.timers import moment
+from holdfast.rules.timers import to_datetime
 
 SERVER_SECONDS = 10.0
 """How long the server may take for each of the two: to write down what is undone, and to reset."""
@@ -182,5 +182,5 @@ async def _reset(connection: Connection, stuck: Stuck) -> None:
 
 def _now(history: WorkflowHistory) -> datetime:
     """By this machine's clock, and not before anything that is recorded."""
-    last = moment(history.events[-1].event_time.ToNanoseconds())
+    last = to_datetime(history.events[-1].event_time.ToNanoseconds())
     return max(datetime.now(UTC), last)
