@@ -25,7 +25,7 @@ from holdfast.rules import (
 )
 from holdfast.rules.returning import PREPARE, abandon, take_draft, take_reply, take_trouble
 from holdfast.rules.starting import start_move
-from holdfast.rules.timers import unserved
+from holdfast.rules.timers import time_unserved
 from holdfast.state.edits import land
 from holdfast.state.events import (
     Abandoned,
@@ -66,7 +66,7 @@ def apply(state: State, event: Event) -> State:
         # A cancel ends the run: nothing that comes after it hangs on how late it was heard. And a
         # reset counts all the time before it by itself.
         told = isinstance(event, CancelAsked | WasReset)
-        late = timedelta() if told else unserved(state, event.at)
+        late = timedelta() if told else time_unserved(state, event.at)
         state = phases.move_clock(state, event.at, late)
     now = state.now
     if _is_late(state, event):

@@ -44,7 +44,7 @@ def timers(state: State) -> dict[str, Timer]:
     return {timer.name: timer for timer in _timers(state)} if state.phase != "closed" else {}
 
 
-def unserved(state: State, at: datetime) -> timedelta:
+def time_unserved(state: State, at: datetime) -> timedelta:
     """How long no worker has served a run that now hears of this moment: a timer was due long
     before, and nobody has taken it.
     """
