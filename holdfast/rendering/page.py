@@ -12,7 +12,7 @@ from holdfast.contracts import Finding, Report
 from holdfast.rendering import files, findings, orders, sources
 from holdfast.rendering.amounts import calls, money, seconds
 from holdfast.rules.speechless import WHERE
-from holdfast.rules.unread import to_do_again
+from holdfast.rules.unread import subtasks_to_redo
 from holdfast.text import PLAIN_ID, code_span, inline, sentence
 from holdfast.text.harmless import sanitize
 from holdfast.text.marks import LOOK_FIRST, count_unsupported, mark_unsupported
@@ -302,7 +302,7 @@ def to_go_on(report: Report, to_type: ToType) -> tuple[str, str]:
     if report.plan is None:
         none = "There is no plan yet that a fork could take up"
         return f"{none}: start the run anew, by another id.", ""
-    done = len(report.plan.subtasks) - len(to_do_again(report.plan, report.findings))
+    done = len(report.plan.subtasks) - len(subtasks_to_redo(report.plan, report.findings))
     kept = f", and takes over {done} of {len(report.plan.subtasks)} unpaid" if done else ""
     more = "".join(f" --limits {each}" for each in report.more)
     twice = ", with twice the limit that ran out" if more else ""

@@ -30,7 +30,7 @@ def unread(subtasks: Iterable[Subtask], findings: Iterable[Finding]) -> dict[str
     return {name: ids for name, ids in missed.items() if name not in read}
 
 
-def to_do_again(plan: Plan, findings: Iterable[Finding], changed: str = "") -> tuple[str, ...]:
+def subtasks_to_redo(plan: Plan, findings: Iterable[Finding], changed: str = "") -> tuple[str, ...]:
     """Return what a fork does anew: the changed subtask, what has no complete finding, what
     answered without an input that nobody opened, and all that builds on any of these.
     """

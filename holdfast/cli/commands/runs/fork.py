@@ -53,7 +53,7 @@ from holdfast.intake.connection import Connection
 from holdfast.intake.goals import check_payable, limits_of
 from holdfast.intake.launch import check_id, goal_of_run
 from holdfast.plans import validity
-from holdfast.rules.unread import to_do_again
+from holdfast.rules.unread import subtasks_to_redo
 from holdfast.telemetry.otel.commands import CommandSpan
 
 
@@ -179,7 +179,7 @@ def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None 
     )
     if wrong:
         raise plans.invalid(f"the plan of {report.run_id} with this change", wrong)
-    again = to_do_again(plan, report.findings, change.subtask_id)
+    again = subtasks_to_redo(plan, report.findings, change.subtask_id)
     kept = tuple(
         each
         for each in report.findings
