@@ -5,13 +5,11 @@ code, and the long tail as counts. Everything that the repository may have writt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.activities.review.by_agents import not_confirmed, read_by
 from holdfast.activities.review.outcome import Outcome
-from holdfast.activities.review.scope import elsewhere
-from holdfast.activities.review.scope_words import looked
-from holdfast.contracts import Remark
+from holdfast.activities.review.scope_words import describe_reach
+from holdfast.contracts import Remark, ReviewData
 from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same
 from holdfast.rendering import remarks as shown
 from holdfast.text import code_span, for_markdown
@@ -27,6 +25,8 @@ MOST_LINES = 60
 """Remarks told in a line each, behind those."""
 MOST_NAMES = 8
 """Files named in a line of counts."""
+MOST_UNCONFIRMED = 10
+"""Remarks that only an agent makes, told in a line each."""
 WORST = 3
 """Places of a lens that is told in sum."""
 OF_A_LENS, ALL_OF_IT = "starter.py show ID SUBTASK", "starter.py fork ID --limits min_confidence=0"
@@ -35,19 +35,20 @@ Group = tuple[Remark, ...]
 
 
 def write(outcome: Outcome) -> str:
-    """The answer as Markdown."""
+    """Return the answer as Markdown."""
+    data = outcome.data
     parts = [
         _headline(outcome),
         shown.one_thing(outcome.standing),
-        looked(outcome),
-        read_by(outcome.agents),
-        _verified(outcome),
-        *_one_by_one(outcome),
-        *_in_sum(outcome),
-        elsewhere.told([*outcome.remarks, *outcome.summed]),
+        describe_reach(outcome),
+        _agents(outcome.looked.agents),
+        _verified(data, outcome.to_verify),
+        *_one_by_one(outcome.standing, whole=not data.base),
+        *_in_sum(outcome.summed),
+        outcome.outside,
         outcome.taken_out,
-        _refuted(outcome),
-        _list("Said by an agent, and not confirmed", not_confirmed(outcome.unconfirmed)),
+        _refuted(data.remarks),
+        _list("Said by an agent, and not confirmed", _unconfirmed(data.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
     ]
@@ -55,18 +56,18 @@ def write(outcome: Outcome) -> str:
 
 
 def _headline(outcome: Outcome) -> str:
-    standing = outcome.counted
-    if not standing and not (outcome.looked or outcome.agents):
+    standing, data, looked = outcome.blocking, outcome.data, outcome.looked
+    if not standing and not (looked.files or looked.agents):
         return "**Nothing was looked at**, so nothing is known."
-    if not standing and not outcome.checked:
+    if not standing and not looked.at_code:
         return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
     if not standing:
-        where = " in production code" if outcome.remarks else ""
-        out = sum(outcome.hidden.values())
+        where = " in production code" if data.remarks else ""
+        out = sum(data.hidden.values())
         more = f" {many(out, 'remark')} taken out of this review, see below." if out else ""
-        count = many(len(outcome.not_parsed), "file")
-        lost = f" {count} could not be parsed, see below." if outcome.not_parsed else ""
-        sure = f"at a confidence of {outcome.min_confidence} or more"
+        count = many(len(data.not_parsed), "file")
+        lost = f" {count} could not be parsed, see below." if data.not_parsed else ""
+        sure = f"at a confidence of {data.min_confidence} or more"
         return f"**No remarks**{where} {sure}.{lost}{more}"
     counts = Counter(remark.severity for remark in standing)
     files = many(len({remark.file for remark in standing}), "file")
@@ -74,13 +75,21 @@ def _headline(outcome: Outcome) -> str:
     return f"**{many(len(standing), 'remark')} in {files}**{refuted}: {shown.by_severity(counts)}."
 
 
-def _one_by_one(outcome: Outcome) -> Iterable[str]:
-    """The first remarks by rank, each defect once, and then the rest in short."""
-    most_per_file = MOST_SHOWN if outcome.base else MOST_PER_FILE
+def _agents(agents: Mapping[str, int]) -> str:
+    """Return which agents read the code, beside the lenses; empty: none did."""
+    said = [f"{for_markdown(name)} ({many(n, 'tool call')})" for name, n in agents.items()]
+    return f"Agents read the code: {', '.join(said)}." if said else ""
+
+
+def _one_by_one(standing: Iterable[Remark], *, whole: bool) -> Iterable[str]:
+    """Yield the first remarks by rank, each defect once, and then the rest in short; `whole`: of a
+    whole tree, and not of a change.
+    """
+    most_per_file = MOST_PER_FILE if whole else MOST_SHOWN
     of_file: Counter[str] = Counter()
     told: list[Group] = []
     left: list[Remark] = []
-    for group in group_same(outcome.standing):
+    for group in group_same(standing):
         first = group[0]
         room = len(told) < MOST_SHOWN and of_file[first.file] < most_per_file
         if (len(told) < MOST_CRITICAL) if first.severity == "critical" else room:
@@ -119,14 +128,13 @@ def _names(files: list[tuple[str, int]]) -> str:
     return ", ".join(named) + (f" and {many(rest, 'more file')}" if rest else "")
 
 
-def _in_sum(outcome: Outcome) -> Iterable[str]:
-    """A paragraph for each lens whose sightings are no defects by themselves, with the worst."""
-    by_lens: dict[str, list[Remark]] = {}
-    for remark in elsewhere.in_production(outcome.summed):
-        by_lens.setdefault(remark.lens, []).append(remark)
-    if by_lens:
+def _in_sum(summed: Mapping[str, Sequence[Remark]]) -> Iterable[str]:
+    """Yield a paragraph for each lens whose sightings are no defects by themselves, with the worst
+    of them.
+    """
+    if summed:
         yield "### In sum"
-    for lens, remarks in sorted(by_lens.items()):
+    for lens, remarks in sorted(summed.items()):
         worst = [f"{shown.place(each)} ({_bare(each.message)})" for each in remarks[:WORST]]
         count = many(len(remarks), "place") + ", the worst" * (len(remarks) > WORST)
         yield f"**{for_markdown(lens)}**, {count}: {'; '.join(worst)}."
@@ -137,76 +145,82 @@ def _bare(text: str) -> str:
     return shown.prose(text).rstrip(".")
 
 
-def _verified(outcome: Outcome) -> str:
-    """How far a model has verified the remarks; nothing in a run without models."""
-    if not outcome.to_verify:
+def _verified(data: ReviewData, to_verify: int) -> str:
+    """Return how far a model has verified the remarks; empty in a run without models."""
+    if not to_verify:
         return ""
-    counts = Counter(remark.verdict for remark in outcome.remarks if remark.verdict)
-    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
-    left = outcome.to_verify - counts.total()
-    more = len(outcome.remarks) - outcome.to_verify
-    parts = [
-        f"A model looked at the code around {many(counts.total(), 'remark')}: {said or 'none'}"
-    ]
+    looked_at = sum(data.by_verdict.values())
+    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(data.by_verdict.items()))
+    left, more = to_verify - looked_at, len(data.remarks) - to_verify
+    parts = [f"A model looked at the code around {many(looked_at, 'remark')}: {said or 'none'}"]
     if left:
-        parts.append(f"{left} of the first {outcome.to_verify} could not be verified")
+        parts.append(f"{left} of the first {to_verify} could not be verified")
     if more > 0:
         parts.append(f"the other {more} were not to be verified")
     return "; ".join(parts) + "."
 
 
-def _refuted(outcome: Outcome) -> str:
-    """What a model refuted, with its reason: nothing is lost by its word."""
-    refuted = [remark for remark in outcome.remarks if remark.verdict == "refuted"]
+def _refuted(remarks: Iterable[Remark]) -> str:
+    """Return what a model refuted, with its reason: nothing is lost by its word."""
     lines = []
-    for remark in refuted:
-        text = for_markdown(remark.message.strip().rstrip("."))
-        why = for_markdown(remark.why.strip().rstrip("."))
-        by = " Counted: an analyser found it." if blocks_change(remark) else ""
-        by = by if remark.rule else " Not counted: only an agent says it."
-        lines.append(
-            f"{shown.place(remark)}: {text} ({code_span(remark.rule or remark.lens)}). {why}.{by}"
-        )
+    for remark in remarks:
+        if remark.verdict == "refuted":
+            by = " Counted: an analyser found it." if blocks_change(remark) else ""
+            by = by if remark.rule else " Not counted: only an agent says it."
+            lines.append(_line(remark, remark.rule or remark.lens, remark.why) + by)
     return _list("Refuted by a model", lines)
 
 
+def _unconfirmed(remarks: Sequence[Remark]) -> list[str]:
+    """Return a line for each of the first, with why no model confirmed it."""
+    first = remarks[:MOST_UNCONFIRMED]
+    lines = [_line(each, each.lens, each.why or "no model looked at it") for each in first]
+    left = len(remarks) - len(first)
+    return [*lines, *([f"and {left} more"] if left else [])]
+
+
+def _line(remark: Remark, by: str, why: str) -> str:
+    text, reason = (for_markdown(each.strip().rstrip(".")) for each in (remark.message, why))
+    return f"{shown.place(remark)}: {text} ({code_span(by)}). {reason}."
+
+
 def _rest(outcome: Outcome) -> str:
-    """What was counted and is not shown."""
-    lines = []
-    if outcome.below:
+    """Return what was counted and is not shown."""
+    data, lines = outcome.data, []
+    if data.below_confidence:
         lines.append(
-            f"{many(outcome.below, 'remark')} below confidence {outcome.min_confidence}:"
+            f"{many(data.below_confidence, 'remark')} below confidence {data.min_confidence}:"
             f" {code_span(ALL_OF_IT)} shows them, too, and {code_span(OF_A_LENS)} those of one lens"
         )
-    if outcome.suppressed:
-        lines.append(f"{many(outcome.suppressed, 'remark')} suppressed by comments in the code")
-    if outcome.cut:
-        lines.append(f"{many(outcome.cut, 'remark')} beyond what one lens hands on")
+    if data.suppressed:
+        lines.append(f"{many(data.suppressed, 'remark')} suppressed by comments in the code")
+    if data.cut:
+        lines.append(f"{many(data.cut, 'remark')} beyond what one lens hands on")
     lines += [
         f"{many(count, 'remark')} of the agent {for_markdown(name)}, which told more than the"
         f" {OF_AN_AGENT} that one agent hands on"
-        for name, count in outcome.cut_of_agents.items()
+        for name, count in data.cut_of_agents.items()
     ]
-    if outcome.not_parsed:
-        names = ", ".join(code_span(name) for name in outcome.not_parsed[:MOST_NAMES])
-        more = ", …" if len(outcome.not_parsed) > MOST_NAMES else ""
-        count = many(len(outcome.not_parsed), "file")
+    if data.not_parsed:
+        names = ", ".join(code_span(name) for name in data.not_parsed[:MOST_NAMES])
+        more = ", …" if len(data.not_parsed) > MOST_NAMES else ""
+        count = many(len(data.not_parsed), "file")
         lines.append(f"{count} that some lens could not parse: {names}{more}")
-    if outcome.unread:
+    if data.unread_in_all:
         whys = sorted(outcome.unread_why.items(), key=lambda item: (-item[1], item[0]))
         listed = ", ".join(f"{for_markdown(why)} ({n})" for why, n in whys)
-        lines.append(f"{many(outcome.unread, 'file')} not read: {listed}")
-    if outcome.missed:
-        lines.append(_missed(outcome))
+        lines.append(f"{many(data.unread_in_all, 'file')} not read: {listed}")
+    if data.missed_in_all:
+        lines.append(_missed(data))
     lines += [for_markdown(note) for note in outcome.notes]
     return _list("Not shown, not read", lines)
 
 
-def _missed(outcome: Outcome) -> str:
-    named = outcome.missed_files[:MOST_NAMES]
+def _missed(data: ReviewData) -> str:
+    named = data.missed[:MOST_NAMES]
     listed = ", ".join(f"{code_span(each.path)} ({for_markdown(each.why)})" for each in named)
-    more = ", …" if outcome.missed > len(named) else ""
-    count = many(outcome.missed, "file")
+    more = ", …" if data.missed_in_all > len(named) else ""
+    count = many(data.missed_in_all, "file")
     return f"**Nobody knows what is in {count} of text**, which could not be read: {listed}{more}"
 
 

@@ -1,91 +1,105 @@
-"""What a review came to: the remarks, what is told in sum, and all that was counted."""
+"""What a review came to: the data of its report, and what the answer says beside it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from holdfast.activities.review.scope import elsewhere
-from holdfast.contracts import LanguageShare, Remark, Unread
+from holdfast.contracts import LanguageShare, Remark, ReviewData, Sightings
 from holdfast.contracts.remarks import blocks_change, stands
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Of a review. `remarks` are ranked and above the least confidence."""
+class Looked:
+    """Who looked at the code: the lenses and agents that came to an end."""
 
-    remarks: tuple[Remark, ...]
-    summed: tuple[Remark, ...] = ()
-    """What is no defect by itself, ranked and above the least confidence: told in a paragraph."""
-    taken_out: str = ""
-    """What the repository's settings and a baseline took out, as Markdown."""
-    hidden: dict[str, int] = field(default_factory=dict)
-    """How many remarks each word of these took out."""
-    below: int = 0
-    min_confidence: int = 0
-    to_verify: int = 0
-    """How many a model was to verify."""
-    suppressed: int = 0
-    cut: int = 0
-    cut_of_agents: dict[str, int] = field(default_factory=dict)
-    """How many remarks of each agent are not handed on, where there are any."""
-    unread: int = 0
-    unread_why: dict[str, int] = field(default_factory=dict)
-    missed: int = 0
-    """Of the files not read, how many are text that somebody wrote, as far as anybody can tell."""
-    missed_files: tuple[Unread, ...] = ()
-    not_parsed: tuple[str, ...] = ()
-    not_parsed_by: tuple[tuple[str, int], ...] = ()
-    """The lenses that could not parse something, each with how many files."""
-    files: int = 0
-    """Text files in scope."""
-    base: str = ""
-    scope: str = ""
-    """How much was taken and why, in words; empty: nobody had a choice."""
-    languages: tuple[LanguageShare, ...] = ()
-    """Of the files in scope, the most common first."""
-    notes: tuple[str, ...] = ()
-    looked: tuple[tuple[str, int], ...] = ()
-    """The lenses that looked at something, each with how many files."""
-    idle: tuple[tuple[str, str], ...] = ()
-    """The lenses that had nothing to look at, each with the reason."""
-    agents: dict[str, int] = field(default_factory=dict)
-    """The agents that read the code, each with how many calls of tools it made."""
-    unconfirmed: tuple[Remark, ...] = ()
-    """What only an agent says."""
-    missing: tuple[str, ...] = ()
-    """Titles of lenses that failed; why, the report's gaps say. What was never to run, the report
-    lists with the reason.
-    """
+    lenses: Mapping[str, Sightings]
+    agents: Mapping[str, int]
+    """How many calls of tools each made."""
 
     @property
-    def standing(self) -> list[Remark]:
-        """What is listed: in production code, and nobody has refuted it."""
-        return [each for each in elsewhere.in_production(self.remarks) if stands(each)]
+    def languages(self) -> tuple[LanguageShare, ...]:
+        """The languages of the files in scope, the most common first."""
+        return next((each.languages for each in self.lenses.values() if each.languages), ())
 
     @property
-    def counted(self) -> list[Remark]:
-        """What may hold up a change: also what an analyser found and a model refuted."""
-        return [each for each in self.remarks if blocks_change(each)]
+    def files(self) -> dict[str, int]:
+        """Files read, by each lens that had any to read."""
+        found = self.lenses.items()
+        return {name: each.files_read for name, each in found if not each.nothing_to_look_at}
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """Why a lens had no file to read, by lens."""
+        return {
+            name: each.nothing_to_look_at
+            for name, each in self.lenses.items()
+            if each.nothing_to_look_at
+        }
+
+    @property
+    def not_parsed(self) -> dict[str, int]:
+        """Files that a lens could not parse, by each lens with any."""
+        counts = {
+            name: max(each.not_parsed_in_all, len(each.not_parsed))
+            for name, each in self.lenses.items()
+        }
+        return {name: count for name, count in counts.items() if count}
 
     def readers(self, language: LanguageShare) -> tuple[str, ...]:
-        """The lenses for a language that really looked: one that could parse nothing did not."""
-        failed = {lens for lens, _ in self.not_parsed_by}
-        there = {lens for lens, count in self.looked if count or lens not in failed}
-        return tuple(lens for lens in language.lenses if lens in there)
+        """Return the lenses for a language that really looked: one that could parse nothing did
+        not.
+        """
+        files, failed = self.files, self.not_parsed
+        return tuple(
+            lens
+            for lens in language.lenses
+            if lens in files and (files[lens] or lens not in failed)
+        )
 
     @property
     def unread_code(self) -> tuple[LanguageShare, ...]:
-        """The languages of code in which nobody looked for defects."""
+        """The languages of code in which no lens looked for defects."""
         return tuple(
             each for each in self.languages if each.kind == "code" and not self.readers(each)
         )
 
     @property
-    def checked(self) -> bool:
-        """Whether anybody looked for defects in code: where there is any, a search for secrets
+    def at_code(self) -> bool:
+        """True if anybody looked for defects in code: where there is any, a search for secrets
         alone says nothing of them.
         """
-        if self.agents:
-            return True
         code = [each for each in self.languages if each.kind == "code"]
-        return bool(self.looked) and (not code or len(self.unread_code) < len(code))
+        some = bool(self.files) and (not code or len(self.unread_code) < len(code))
+        return bool(self.agents) or some
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a review came to."""
+
+    data: ReviewData
+    looked: Looked
+    summed: Mapping[str, list[Remark]]
+    """By lens, what is no defect by itself, ranked: told in a paragraph."""
+    outside: str
+    """What there is outside production code, as Markdown."""
+    taken_out: str
+    """What the repository's settings and a baseline took out, as Markdown."""
+    to_verify: int
+    """How many remarks a model was to verify."""
+    unread_why: Mapping[str, int]
+    notes: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Titles of lenses that failed; the report's gaps say why."""
+
+    @property
+    def standing(self) -> list[Remark]:
+        """What is listed: in production code, and nobody has refuted it."""
+        return [each for each in elsewhere.in_production(self.data.remarks) if stands(each)]
+
+    @property
+    def blocking(self) -> list[Remark]:
+        """What may hold up a change: also what an analyser found and a model refuted."""
+        return [each for each in self.data.remarks if blocks_change(each)]

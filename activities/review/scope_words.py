@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.activities.review.outcome import Outcome
+from holdfast.activities.review.outcome import Looked, Outcome
 from holdfast.contracts import LanguageShare
 from holdfast.text import for_markdown, pluralize
 
@@ -10,18 +10,19 @@ MOST_LANGUAGES = 8
 """Languages that are named in one sentence."""
 
 
-def looked(outcome: Outcome) -> str:
+def describe_reach(outcome: Outcome) -> str:
     """The paragraph about all of that."""
-    what = f"what differs from {outcome.base[:12]}" if outcome.base else "the tree"
-    parts = [f"In {what}: {pluralize(outcome.files, 'file')} of text."]
-    if outcome.scope:
-        parts = [f"Reviewed: {for_markdown(outcome.scope)}."]
-        if outcome.base:
+    base, scope = outcome.data.base, outcome.data.scope
+    what = f"what differs from {base[:12]}" if base else "the tree"
+    parts = [f"In {what}: {pluralize(outcome.data.files_read, 'file')} of text."]
+    if scope:
+        parts = [f"Reviewed: {for_markdown(scope)}."]
+        if base:
             parts.append("`--input scope=all` takes the whole tree.")
-    parts += [*_by_language(outcome), *_of_any_file(outcome)]
-    parts += [*_not_parsed(outcome), *_unread(outcome)]
+    seen = outcome.looked
+    parts += [*_by_language(seen), *_of_any_file(seen), *_not_parsed(seen), *_unread(seen)]
     by_reason: dict[str, list[str]] = {}
-    for lens, why in outcome.idle:
+    for lens, why in seen.idle.items():
         by_reason.setdefault(why, []).append(lens)
     parts += [
         f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
@@ -30,11 +31,11 @@ def looked(outcome: Outcome) -> str:
     return " ".join(parts)
 
 
-def _by_language(outcome: Outcome) -> list[str]:
+def _by_language(looked: Looked) -> list[str]:
     """Who looked for defects in which languages."""
     by_lenses: dict[tuple[str, ...], list[LanguageShare]] = {}
-    for language in outcome.languages:
-        if lenses := outcome.readers(language):
+    for language in looked.languages:
+        if lenses := looked.readers(language):
             by_lenses.setdefault(lenses, []).append(language)
     return [
         f"{names(list(lenses))} looked for defects in {_listed(languages)}."
@@ -42,11 +43,11 @@ def _by_language(outcome: Outcome) -> list[str]:
     ]
 
 
-def _of_any_file(outcome: Outcome) -> list[str]:
+def _of_any_file(looked: Looked) -> list[str]:
     """Who looked at files whatever their language, and at how many."""
-    special = {lens for language in outcome.languages for lens in outcome.readers(language)}
+    special = {lens for language in looked.languages for lens in looked.readers(language)}
     by_count: dict[int, list[str]] = {}
-    for lens, count in outcome.looked:
+    for lens, count in looked.files.items():
         if count and lens not in special:
             by_count.setdefault(count, []).append(lens)
     seen = [
@@ -56,10 +57,10 @@ def _of_any_file(outcome: Outcome) -> list[str]:
     return [f"{'; '.join(seen)}."] if seen else []
 
 
-def _not_parsed(outcome: Outcome) -> list[str]:
+def _not_parsed(looked: Looked) -> list[str]:
     """Who could not take in how many of the files that were for it."""
     by_count: dict[int, list[str]] = {}
-    for lens, count in outcome.not_parsed_by:
+    for lens, count in looked.not_parsed.items():
         by_count.setdefault(count, []).append(lens)
     said = [
         f"{pluralize(count, 'file')} by {names(lenses)}"
@@ -68,11 +69,11 @@ def _not_parsed(outcome: Outcome) -> list[str]:
     return [f"**Not parsed**: {'; '.join(said)}."] if said else []
 
 
-def _unread(outcome: Outcome) -> list[str]:
+def _unread(looked: Looked) -> list[str]:
     """The code in which nobody looked for defects, with its share of the files."""
-    unread = outcome.unread_code
+    unread = looked.unread_code
     # What agents open is their own choice: of which languages it was, nobody keeps count.
-    who = "No analyser" if outcome.agents else "Nobody"
+    who = "No analyser" if looked.agents else "Nobody"
     return [f"**{who} looked for defects** in {_listed(unread, share=True)}."] if unread else []
 
 

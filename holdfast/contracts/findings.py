@@ -143,6 +143,58 @@ class Sightings(Contract):
     """The most common first; the same for each lens of a review."""
 
 
+class LensSum(Contract):
+    """What one lens saw that is told in a paragraph, and not remark by remark."""
+
+    remarks: int = 0
+    worst: tuple[Remark, ...] = ()
+
+
+class ReviewData(Contract):
+    """What a review came to: the `data` of its report."""
+
+    remarks: tuple[Remark, ...] = ()
+    """All that are listed, by rank."""
+    by_kind: dict[str, int] = Field(default_factory=dict)
+    """Remarks by the kind of their file."""
+    hidden: dict[str, int] = Field(default_factory=dict)
+    """Remarks that settings or a baseline take out, by `Remark.hidden`."""
+    summed: dict[str, LensSum] = Field(default_factory=dict)
+    """By lens."""
+    by_severity: dict[str, int] = Field(default_factory=dict)
+    """Remarks that may hold up a change."""
+    by_verdict: dict[str, int] = Field(default_factory=dict)
+    below_confidence: int = 0
+    """Remarks that are not listed because they are below `min_confidence`."""
+    min_confidence: int = 0
+    suppressed: int = 0
+    """Remarks that comments in the code hide."""
+    cut: int = 0
+    """Remarks beyond what one lens hands on."""
+    cut_of_agents: dict[str, int] = Field(default_factory=dict)
+    unconfirmed: tuple[Remark, ...] = ()
+    """Remarks that only an agent makes and no model has confirmed."""
+    unread_in_all: int = 0
+    unread: tuple[Unread, ...] = ()
+    """The first of the files that were not read."""
+    missed_in_all: int = 0
+    missed: tuple[Unread, ...] = ()
+    """The first of the files of text that were to be read and could not be."""
+    not_parsed: tuple[str, ...] = ()
+    """Files that some lens could not parse."""
+    files_read: int = 0
+    looked_at: dict[str, int] = Field(default_factory=dict)
+    """Files read, by lens."""
+    nothing_to_look_at: dict[str, str] = Field(default_factory=dict)
+    """Why a lens had no file to look at, by lens."""
+    languages: tuple[LanguageShare, ...] = ()
+    unread_languages: tuple[str, ...] = ()
+    """Languages of code in which nobody looked for defects."""
+    base: str = ""
+    """The commit that the files are compared with; empty: the whole tree was reviewed."""
+    scope: str = ""
+
+
 class Escalation(Contract):
     """Why an agent gave a subtask back, and what it has so far."""
 

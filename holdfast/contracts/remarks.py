@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from holdfast.contracts import Finding, Remark, Report, Severity, Sightings
+from holdfast.contracts import Finding, Remark, Report, ReviewData, Severity, Sightings
 from holdfast.text import pluralize
 
 REVIEW = "review"
@@ -54,6 +55,7 @@ HOLES = re.compile(
 )
 """Rules of other ways in, besides those of the lenses that look for nothing else."""
 LENSES_OF_HOLES = {"security", "workflows"}
+Data = TypeVar("Data", Sightings, ReviewData)
 
 
 def has_remarks(finding: Finding) -> bool:
@@ -62,23 +64,49 @@ def has_remarks(finding: Finding) -> bool:
 
 
 def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
-    """What a lens or an agent handed on. It may be of another version, or of neither: what is no
-    remark is left out and counted, and a field that is not what it was takes its default.
+    """Return what a lens or an agent handed on; of a lens, items that are no remarks are left out
+    and counted.
 
     `inputs` are the names of what an agent was given: its tools show a repository's files below it.
     """
-    given, remarks = finding.data.get("remarks"), remarks_in(finding.data)
     if is_from_agent(finding):
         sure = remarks_of(finding, inputs)
         return Sightings(remarks=sure[:OF_AN_AGENT], remarks_in_all=len(sure))
-    said = {**finding.data, "remarks": remarks}
-    try:
-        found = Sightings.model_validate(said)
-    except ValidationError as error:
-        wrong = {each["loc"][0] for each in error.errors()}
-        found = Sightings.model_validate({key: said[key] for key in said if key not in wrong})
+    found, given = _read(Sightings, finding.data), finding.data.get("remarks")
     in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
     return found.model_copy(update={"remarks_in_all": in_all})
+
+
+def read_review(report: Report) -> ReviewData | None:
+    """Return the data of a review's report; None if it is of no review."""
+    if not isinstance(report.data.get("remarks"), list):
+        return None
+    return _read(ReviewData, report.data)
+
+
+def _read(shape: type[Data], data: Mapping[str, JsonValue]) -> Data:
+    """Read data that another version may have written: items that are no remarks are left out, and
+    any other field that does not fit takes its default.
+    """
+    fields = {**data, "remarks": _remarks(data)}
+    try:
+        return shape.model_validate(fields)
+    except ValidationError as error:
+        wrong = {each["loc"][0] for each in error.errors()}
+        return shape.model_validate({name: fields[name] for name in fields if name not in wrong})
+
+
+def _remarks(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
+    given = data.get("remarks")
+    items = given if isinstance(given, list) else []
+    return tuple(remark for item in items if (remark := _remark(item)) is not None)
+
+
+def _remark(item: JsonValue) -> Remark | None:
+    try:
+        return Remark.model_validate(item)
+    except ValidationError:
+        return None
 
 
 def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, ...]:
@@ -87,7 +115,7 @@ def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, 
     """
     if not is_from_agent(finding):
         return sightings_of(finding, inputs).remarks
-    sure = (each for each in remarks_in(finding.data) if each.confidence >= SURE)
+    sure = (each for each in _remarks(finding.data) if each.confidence >= SURE)
     return tuple(_of_agent(each, finding, inputs) for each in sure)
 
 
@@ -118,58 +146,23 @@ def list_remarks(finding: Finding) -> str:
     return "\n".join([*lines, *more])
 
 
-def remarks_in(data: Mapping[str, JsonValue]) -> tuple[Remark, ...]:
-    """The remarks in the data of a review's answer; what is none is left out."""
-    given = data.get("remarks")
-    items = given if isinstance(given, list) else []
-    return tuple(remark for item in items if (remark := _remark(item)) is not None)
-
-
-def report_remarks(report: Report) -> tuple[Remark, ...] | None:
-    """The remarks of a review's report, by rank; None: it is of no review."""
-    return remarks_in(report.data) if isinstance(report.data.get("remarks"), list) else None
-
-
-def unparsed_files(report: Report) -> tuple[str, ...]:
-    """The files of a review that some lens could not parse."""
-    given = report.data.get("not_parsed")
-    return tuple(map(str, given)) if isinstance(given, list) else ()
-
-
-def describe_hidden(report: Report) -> str:
-    """How many remarks the repository's own settings or a baseline took out of a review, and what
-    did; empty: none.
+def describe_hidden(review: ReviewData) -> str:
+    """Return how many remarks the repository's own settings or a baseline took out of a review, and
+    what did; empty: none.
     """
-    said = report.data.get("hidden")
-    counts = {
-        str(word): count
-        for word, count in (said.items() if isinstance(said, dict) else ())
-        if isinstance(count, int) and count > 0
-    }
+    counts = {word: count for word, count in review.hidden.items() if count > 0}
+    if not counts:
+        return ""
     listed = ", ".join(f"{word} ({count})" for word, count in counts.items())
     taken = pluralize(sum(counts.values()), "remark")
-    said_by = f"{taken} taken out by the repository's settings or a baseline: {listed}"
-    return said_by if counts else ""
+    return f"{taken} taken out by the repository's settings or a baseline: {listed}"
 
 
-def count_unread(report: Report) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """How many files of a review nobody could read, and why, the most common reason first: of the
-    first of them, where there are very many.
+def why_unread(review: ReviewData) -> list[tuple[str, int]]:
+    """Return why files were not read, each reason with how many of the files that are named, the
+    most common first.
     """
-    in_all, given = report.data.get("unread_in_all"), report.data.get("unread")
-    known = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-    whys = Counter(str(each.get("why") or "") for each in known)
-    return max(in_all if isinstance(in_all, int) else 0, len(known)), tuple(whys.most_common())
-
-
-def count_missed(report: Report) -> tuple[int, tuple[tuple[str, str], ...]]:
-    """How many files of text a review was to read and nobody could, and the first of them, each
-    with the reason.
-    """
-    in_all, given = report.data.get("missed_in_all"), report.data.get("missed")
-    known = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-    named = tuple((str(each.get("path") or ""), str(each.get("why") or "")) for each in known)
-    return max(in_all if isinstance(in_all, int) else 0, len(named)), named
+    return Counter(each.why for each in review.unread).most_common()
 
 
 def summarize(finding: Finding) -> str:
@@ -182,13 +175,6 @@ def summarize(finding: Finding) -> str:
     if finding.status != "complete" or not isinstance(remarks, list):
         return ""
     return f"{len(remarks)} remark{'' if len(remarks) == 1 else 's'}"
-
-
-def _remark(item: JsonValue) -> Remark | None:
-    try:
-        return Remark.model_validate(item)
-    except ValidationError:
-        return None
 
 
 def is_credential(remark: Remark) -> bool:

@@ -9,17 +9,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from holdfast.contracts import Remark, Report
+from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.remarks import (
     SEVERITIES,
     blocks_change,
-    count_missed,
-    count_unread,
     describe_hidden,
     group_same,
-    report_remarks,
+    read_review,
     stands,
-    unparsed_files,
+    why_unread,
 )
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.sarif import encoded
@@ -44,11 +42,12 @@ def as_comment(report: Report, links: str = "") -> str:
     """The comment. `links` is the address of the files at the reviewed commit, without a slash at
     its end; without one, places are told and link nowhere.
     """
-    standing = [each for each in report_remarks(report) or () if blocks_change(each)]
+    review = read_review(report) or ReviewData()
+    standing = [each for each in review.remarks if blocks_change(each)]
     groups = group_same(standing)
-    lost = unparsed_files(report)
-    head = "\n\n".join([MARK, _headline(standing, bool(lost)), *_warnings(report, lost)])
-    tail = _tail(report)
+    parsed = not review.not_parsed
+    head = "\n\n".join([MARK, _headline(standing, parsed), *_warnings(report, review)])
+    tail = _tail(report, review)
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)
     told: list[str] = []
     for group in groups:
@@ -62,9 +61,11 @@ def as_comment(report: Report, links: str = "") -> str:
     return "\n\n".join([head, *told, *more, tail]) + "\n"
 
 
-def _headline(standing: Sequence[Remark], lost: bool) -> str:
+def _headline(standing: Sequence[Remark], parsed: bool) -> str:
+    if not standing and not parsed:
+        return "**No remarks, but not everything could be parsed.**"
     if not standing:
-        return "**No remarks, but not everything could be parsed.**" if lost else "**No remarks.**"
+        return "**No remarks.**"
     counts = Counter(each.severity for each in standing)
     listed = ", ".join(
         f"{MARKS[severity]} {shown.of_severity(severity, counts[severity])}"
@@ -74,29 +75,28 @@ def _headline(standing: Sequence[Remark], lost: bool) -> str:
     return f"**{pluralize(len(standing), 'remark')}**{shown.refuted_of(standing)}: {listed}"
 
 
-def _warnings(report: Report, lost: Sequence[str]) -> Iterator[str]:
+def _warnings(report: Report, review: ReviewData) -> Iterator[str]:
     """What somebody must know who reads that there is nothing, or little."""
     if report.status != "complete":
         yield f"⚠️ The review is not whole: {for_markdown(report.status.replace('_', ' '))}."
-    unread = report.data.get("unread_languages")
-    if isinstance(unread, list) and unread:
-        named = ", ".join(inline(str(each)) for each in unread[:MOST_LANGUAGES])
+    if unread := review.unread_languages:
+        named = ", ".join(inline(each) for each in unread[:MOST_LANGUAGES])
         yield f"Nobody looked for defects in {named}{', …' * (len(unread) > MOST_LANGUAGES)}."
-    if lost:
+    if lost := review.not_parsed:
         named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
         count = pluralize(len(lost), "file")
         yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
-    if hidden := describe_hidden(report):
+    if hidden := describe_hidden(review):
         yield f"⚠️ {for_markdown(hidden)}."
-    in_all, texts = count_missed(report)
-    if in_all:
-        listed = ", ".join(f"{code_span(file)} ({inline(why)})" for file, why in texts[:MOST_FILES])
-        more = ", …" * (in_all > len(texts[:MOST_FILES]))
-        yield f"⚠️ Nobody knows what is in {pluralize(in_all, 'file')} of text: {listed}{more}."
-    unread_files, whys = count_unread(report)
-    if unread_files:
-        listed = ", ".join(f"{inline(why)} ({n})" for why, n in whys)
-        yield f"{pluralize(unread_files, 'file')} not read{f': {listed}' * bool(listed)}."
+    if review.missed_in_all:
+        texts = review.missed[:MOST_FILES]
+        listed = ", ".join(f"{code_span(each.path)} ({inline(each.why)})" for each in texts)
+        more = ", …" * (review.missed_in_all > len(texts))
+        count = pluralize(review.missed_in_all, "file")
+        yield f"⚠️ Nobody knows what is in {count} of text: {listed}{more}."
+    if review.unread_in_all:
+        listed = ", ".join(f"{inline(why)} ({n})" for why, n in why_unread(review))
+        yield f"{pluralize(review.unread_in_all, 'file')} not read{f': {listed}' * bool(listed)}."
 
 
 def _folded(group: Sequence[Remark], links: str) -> str:
@@ -140,7 +140,6 @@ def _calm(text: str) -> str:
     return _CALL.sub(lambda found: f"{found[0]}\u2060", text)
 
 
-def _tail(report: Report) -> str:
-    base = report.data.get("base")
-    against = f" against {code_span(str(base)[:12])}" if base else ""
+def _tail(report: Report, review: ReviewData) -> str:
+    against = f" against {code_span(review.base[:12])}" if review.base else ""
     return f"<sub>holdfast{against}, run {code_span(report.run_id)}</sub>"

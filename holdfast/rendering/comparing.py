@@ -10,7 +10,7 @@ from itertools import islice
 
 from holdfast.contracts import Finding, PinnedInput, Remark, Report, Subtask
 from holdfast.contracts.base import Contract, Money
-from holdfast.contracts.remarks import has_remarks, rank_remarks, report_remarks
+from holdfast.contracts.remarks import has_remarks, rank_remarks, read_review
 from holdfast.contracts.titles import describe_input
 from holdfast.rendering.amounts import at_most, calls, seconds
 from holdfast.rendering.findings import said_in, subtask_of, who
@@ -245,11 +245,12 @@ def _text(report: Report, subtask: Subtask) -> str:
 
 
 def _remarks(a: Report, b: Report) -> Remarks | None:
-    one, other = report_remarks(a), report_remarks(b)
+    one, other = read_review(a), read_review(b)
     if one is None or other is None:
         return None
     ours, theirs = (
-        {fingerprint(each): each for each in told if not each.hidden} for told in (one, other)
+        {fingerprint(each): each for each in review.remarks if not each.hidden}
+        for review in (one, other)
     )
     new = [each for mark, each in theirs.items() if mark not in ours]
     gone = [each for mark, each in ours.items() if mark not in theirs]

@@ -10,15 +10,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from holdfast.contracts import Remark, Report
+from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.remarks import (
     blocks_change,
-    count_missed,
-    count_unread,
     describe_hidden,
-    report_remarks,
+    read_review,
     stands,
-    unparsed_files,
+    why_unread,
 )
 from holdfast.text import pluralize, sentence, visible
 
@@ -46,7 +44,8 @@ Json = dict[str, Any]
 
 def as_sarif(report: Report) -> str:
     """The document; only what stands is in it. A report that is of no review has no results."""
-    standing = [each for each in report_remarks(report) or () if blocks_change(each) and each.file]
+    review = read_review(report) or ReviewData()
+    standing = [each for each in review.remarks if blocks_change(each) and each.file]
     rules = _rules(standing)
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     results = [*_fitting(_results(standing, places))]
@@ -63,7 +62,7 @@ def as_sarif(report: Report) -> str:
             ROOT: {"description": {"text": "The top folder of the repository."}}
         },
         "columnKind": "unicodeCodePoints",
-        "invocations": [_invocation(report, left)],
+        "invocations": [_invocation(report, review, left)],
         "automationDetails": {"id": "holdfast/"},
         "results": results,
         **_revision(report),
@@ -82,24 +81,23 @@ def _revision(report: Report) -> Json:
     return {"properties": {"revisionId": pinned.commit, **changed}}
 
 
-def _invocation(report: Report, left: int) -> Json:
+def _invocation(report: Report, review: ReviewData, left: int) -> Json:
     """How far the review went: what is missing is told as a notification."""
     missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
     missing += [f"{left} remarks beyond what one file may hold"] if left else []
-    count, whys = count_unread(report)
-    listed = ", ".join(f"{why} ({n})" for why, n in whys)
-    missing += [f"{pluralize(count, 'file')} not read: {listed}".rstrip(": ")] if count else []
-    missing += [hidden] if (hidden := describe_hidden(report)) else []
+    listed = ", ".join(f"{why} ({n})" for why, n in why_unread(review))
+    if review.unread_in_all:
+        missing.append(f"{pluralize(review.unread_in_all, 'file')} not read: {listed}".rstrip(": "))
+    missing += [hidden] if (hidden := describe_hidden(review)) else []
     told = [_notified(each) for each in missing]
-    in_all, named = count_missed(report)
-    told += [_notified(f"Not read: {why}", file) for file, why in named[:MOST_FILES]]
-    if in_all > len(named[:MOST_FILES]):
-        told.append(_notified(f"{in_all - len(named[:MOST_FILES])} more files of text not read"))
-    lost = unparsed_files(report)
+    named, lost = review.missed[:MOST_FILES], review.not_parsed
+    told += [_notified(f"Not read: {each.why}", each.path) for each in named]
+    if review.missed_in_all > len(named):
+        told.append(_notified(f"{review.missed_in_all - len(named)} more files of text not read"))
     told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
     if len(lost) > MOST_FILES:
         told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))
-    complete = report.status == "complete" and not in_all
+    complete = report.status == "complete" and not review.missed_in_all
     return {
         "executionSuccessful": complete,
         **({"toolExecutionNotifications": told} if told else {}),

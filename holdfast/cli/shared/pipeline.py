@@ -10,14 +10,8 @@ from pathlib import Path
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
-from holdfast.contracts import Report
-from holdfast.contracts.remarks import (
-    REVIEW,
-    SEVERITIES,
-    blocks_change,
-    count_missed,
-    report_remarks,
-)
+from holdfast.contracts import Report, ReviewData
+from holdfast.contracts.remarks import REVIEW, SEVERITIES, blocks_change, read_review
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.remarks import refuted_of
 from holdfast.rendering.sarif import as_sarif
@@ -50,18 +44,20 @@ class Pipeline:
         """
         if not self.wanted:
             return code
-        told = report_remarks(report)
-        if told is None:
+        review = read_review(report)
+        if review is None:
             if code is not Code.COMPLETE:
                 return code
             raise no_review(f"run {report.run_id}")
         self._write(report)
         failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
-        stopped = [each for each in told if blocks_change(each) and each.severity in failing]
+        stopped = [
+            each for each in review.remarks if blocks_change(each) and each.severity in failing
+        ]
         if code not in (Code.COMPLETE, Code.PARTIAL):
             return code
         if not stopped:
-            return self._unless_missed(report, code)
+            return self._unless_missed(review, code)
         count = f"{pluralize(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
         say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
         return Code.REMARKS
@@ -73,14 +69,14 @@ class Pipeline:
         if self.wanted and template != REVIEW:
             raise no_review(what)
 
-    def _unless_missed(self, report: Report, code: Code) -> Code:
+    def _unless_missed(self, review: ReviewData, code: Code) -> Code:
         """The exit code of a review without remarks in the way: what nobody read guards nothing."""
-        in_all, named = count_missed(report)
-        if not self.fail_on or not in_all:
+        if not self.fail_on or not review.missed_in_all:
             return code
-        first = ", ".join(f"{for_terminal(file)} ({why})" for file, why in named[:MOST_NAMED])
-        more = ", …" if in_all > len(named[:MOST_NAMED]) else ""
-        said = f"{pluralize(in_all, 'file')} of text not read: {first}{more}"
+        named = review.missed[:MOST_NAMED]
+        first = ", ".join(f"{for_terminal(each.path)} ({each.why})" for each in named)
+        more = ", …" if review.missed_in_all > len(named) else ""
+        said = f"{pluralize(review.missed_in_all, 'file')} of text not read: {first}{more}"
         say(f"--fail-on {self.fail_on}: {said}, exit code {Code.PARTIAL}", "bold red")
         return Code.PARTIAL
 

@@ -26,8 +26,8 @@ from htpy import (
 )
 from htpy import input as box
 
-from holdfast.contracts import Remark, Severity
-from holdfast.contracts.remarks import SEVERITIES, blocks_change, remarks_in, stands
+from holdfast.contracts import Remark, ReviewData, Severity
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, read_review, stands
 from holdfast.rendering.html.pictured import MARKS, Pictured, cut, section, short
 from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
@@ -47,7 +47,8 @@ def is_review(run: Pictured) -> bool:
 
 def review(run: Pictured) -> Element:
     """The chapter of the answer."""
-    remarks = remarks_in(run.report.data)
+    data = read_review(run.report) or ReviewData()
+    remarks = data.remarks
     lenses = list(dict.fromkeys(each.lens for each in remarks if each.lens))[:LENSES]
     files: dict[str, list[Remark]] = {}
     for each in remarks:
@@ -56,7 +57,7 @@ def review(run: Pictured) -> Element:
         "answer",
         "Review",
         _headline(remarks),
-        *_first(run, remarks),
+        *_first(data),
         div(".review")[
             _boxes(remarks, lenses) if remarks else None,
             div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
@@ -85,12 +86,11 @@ def _headline(remarks: Sequence[Remark]) -> Element:
     return p[strong[count], refuted_of(told), chips, beside]
 
 
-def _first(run: Pictured, remarks: Iterable[Remark]) -> list[Node]:
+def _first(data: ReviewData) -> list[Node]:
     """What was reviewed, and what to look at first."""
-    scope = run.report.data.get("scope")
-    standing = [each for each in remarks if blocks_change(each) and stands(each)]
+    standing = [each for each in data.remarks if blocks_change(each) and stands(each)]
     return [
-        p["Reviewed: ", cut(scope, 4_000), "."] if isinstance(scope, str) and scope else None,
+        p["Reviewed: ", cut(data.scope, 4_000), "."] if data.scope else None,
         p[prose_line(said)] if (said := one_thing(standing)) else None,
     ]
 
