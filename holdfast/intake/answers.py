@@ -20,7 +20,7 @@ SCHEMA_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class WantedForm:
-    """A form as it was asked for: nothing of it is checked."""
+    """The wanted form of an answer, unchecked."""
 
     kind: str = ""
     schema: Path | None = None
@@ -29,7 +29,7 @@ class WantedForm:
 
 
 def form_of(wanted: WantedForm, playbook: PlaybookFile | None, *, use_models: bool) -> AnswerForm:
-    """The form of the answer. Refused names the option that cannot be meant, and why."""
+    """Return the form of the answer. Refused names the option that does not fit, and why."""
     kind = next((each for each in KINDS if each == wanted.kind), "")
     if wanted.kind and not kind:
         raise Refused(f"--answer {wanted.kind!r}: it is {', '.join(KINDS[:-1])} or {KINDS[-1]}")
@@ -59,7 +59,7 @@ def _names(columns: str) -> tuple[str, ...]:
 
 
 def _schema(path: Path) -> dict[str, object]:
-    """The object in a schema's file."""
+    """Return the object in a schema file."""
     where = f"--schema {path}"
     try:
         given = from_json(read_text(path, where, SCHEMA_BYTES))

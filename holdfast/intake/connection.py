@@ -39,25 +39,25 @@ class Connection:
 
     @property
     def store(self) -> DirectoryStore:
-        """Where blobs of this deployment live."""
+        """The store of this deployment's blobs."""
         return store_at(self.target.store_url)
 
     def handle(self, run_id: str) -> WorkflowHandle[Any, Report]:
-        """The run of this id. Ask for it again after a wait: whoever keeps the server up may have
-        changed the client.
+        """Return a handle of the run. Ask again after a wait: the client may have been replaced
+        together with the server.
         """
         return self.client.get_workflow_handle(run_id, result_type=Report)
 
     def link(self, run_id: str) -> str:
-        """Where the Web UI shows this run; empty when the Web UI's address is not known."""
+        """Return the Web UI address of a run; empty if the Web UI is not known."""
         if not self.target.ui_url:
             return ""
         base = self.target.ui_url.rstrip("/")
         return f"{base}/namespaces/{self.target.namespace}/workflows/{run_id}"
 
     async def board(self, run_id: str) -> str:
-        """Where the Web UI shows this run's board as it is now; the run's own page where the server
-        does not say which execution it is.
+        """Return the Web UI address of a run's board; that of the run itself if the server does not
+        say which execution it is.
         """
         link = self.link(run_id)
         if not link:
@@ -70,18 +70,19 @@ class Connection:
 
 
 class Tell(Protocol):
-    """Says a line to whoever waits for the run to start."""
+    """Shows a line to whoever waits for the run to start."""
 
     def __call__(self, line: str, *, warning: bool = False) -> None:
-        """A `warning` is of something to repair; any other line says what is waited for."""
+        """Show a line: a `warning` of something to repair, or what is being waited for."""
         ...
 
 
 async def require_worker(
     connection: Connection, tell: Tell, *, models: bool, wait: float = WORKER_SECONDS
 ) -> None:
-    """Return once a living worker polls the queue; Refused after `wait` seconds without. Tells that
-    nobody asks `models` if the run does. The embedded server has its own worker.
+    """Return once a live worker polls the queue; Refused after `wait` seconds without one.
+
+    Warns if the run asks models and no worker does. The embedded server has its own worker.
     """
     target = connection.target
     if target.embedded:

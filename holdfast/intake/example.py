@@ -33,8 +33,10 @@ _OPTIONS = (
 
 
 def made(folder: Path, source: Path = SHOP) -> Path:
-    """The repository in this folder, made if it is not there, or if it was made of other files.
-    What a person changed in it stays. Refused where it cannot be made.
+    """Return the example repository in this folder, made if it is missing or was made from other
+    files.
+
+    A person's own changes in it stay. Refused if it cannot be made.
     """
     program = shutil.which("git")
     if program is None:
@@ -58,7 +60,9 @@ def made(folder: Path, source: Path = SHOP) -> Path:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """The texts below a folder, by their paths, with what was taken apart put together."""
+    """Return the texts below a folder by path, with placeholders replaced by the values of
+    ASSEMBLED.
+    """
     texts = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -101,7 +105,7 @@ def _commit(program: str, folder: Path, message: str, author: str, day: int) -> 
 
 
 def _git(program: str, folder: Path, *arguments: str, author: str = "Ada", day: int = 1) -> None:
-    """One call of git, in an environment that holds nothing of this machine's but the path."""
+    """Run git in an environment that has nothing of this machine's but the path."""
     date, email = f"2026-01-{day:02}T09:00:00+0000", f"{author.lower()}@shop.example"
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),

@@ -11,7 +11,7 @@ TEXT_BYTES = 4 * 1024 * 1024
 
 
 def read_text(path: Path, what: str, limit: int = TEXT_BYTES) -> str:
-    """The text of a regular file. Refused says, beginning with `what`, why it is not read."""
+    """Return the text of a regular file. Refused begins with `what` and says why it is not read."""
     try:
         return read_named(path, limit)
     except Unreadable as error:

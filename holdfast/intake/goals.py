@@ -33,7 +33,7 @@ ANY_FORM = WantedForm()
 
 @dataclass(frozen=True)
 class Wish:
-    """What somebody wants, as it was given: nothing of it is checked."""
+    """A goal as it was typed, unchecked."""
 
     text: str = ""
     playbook: str = ""
@@ -49,10 +49,10 @@ class Wish:
 
 
 async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
-    """The Goal that was asked for. Refused names what is wrong, with which thing, and what to do.
+    """Return the Goal of a wish. Refused says what is wrong, with which thing, and what to do.
 
-    `embedded` says that the worker will have these settings and files too, so a missing endpoint is
-    final, and so is a prompt that cannot be used.
+    `embedded`: the worker will have these settings and files, so a missing endpoint or an unusable
+    prompt is final.
     """
     playbook = _playbook(wish.playbook, catalogue)
     given = plans.read(wish.plan) if wish.plan else None
@@ -134,7 +134,7 @@ def _playbook(name: str, catalogue: Catalogue) -> PlaybookFile | None:
 
 
 def _text_of(wish: Wish, plan: Plan | None, playbook: PlaybookFile | None) -> str:
-    """The goal in words; Refused where nobody said any, or too many."""
+    """Return the goal in words. Refused if there are none, or too many."""
     typed = wish.text.strip() if says_something(wish.text) else ""
     text = typed or _words_of(plan, playbook)
     if not text:
@@ -145,7 +145,7 @@ def _text_of(wish: Wish, plan: Plan | None, playbook: PlaybookFile | None) -> st
 
 
 def _words_of(plan: Plan | None, playbook: PlaybookFile | None) -> str:
-    """The goal where none was typed: the given plan's, else the playbook's."""
+    """Return the goal of the given plan, else of the playbook, for when none was typed."""
     if plan is not None and says_something(plan.goal):
         return plan.goal.strip()
     if playbook is None:
@@ -154,13 +154,13 @@ def _words_of(plan: Plan | None, playbook: PlaybookFile | None) -> str:
 
 
 def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
-    """Whether a ready plan has work for tools alone; a model's part of it is then left out."""
+    """True if a ready plan has work for tools alone; the model's part is left out."""
     tools = [name for name, role in catalogue.roles.items() if role.card.tier == "none"]
     return plan is not None and any(subtask.role in tools for subtask in plan.subtasks)
 
 
 def _check_endpoint(settings: Settings, playbook: str) -> None:
-    """Return if a model can be asked from here; else Refused."""
+    """Refuse unless a model can be asked from here."""
     if not settings.has_endpoint:
         raise _no_endpoint(playbook)
     try:
@@ -171,7 +171,7 @@ def _check_endpoint(settings: Settings, playbook: str) -> None:
 
 
 def _check_prices(settings: Settings) -> None:
-    """A price file that no worker could start with is refused here."""
+    """Refuse a price file with which no worker could start."""
     if settings.price_file is None:
         return
     # The library of prices takes a while to load, and few have a file of their own.
@@ -184,8 +184,8 @@ def _check_prices(settings: Settings) -> None:
 
 
 def _no_endpoint(playbook: str) -> Refused:
-    """The refusal, in three lines, of a goal that needs a model where none can be asked.
-    `playbook`: the one that was named, if it can do without.
+    """Return the three-line refusal of a goal that needs a model where none can be asked.
+    `playbook` is the named one if it can do without.
     """
     free = (
         f"Without a model: --playbook {playbook} alone, if you leave out --models."
@@ -203,8 +203,8 @@ def _no_endpoint(playbook: str) -> Refused:
 
 
 def approval_of(text: str, otherwise: Approval) -> Approval:
-    """When the plan must be approved, from `auto`, `always` or an amount of dollars; `otherwise`
-    when nothing was said.
+    """Return when the plan must be approved, from `auto`, `always` or an amount of dollars;
+    `otherwise` if nothing was typed.
     """
     match text:
         case "":
@@ -230,7 +230,9 @@ LEAST = {"dollars": "0.50", "model_calls": "10", "tokens": "100000"}
 
 
 def check_payable(limits: Limits, *, unpriced: bool) -> None:
-    """Refused where not a single call of a model fits; `unpriced`: dollars need not pay for one."""
+    """Refuse limits under which no single call fits; with `unpriced`, dollars need not pay for
+    one.
+    """
     for name, least in LEAST.items():
         if not getattr(limits, name) and not (unpriced and name == "dollars"):
             raise Refused(
@@ -244,7 +246,9 @@ SEVERAL = re.compile(r",(?=[a-z_]+=)")
 
 
 def limits_of(pairs: tuple[str, ...]) -> Limits:
-    """Limits from `name=value` pairs; Refused lists every unknown name and absurd value at once."""
+    """Return Limits from `name=value` pairs. Refused lists every unknown name and impossible
+    value.
+    """
     given: dict[str, str] = {}
     wrong: list[str] = []
     # Several in one, as `a=1,b=2`, are as good as several options.

@@ -32,7 +32,7 @@ _KINDS: dict[InputKind, str] = {
 
 
 def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
-    """The input that a pair gives; Refused if it gives none, or none of the playbook's."""
+    """Return the input that a pair gives. Refused if it gives none, or none of the playbook's."""
     name, found, value = pair.partition("=")
     if not found or not name or not value:
         raise Refused(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
@@ -78,8 +78,8 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
 
 
 def _kind_of(path: Path, wanted: InputKind | None) -> InputKind:
-    """A folder is a repository where git's own is in it, or where a repository is wanted: then what
-    is wrong with it is said of it.
+    """Return the kind of a path. A folder is a repository if it holds git's own folder, or if a
+    repository is wanted: then its faults are named as such.
     """
     if not path.is_dir():
         return "file"
@@ -89,7 +89,7 @@ def _kind_of(path: Path, wanted: InputKind | None) -> InputKind:
 
 
 def _check_file(name: str, path: Path) -> None:
-    """Return if it is text that fits into prompts, or a document that a tool reads."""
+    """Refuse a file that is neither text short enough for prompts nor a document for a tool."""
     what = f"--input {name}: {str(path)!r}"
     try:
         content = read_regular(path, DOCUMENT_BYTES)
@@ -105,7 +105,9 @@ def _check_file(name: str, path: Path) -> None:
 
 
 async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
-    """Return if each document opens and has a word in it, or is not soon read; else Refused."""
+    """Refuse a document that does not open or has no word in it; one that is slow to read
+    passes.
+    """
     for each in inputs:
         _, reader = unread_of(each)
         if reader == "read_document":
@@ -118,7 +120,7 @@ async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
 
 
 def check_size(what: str, text: str) -> str:
-    """The same text; Refused, naming `what`, if it is too long to travel inside the Goal."""
+    """Return the text. Refused, naming `what`, if it is too long for a Goal."""
     if len(text.encode("utf-8", "surrogateescape")) > MOST_LITERAL_BYTES:
         limit = MOST_LITERAL_BYTES // 1024
         remedy = "put it into a file: --input name=FILE"
@@ -127,7 +129,7 @@ def check_size(what: str, text: str) -> str:
 
 
 def check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) -> None:
-    """Return if each input is given once, and all that the playbook needs are; else Refused."""
+    """Refuse an input that is given twice, or a missing one that the playbook needs."""
     names = [each.name for each in inputs]
     for name in names:
         if names.count(name) > 1:
@@ -140,7 +142,7 @@ def check_inputs(inputs: tuple[GoalInput, ...], playbook: PlaybookFile | None) -
 
 
 def unread_of(given: GoalInput) -> tuple[str, str | None]:
-    """The name of an input, and the tool that reads it: empty for a folder, None for text."""
+    """Return the name of an input and the tool that reads it: empty for a folder, None for text."""
     if given.kind in ("repository", "folder"):
         return given.name, ""
     if given.kind == "text":

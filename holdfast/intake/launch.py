@@ -42,7 +42,7 @@ _RANDOM = string.ascii_lowercase + string.digits
 
 
 def check_id(run_id: str) -> str:
-    """The caller's own id; Refused if it cannot name a run and its files."""
+    """Return the caller's own id. Refused if it cannot name a run and its files."""
     if run_id and (not PLAIN_ID.fullmatch(run_id) or len(run_id) > 100):
         raise Refused(
             f"--id {run_id!r}: use up to 100 letters, digits, '.', '_' and '-', the first a letter"
@@ -52,14 +52,14 @@ def check_id(run_id: str) -> str:
 
 
 def new_id(goal: Goal) -> str:
-    """`PLAYBOOK-MMDD-xxxxx`: says what and when, and nothing of the goal's words."""
+    """Return `PLAYBOOK-MMDD-xxxxx`, which holds no word of the goal."""
     suffix = "".join(secrets.choice(_RANDOM) for _ in range(5))
     return f"{goal.playbook or 'goal'}-{datetime.now(UTC):%m%d}-{suffix}"
 
 
 @dataclass(frozen=True)
 class Launched:
-    """A run that was started, or one of the same id and goal that there was before."""
+    """A started run, or the existing one of the same id and goal."""
 
     run_id: str
     attached: bool = False
@@ -74,9 +74,10 @@ async def launch(
     dry: bool = False,
     traceparent: str = "",
 ) -> Launched:
-    """Start the run, or attach to the one of this id and goal. An empty id: a new random one.
-    `dry`: it is to show its plan alone. `traceparent`: the span that the run's hang under. Refused
-    if the id belongs to another goal, or nobody would work on it.
+    """Start the run, or attach to the one of this id and goal; without an id, a random one is made.
+
+    `dry`: the run only shows its plan. `traceparent`: the parent span of the run. Refused if the id
+    belongs to another goal, or no worker would take it.
     """
     _allow(goal, connection)
     await require_worker(connection, tell, models=goal.use_models)
@@ -117,8 +118,8 @@ def _memo(title: str, dry: bool, traceparent: str) -> dict[str, object]:
 
 
 def _allow(goal: Goal, connection: Connection) -> None:
-    """Let an embedded worker read what the goal names, and what the settings allow here: it may be
-    older than this shell's.
+    """Let an embedded worker read what the goal names and what this shell's settings allow: the
+    worker may be older.
     """
     settings = connection.settings
     if not connection.target.embedded:
@@ -129,7 +130,7 @@ def _allow(goal: Goal, connection: Connection) -> None:
 
 
 async def _completed(goal: Goal, connection: Connection) -> Goal:
-    """The goal with what nobody asks for: a probe of the store, and who asks."""
+    """Return the goal with a probe of the store and the requester."""
     namespace = connection.target.namespace
     return goal.model_copy(
         update={
@@ -142,7 +143,7 @@ async def _completed(goal: Goal, connection: Connection) -> Goal:
 
 
 def login() -> str:
-    """The user's login name, for the record; empty where the system knows none."""
+    """Return the user's login name for the record; empty if the system knows none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -150,7 +151,7 @@ def login() -> str:
 
 
 async def title_before(goal: Goal, roots: Roots, project: Path | None = None) -> str:
-    """What a run is going to be about, on one line; its report says it by what it really read."""
+    """Return in one line what a run is about to work on; its report names what it really read."""
     # Whoever lists runs starts none.
     from holdfast.activities.catalogue.catalogue import Catalogue
 
@@ -163,14 +164,14 @@ async def title_before(goal: Goal, roots: Roots, project: Path | None = None) ->
 
 
 def summary(title: str) -> str:
-    """One line for the Web UI's lists, as Markdown: what the run is about."""
+    """Return one line of Markdown for the Web UI's lists: what the run is about."""
     shown = for_markdown(title[:_SUMMARY_CHARACTERS])
     # The server refuses more than 400 bytes, and an escaped sign has several.
     return shown if len(shown.encode()) <= _SUMMARY_BYTES else for_markdown(title[:40])
 
 
 def details(goal: Goal) -> str:
-    """What the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
+    """Return what the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
     lines = [f"**Goal.** {inline(goal.text)}", ""]
     for each in goal.inputs:
         shown = f"{len(each.value)} characters" if each.kind == "text" else code_span(each.value)
@@ -189,7 +190,7 @@ def details(goal: Goal) -> str:
 
 
 async def search_attributes_of(client: Client, namespace: str) -> tuple[str, ...]:
-    """The project's search attributes that the namespace has; none where it will not say."""
+    """Return the project's search attributes that the namespace has; none if it does not say."""
     request = ListSearchAttributesRequest(namespace=namespace)
     try:
         answer = await client.operator_service.list_search_attributes(request)
@@ -209,7 +210,7 @@ async def in_outage(client: Client, namespace: str) -> int:
 
 
 async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:
-    """The Goal in a run's first event; None if the run was not started with one."""
+    """Return the Goal in a run's first event; None if the run was not started with one."""
     async for event in connection.handle(run_id).fetch_history_events(page_size=1):
         payloads = event.workflow_execution_started_event_attributes.input.payloads
         try:
@@ -221,8 +222,8 @@ async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:
 
 
 def _same(one: Goal | None, other: Goal) -> bool:
-    """Whether two Goals ask for the same. What the starter adds by itself does not count, nor who
-    asks, nor whether a terminal was there to approve at.
+    """True if two Goals ask for the same, apart from what the starter adds, the requester, and
+    whether a terminal was there to approve at.
     """
     own: dict[str, object] = {
         "probe": "",

@@ -24,13 +24,15 @@ PLAN_BYTES = 2 * 1024 * 1024
 
 
 def read(path: Path, option: str = "--plan") -> Plan:
-    """The plan in a file: YAML if its name says so, else JSON. Refused with all its mistakes."""
+    """Return the plan in a file, YAML if its name says so, else JSON. Refused lists all its
+    mistakes.
+    """
     text = read_text(path, option, PLAN_BYTES)
     return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
 
 
 def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
-    """The plan in a text; Refused, naming `where`, lists every mistake of its shape."""
+    """Return the plan in a text. Refused, naming `where`, lists every mistake of its shape."""
     try:
         given = from_yaml(text) if as_yaml else from_json(text)
         _check_count(given, where)
@@ -47,7 +49,7 @@ def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
 
 
 def _check_count(given: object, where: str) -> None:
-    """Refused for more subtasks than any run can have, before each of them is looked at."""
+    """Refuse more subtasks than any run can have, before looking at each of them."""
     subtasks = given.get("subtasks") if isinstance(given, Mapping) else None
     if isinstance(subtasks, list) and len(subtasks) > HARD_SUBTASK_LIMIT:
         count = f"{len(subtasks)} are planned, the limit is {HARD_SUBTASK_LIMIT}"
@@ -55,7 +57,9 @@ def _check_count(given: object, where: str) -> None:
 
 
 def invalid(where: str, mistakes: Sequence[str]) -> Refused:
-    """The refusal of a plan: as many mistakes as one corrects at a time, and their number."""
+    """Return the refusal of a plan: as many mistakes as a person corrects at once, and their
+    number.
+    """
     if len(mistakes) == 1:
         return Refused(f"{where}: {mistakes[0]}")
     lines = [f"{where}: {len(mistakes)} mistakes", *(f"  {each}" for each in mistakes[:MOST_SHOWN])]
@@ -65,7 +69,7 @@ def invalid(where: str, mistakes: Sequence[str]) -> Refused:
 
 
 def as_yaml(plan: Plan) -> str:
-    """The plan as a person edits it: every field, long texts as blocks."""
+    """Return the plan as a person edits it: every field, long texts as blocks."""
     return yaml.dump(
         plan.model_dump(mode="json"),
         Dumper=_Readable,
@@ -76,7 +80,7 @@ def as_yaml(plan: Plan) -> str:
 
 
 class _Readable(yaml.SafeDumper):
-    """Writes texts of several lines as blocks instead of one line with escapes."""
+    """Writes texts of several lines as blocks, without escapes."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

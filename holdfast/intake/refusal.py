@@ -9,9 +9,10 @@ Kind = Literal["input", "taken", "no worker"]
 
 
 class Refused(Exception):
-    """Nothing was started. The message says what is wrong, with which thing, and what to do: one
-    line, except where several mistakes are listed at once. What to type or to press then depends on
-    how it was asked, so whoever asked adds that.
+    """Nothing was started. The message says what is wrong, with which thing, and what to do.
+
+    One line, except where several mistakes are listed. What to type or press depends on the door,
+    which adds it.
     """
 
     def __init__(self, message: str, kind: Kind = "input", run_id: str = "") -> None:

@@ -22,7 +22,7 @@ from holdfast.untrusted.roots import Roots, roots_at
 async def about(
     inputs: tuple[GoalInput, ...], declared: Container[str], roots: Roots
 ) -> tuple[PinnedInput, ...]:
-    """The files and repositories of a Goal as far as their names and commits go, for its title."""
+    """Return the names and commits of a Goal's files and repositories, for its title."""
     found = []
     wanted = Wanted.of(inputs, declared)
     for each in inputs:
@@ -46,8 +46,8 @@ async def about(
 
 
 async def _compared(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start]:
-    """What is checked out there, and what it is compared with, as far as that can be told without a
-    look at the working tree.
+    """Return what is checked out and what it is compared with, without looking at the working
+    tree.
     """
     try:
         async with git.opened(path, roots) as repository:
@@ -64,8 +64,8 @@ async def check_repositories(
     *,
     embedded: bool,
 ) -> None:
-    """Return if every repository is one, has the revision asked for, and leads to nothing that its
-    worker may not read; else Refused.
+    """Refuse a path that is no repository, lacks the wanted revision, or leads to something that
+    its worker may not read.
     """
     try:
         Wanted.of(inputs, declared)
@@ -85,8 +85,8 @@ async def check_repositories(
 
 
 def roots_of(inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: bool) -> Roots:
-    """What the run's worker will allow, as far as that is known here: for a server of one's own
-    only the repositories themselves.
+    """Return what the run's worker will allow, as far as it is known here: for a server of one's
+    own only the repositories themselves.
     """
     given = [Path(each.value) for each in inputs if each.kind != "text"]
     named, _ = roots_at([*given, *settings.allowed_roots])

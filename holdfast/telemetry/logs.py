@@ -72,7 +72,7 @@ _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()) -> None:
     """Send every log record of this process to a file (None: standard error) as JSON lines.
 
-    `secrets` are blotted out wherever they occur: a library may log a header.
+    `secrets` are removed wherever they occur: a library may log a header.
     """
     handler = _Together(_print if path is None else _LogFile(path).write_all)
     handler.setFormatter(_JsonLines(secrets))
@@ -98,13 +98,13 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
 
 
 def written_out() -> None:
-    """Write what was logged so far: for a process that ends without the interpreter's own end."""
+    """Write what was logged so far, for a process that ends without the interpreter's shutdown."""
     for handler in logging.getLogger().handlers:
         handler.flush()
 
 
 class _LogFile(RotatingFileHandler):
-    """Private, and bounded by what is in it already."""
+    """A private log file that is rotated by size."""
 
     stream: TextIOWrapper
 
@@ -119,7 +119,7 @@ class _LogFile(RotatingFileHandler):
         return stream
 
     def write_all(self, lines: Iterable[str]) -> None:
-        """Append these lines, and begin a new file wherever one is full."""
+        """Append these lines, beginning a new file wherever one is full."""
         for line in lines:
             if self._size >= self.maxBytes:
                 self.doRollover()
@@ -135,9 +135,10 @@ def _print(lines: Iterable[str]) -> None:
 
 
 class _Together(logging.Handler):
-    """Has a thread make and write the lines of a moment together: several in a row cost less than
-    each between other things, and to write one hands the interpreter to others. A warning is on its
-    way, with all that was said before it, when its caller goes on.
+    """Formats and writes the lines of a moment together in a thread, which is cheaper than one by
+    one and holds up nobody.
+
+    When the call that logs a warning returns, the warning and all before it are on their way.
     """
 
     def __init__(self, write_all: Callable[[Iterable[str]], None]) -> None:
@@ -162,7 +163,7 @@ class _Together(logging.Handler):
             self._said.set()
 
     def flush(self) -> None:
-        """Write what was said so far. A disk that takes nothing loses lines and stops nobody."""
+        """Write what was logged so far. A full disk loses lines and stops nobody."""
         with self._writing, suppress(OSError):
             # Others may say more meanwhile, behind these.
             said = [self._records.popleft() for _ in range(len(self._records))]
@@ -183,8 +184,9 @@ class _Together(logging.Handler):
 
 
 def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
-    """The SDK's native part, with its own messages in the same log; by default it prints them. It
-    tells the server that this worker lives. ValueError when nobody can listen for `metrics`.
+    """Return the SDK's runtime, with its own messages in the same log; by default it prints them.
+
+    It reports this worker's life to the server. ValueError if `metrics` cannot listen.
     """
     return Runtime(
         telemetry=TelemetryConfig(
@@ -199,8 +201,8 @@ def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
 
 
 def measured(port: int) -> Runtime:
-    """The same, answering Prometheus at a port of this machine; 0: at none. A port that somebody
-    else has is no reason not to work.
+    """Return the runtime that answers Prometheus at this port (0: none). A port in use is no reason
+    not to work.
     """
     if not port:
         return runtime()
@@ -212,8 +214,8 @@ def measured(port: int) -> Runtime:
 
 
 class _JsonLines(logging.Formatter):
-    """A line for a record, whoever made it. The library's own formatter makes a record of the
-    record first and leads that through a chain, which is most of what a run's story would cost.
+    """Formats any log record as one line of JSON. structlog's own formatter copies each record and
+    leads it through a chain, which would be most of what logging a run costs.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -238,8 +240,8 @@ class _JsonLines(logging.Formatter):
 
 
 def _told(record: logging.LogRecord) -> dict[str, Any]:
-    """The message of a record, and what it was given beside it. Temporal's own adapters put their
-    facts in one object; ours stand beside the message.
+    """Return the message of a record and its extra fields. Temporal's adapters put theirs into one
+    object.
     """
     given = {key: value for key, value in vars(record).items() if key not in _OF_EVERY_RECORD}
     given["event"] = record.getMessage()
@@ -252,7 +254,7 @@ def _told(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has a form for as it is, anything else as text."""
+    """Return a value as JSON has it, anything else as text."""
     return value if isinstance(value, _HAS_A_FORM) else str(value)
 
 

@@ -56,15 +56,17 @@ _KINDS = {
 
 
 class Gated(Protocol):
-    """What tells how the calls of each tier are let out."""
+    """A source of how the calls of each tier are let out."""
 
     def figures(self) -> Mapping[str, tuple[int, float | None]]:
-        """For each tier how many calls wait, and how many may leave in a second; None: any."""
+        """Return, for each tier, how many calls wait and how many may leave a second (None: any
+        number).
+        """
         ...
 
 
 def prometheus(port: int) -> PrometheusConfig:
-    """Where and how this process answers Prometheus."""
+    """Return where and how this process answers Prometheus."""
     return PrometheusConfig(
         bind_address=f"127.0.0.1:{port}",
         counters_total_suffix=True,
@@ -74,7 +76,7 @@ def prometheus(port: int) -> PrometheusConfig:
 
 
 class CountCalls(Interceptor):
-    """Counts what activities came back with, and what they cost."""
+    """Counts what activities returned and what they cost."""
 
     def __init__(self, meter: MetricMeter) -> None:
         self._calls = meter.create_counter("holdfast_calls", "Calls and tools that came back.")
@@ -87,7 +89,7 @@ class CountCalls(Interceptor):
                 self._tokens.add(0, {"tier": tier, "direction": direction})
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """The SDK makes one of these for each worker."""
+        """Return the interceptor that the SDK makes for each worker."""
         return _Counted(next, self)
 
     def came_back(self, input: ExecuteActivityInput, verdict: str, bill: Bill) -> None:
@@ -127,7 +129,7 @@ class _Counted(ActivityInboundInterceptor):
 
 
 class Gauges:
-    """Gauges of what a deployment waits for, read from the server now and then."""
+    """Gauges of what a deployment waits for, read from the server at intervals."""
 
     def __init__(self, meter: MetricMeter, gate: Gated) -> None:
         self._gate = gate
@@ -147,7 +149,7 @@ class Gauges:
         )
 
     async def keep(self, client: Client, queue: str, *, server: bool) -> None:
-        """Forever. `server`: whether this process is the one that asks the server."""
+        """Update for ever. `server`: this process is the one that asks the server."""
         while True:
             try:
                 self.show_gate()
@@ -162,7 +164,7 @@ class Gauges:
             await asyncio.sleep(LOOK_SECONDS)
 
     def show_gate(self) -> None:
-        """How the calls of each tier are let out now."""
+        """Show how the calls of each tier are let out now."""
         for tier, (waiting, rate) in self._gate.figures().items():
             self._waiting.set(waiting, {"tier": tier})
             self._limited.set(int(rate is not None), {"tier": tier})
@@ -170,7 +172,7 @@ class Gauges:
             self._rate.set(rate or 0.0, {"tier": tier})
 
     async def look(self, client: Client, queue: str) -> None:
-        """Ask the server once. RPCError when it does not answer."""
+        """Ask the server once. RPCError if it does not answer."""
         running = 'ExecutionStatus = "Running"'
         found = await client.count_workflows(running, rpc_timeout=RPC_SECONDS)
         self._open.set(found.count)

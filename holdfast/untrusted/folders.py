@@ -19,7 +19,7 @@ CHUNK = 1024 * 1024
 
 
 class NotRegular(OSError):
-    """What has this name is not a regular file: a link, a folder, a FIFO, a socket or a device."""
+    """This name is not a regular file but a link, folder, FIFO, socket or device."""
 
 
 class TooLarge(OSError):
@@ -27,11 +27,11 @@ class TooLarge(OSError):
 
 
 class Unreadable(ValueError):
-    """A file that a person named is not read. The message names it and says why."""
+    """A file that a person named cannot be read. The message names it and says why."""
 
 
 class Folder:
-    """An open folder. `path` is where it was found: for messages, and for names in files of it."""
+    """An open folder. `path` is where it was found, for messages and names."""
 
     def __init__(self, handle: int, path: Path) -> None:
         self.handle = handle
@@ -39,7 +39,7 @@ class Folder:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """The folder at a path; OSError if it is none, or a link."""
+        """Open the folder at a path. OSError if it is none, or a link."""
         return cls(os.open(path, FOLDER), path)
 
     def __enter__(self) -> Self:
@@ -49,18 +49,20 @@ class Folder:
         self.close()
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the handle."""
         os.close(self.handle)
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Device and inode: they outlast a new name, and differ when another takes the old one."""
+        """Device and inode: they survive renaming, and differ when another folder takes the
+        name.
+        """
         found = os.fstat(self.handle)
         return found.st_dev, found.st_ino
 
     @property
     def owner(self) -> int:
-        """The user id it belongs to."""
+        """The user id of the folder's owner."""
         return os.fstat(self.handle).st_uid
 
     @property
@@ -72,7 +74,7 @@ class Folder:
         return held if sys.platform == "linux" and os.path.exists(held) else str(self.path)
 
     def enter(self, *names: str) -> Folder:
-        """A folder below, another handle. OSError if one of the names is none, or a link."""
+        """Open a folder below. OSError if one of the names is none, or a link."""
         handle = os.dup(self.handle)
         for name in names:
             try:
@@ -83,13 +85,17 @@ class Folder:
         return Folder(handle, self.path.joinpath(*names))
 
     def read(self, *names: str, limit: int) -> bytes | None:
-        """The bytes of a regular file below, of at most `limit` bytes; None for anything else."""
+        """Return the bytes of a regular file below, of at most `limit` bytes; None for anything
+        else.
+        """
         with suppress(OSError, ValueError), self.enter(*names[:-1]) as folder:
             return read_regular(names[-1], limit, folder.handle)
         return None
 
     def kind(self, name: str) -> int:
-        """The type of what has this name here, as `stat.S_IFMT` gives it; 0: there is nothing."""
+        """Return the type of the entry with this name, as `stat.S_IFMT` gives it; 0 if there is
+        none.
+        """
         with suppress(OSError, ValueError):
             found = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
             return stat.S_IFMT(found.st_mode)
@@ -97,14 +103,14 @@ class Folder:
 
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """What is in it, in no order."""
+        """Yield an iterator over its entries, in no order."""
         with os.scandir(self.handle) as found:
             yield found
 
 
 def open_regular(path: str | Path, folder: int | None = None) -> int:
-    """A handle for reading a regular file. NotRegular before anything else is opened: to open a
-    device can do something already.
+    """Open a regular file for reading. NotRegular before anything else is opened: opening a device
+    can have effects.
     """
     found = os.stat(path, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(found.st_mode):
@@ -127,12 +133,12 @@ def resolved(path: Path) -> Path:
 
 
 def read_regular(path: str | Path, limit: int, folder: int | None = None) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; OSError says why not."""
+    """Return the bytes of a regular file of at most `limit` bytes. OSError says why not."""
     return read_handle(open_regular(path, folder), limit, path)
 
 
 def read_named(path: Path, limit: int) -> str:
-    """The text of a regular file that a person named; Unreadable says why it is not read."""
+    """Return the text of a regular file that a person named. Unreadable says why not."""
     shown = repr(str(path))
     try:
         # A link that a person names is meant.
@@ -154,8 +160,8 @@ def read_named(path: Path, limit: int) -> str:
 
 
 def read_handle(handle: int, limit: int, path: str | Path = "") -> bytes:
-    """The bytes behind a handle, which is closed. TooLarge above `limit`; OSError for a file of the
-    kernel's that keeps its readers waiting.
+    """Return the bytes behind a handle and close it. TooLarge above `limit` bytes; OSError for a
+    kernel file that keeps its readers waiting.
     """
     parts: list[bytes] = []
     left = limit + 1

@@ -34,12 +34,14 @@ _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[A-Za-z]")
 
 
 class KnownSecrets:
-    """The values; `blot` takes them out of a text in time linear in its length."""
+    """Secret values; `blot` removes them from a text in time linear in its length."""
 
     def __init__(self, values: Iterable[str] = (), *, parts: bool = True) -> None:
-        """`parts`: also a part of a value is withheld, as long as it is at least GRAM letters and
-        digits. Without, only what begins as a value does, and a word or a short value where it
-        stands in quotes: right for the many values of a repository, some of which are none.
+        """Take the values.
+
+        With `parts`, a part of a value of at least GRAM letters and digits is removed, too.
+        Without, only what begins as a value does, and a word or short value only in quotes: right
+        for the many values of a repository, some of which are no secrets.
         """
         self._quoted: set[str] = set()
         self._grams: dict[str, list[str]] = {}
@@ -56,7 +58,7 @@ class KnownSecrets:
         return bool(self._grams or self._short or self._quoted)
 
     def blot(self, text: str) -> str:
-        """The text with `[redacted]` in place of every value."""
+        """Return the text with `[redacted]` in place of every value."""
         if self._quoted:
             text = _QUOTED.sub(self._unquoted, text)
         if not self or not self._holds_any(text):
@@ -70,7 +72,7 @@ class KnownSecrets:
         return "".join([*result, text[end:]])
 
     def blot_all(self, value: Any, depth: int = 0) -> Any:
-        """A document of JSON with every text in it blotted, names of fields included."""
+        """Return a JSON document with every text in it blotted, field names included."""
         if not depth and not self._quoted and self._are_in_none_of(value):
             return value
         if isinstance(value, str):
@@ -84,8 +86,8 @@ class KnownSecrets:
         return value
 
     def _are_in_none_of(self, value: Any) -> bool:
-        """Whether one look at all texts together shows that nothing stands in any: most documents
-        are lines of a log, and to look at each of their texts is most of what such a line costs.
+        """True if one look at all texts together finds nothing. Most documents are log lines, for
+        which looking at each text would be most of their cost.
         """
         texts: list[str] = []
         return _gather(value, texts) and not (self and self._holds_any(" ".join(texts)))
@@ -94,7 +96,7 @@ class KnownSecrets:
         return f"{match[1]}{REDACTED}{match[1]}" if match[2] in self._quoted else match[0]
 
     def _add(self, plain: str, parts: bool) -> bool:
-        """Withhold a value wherever it stands; False for what is short or a word."""
+        """Record a value to be removed wherever it stands; False for a short one or a word."""
         if len(plain) < SHORTEST or _is_word(plain):
             return False
         if len(plain) < GRAM:
@@ -108,7 +110,7 @@ class KnownSecrets:
         return True
 
     def _holds_any(self, text: str) -> bool:
-        """Whether it is worth looking closely: most texts hold nothing, and this is fast."""
+        """True if a text is worth a closer look. Fast: most texts hold nothing."""
         plain = _REST.sub("", _CODED.sub(lambda code: _letter(code), text)).lower()
         grams, halves = self._grams, self._halves
         # Whatever has a gram in it has one of its halves at a multiple of their length: a look at
@@ -122,7 +124,7 @@ class KnownSecrets:
     def _found(
         self, letters: str, text: str, places: list[tuple[int, int]]
     ) -> Iterator[tuple[int, int]]:
-        """First and last sign of each value in the text."""
+        """Yield the first and last position of each value in the text."""
         start, end = 0, len(letters)
         while start < end:
             length = 0
@@ -139,7 +141,9 @@ class KnownSecrets:
 
 
 def _gather(value: Any, texts: list[str], depth: int = 0) -> bool:
-    """Gather the texts of a document; False: it is nested too deeply, or its names are no texts."""
+    """Gather the texts of a document; False if it is nested too deeply or a field name is no
+    text.
+    """
     if isinstance(value, str):
         texts.append(value)
     elif isinstance(value, dict):
@@ -156,7 +160,7 @@ def _gather(value: Any, texts: list[str], depth: int = 0) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value, and how it looks when somebody has encoded it."""
+    """Yield the value and its usual encodings."""
     raw = value.encode("utf-8", "surrogatepass")
     yield value
     yield value[::-1]
@@ -172,7 +176,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _signs(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Letters and digits of a text in lower case, and where each stands."""
+    """Return the letters and digits of a text in lower case, and the position of each."""
     letters, places = [], []
     for match in _SIGN.finditer(text):
         sign = match[5] or _letter(match)
@@ -197,7 +201,7 @@ def _is_word(plain: str) -> bool:
 
 
 def _common(value: str, letters: str, start: int) -> int:
-    """How many signs of a value stand at a place, at least GRAM of them."""
+    """Return how many characters of a value match at a position, at least GRAM of them."""
     length = GRAM
     most = min(len(value), len(letters) - start)
     while length < most and value[length] == letters[start + length]:
@@ -211,7 +215,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _merged(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Places that follow one another directly, as one."""
+    """Yield adjacent ranges as one."""
     last: tuple[int, int] | None = None
     for first, end in found:
         if last is not None and first == last[1] + 1:

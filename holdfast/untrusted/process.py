@@ -22,7 +22,7 @@ DISCARD_SECONDS = 5.0
 
 
 class ProgramStopped(Exception):
-    """The program was killed: too slow, or it said too much."""
+    """The program was killed: it was too slow, or wrote too much."""
 
     def __init__(self, why: str, *, late: bool = False) -> None:
         super().__init__(why)
@@ -50,10 +50,11 @@ async def run(
     output_limit: int = OUTPUT_LIMIT,
     take_beginning: bool = False,
 ) -> Finished:
-    """Run to the end, in a process group of its own that is dead when this returns, raises or is
-    cancelled. ProgramStopped after `seconds` or beyond `output_limit` bytes of output; with
-    `take_beginning` that much of its output is enough. Beyond MEMORY_LIMIT it is given no more, on
-    Linux: it ends as it does on a full machine.
+    """Run a program to its end in a process group of its own, which is dead when this returns,
+    raises or is cancelled.
+
+    ProgramStopped after `seconds` or beyond `output_limit` bytes of output, unless
+    `take_beginning`. On Linux it gets no more memory than MEMORY_LIMIT.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -82,8 +83,8 @@ async def run(
 
 
 def _bound(pid: int) -> None:
-    """Not before it is started, as that would run code of ours between fork and exec, among the
-    threads of a worker. Nobody needs gigabytes in the first millisecond.
+    """Limit the memory of a program just started. Doing it before would run our code between fork
+    and exec, among a worker's threads.
     """
     # Only Linux sets the limits of another process.
     if sys.platform == "linux":
@@ -99,7 +100,7 @@ def _kill(group: int) -> None:
 async def _spoken(
     process: asyncio.subprocess.Process, stdin: bytes, limit: int
 ) -> tuple[tuple[bytes, bool], tuple[bytes, bool], int]:
-    """What a program writes to both its outputs, whether that was too much, and its exit code."""
+    """Return both outputs of a program, each with whether it was too long, and the exit code."""
     _, out, said, code = await asyncio.gather(
         _feed(process.stdin, stdin),
         _drain(process.stdout, limit, process.pid),
@@ -120,7 +121,7 @@ async def _feed(stream: asyncio.StreamWriter | None, content: bytes) -> None:
 
 
 async def _discard(stream: asyncio.StreamReader | None) -> None:
-    """Read what a dead program left in its pipe, which closes the pipe at our end."""
+    """Read what a dead program left in its pipe, which closes our end."""
     assert stream is not None
     with suppress(TimeoutError):
         # Bounded, in case a grandchild left the group and holds the other end.
@@ -130,7 +131,9 @@ async def _discard(stream: asyncio.StreamReader | None) -> None:
 
 
 async def _drain(stream: asyncio.StreamReader | None, limit: int, group: int) -> tuple[bytes, bool]:
-    """What the program writes, up to the limit, and whether that was more: then it is killed."""
+    """Return what the program writes up to the limit, and whether there was more: then it is
+    killed.
+    """
     assert stream is not None
     parts: list[bytes] = []
     size = 0

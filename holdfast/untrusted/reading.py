@@ -22,11 +22,11 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class NotPlain(ValueError):
-    """The text is not what it should be; the message is the rest of a sentence."""
+    """The text is not what it should be. The message is the rest of a sentence."""
 
 
 def from_json(text: str) -> Any:
-    """The value of a JSON text. NotPlain for what is none, or absurd."""
+    """Return the value of a JSON text. NotPlain if it is none, or beyond the bounds."""
     try:
         value = json.loads(
             text,
@@ -45,8 +45,8 @@ def from_json(text: str) -> Any:
 
 
 def from_yaml(text: str) -> Any:
-    """The value of a YAML text without aliases: texts, numbers, true, false, null, lists and
-    mappings. NotPlain for what is none, or absurd.
+    """Return the value of a YAML text without aliases: texts, numbers, true, false, null, lists and
+    mappings. NotPlain if it is none, or beyond the bounds.
     """
     loader = None
     try:
@@ -90,7 +90,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _refuse_odd(value: Any, depth: int = 0) -> None:
-    """NotPlain for texts that are not Unicode, and for what is nested too deeply."""
+    """Raise NotPlain for texts that are not Unicode and for deep nesting."""
     if depth > DEPTH:
         raise NotPlain(f"nested more than {DEPTH} levels deep")
     if isinstance(value, str):
@@ -116,7 +116,7 @@ def _mistake(problem: str, place: Any) -> yaml.MarkedYAMLError:
 
 
 class _Plain(yaml.SafeLoader):
-    """YAML as far as people write it by hand: nothing that grows, refers or converts."""
+    """Loads YAML as people write it by hand: nothing that expands, refers or converts."""
 
     depth = 0
 

@@ -46,8 +46,8 @@ _OPTIONS.log_errors = False
 
 
 def linear(pattern: str, flags: int = 0) -> Any:
-    """A pattern whose time grows with the length of a text and not with its square; the few of the
-    library that look ahead are bounded, and stay as they are.
+    """Compile a pattern whose time is linear in the length of a text; the few of the library that
+    look ahead are bounded and stay as they are.
     """
     text = f"(?i){pattern}" if flags & re.IGNORECASE else pattern
     try:
@@ -81,8 +81,8 @@ def _patterns() -> tuple[Any, ...]:
 
 
 def redact(text: str) -> str:
-    """The text with everything that looks like a secret replaced by `[redacted]`. Line ends and
-    line numbers stay as they are.
+    """Return the text with everything that looks like a secret replaced by `[redacted]`, line ends
+    and line count unchanged.
     """
     # RE2 and the history take Unicode alone; a tool can quote half a character.
     text = text.encode("utf-8", "backslashreplace").decode()
@@ -90,7 +90,7 @@ def redact(text: str) -> str:
 
 
 def without_keys(text: str) -> str:
-    """The same for private keys of several lines alone: to be done before a part is cut out."""
+    """Return the text without private keys of several lines. Do it before cutting out a part."""
     return _KEY_BLOCK.sub(lambda block: REDACTED + "\n" * block[0].count("\n"), text)
 
 
@@ -107,7 +107,7 @@ def _redact_line(line: str) -> str:
 
 
 class Redactor:
-    """Takes out of what a lens says what looks like a secret, and the values that were found as
+    """Removes from what a lens says whatever looks like a secret, and the values that were found as
     secrets anywhere in the same material.
     """
 
@@ -119,9 +119,10 @@ class Redactor:
         unread: Iterable[str] = (),
         lines: Mapping[str, Collection[int]] | None = None,
     ) -> None:
-        """Without `whole` the values are not all there are, and `unread` are files in which they
-        were not looked for: then what is said quotes nothing. `lines` are those, by file, in which
-        a secret was seen.
+        """Take the values.
+
+        If not `whole`, these are not all values and `unread` are files that were not searched: then
+        nothing is quoted. `lines` are, by file, those in which a secret was seen.
         """
         self._values = sorted({each for each in values if each}, key=len, reverse=True)
         self._lines = lines or {}
@@ -130,19 +131,21 @@ class Redactor:
         self._unread = frozenset(unread)
 
     def message(self, text: str, letters: int, file: str) -> str:
-        """The beginning of a text about a file: cut first, so that its length costs nothing."""
+        """Return the beginning of a text about a file. It is cut first, so that its length costs
+        nothing.
+        """
         said = redact(self._known.blot(text[: letters + MARGIN]))
         if not self._whole or file in self._unread:
             said = QUOTED.sub(lambda quoted: f"{quoted[1]}…{quoted[1]}", said)
         return said[:letters]
 
     def quotes(self, file: str) -> bool:
-        """Whether code of a file may be shown: only where all its secrets are known."""
+        """True if code of a file may be shown: only where all its secrets are known."""
         return self._whole and file not in self._unread
 
     def line(self, text: str, file: str, number: int, *, withheld: bool = False) -> str:
-        """A line of code. One in which a secret was seen, or that is to be `withheld`, is told
-        without any value.
+        """Return a line of code; one in which a secret was seen, or that is `withheld`, without any
+        value.
         """
         shown = text if _PROGRAM.search(file) else _SET.sub(rf"\1{REDACTED}", text)
         shown = _NAMED.sub(rf"\1\2{REDACTED}\2", shown)
@@ -156,13 +159,13 @@ class Redactor:
         return shown
 
     def _without_values(self, text: str) -> str:
-        """A line without the values of secrets, wherever and however short they are."""
+        """Return a line without the values of secrets, however short they are."""
         for value in self._values:
             if len(value) >= SHORTEST_VALUE and value in text and value not in REDACTED:
                 text = text.replace(value, REDACTED)
         return text
 
     def path(self, path: str) -> str:
-        """A file's name, folder by folder: across its slashes stands no secret."""
+        """Return a file's name, redacted folder by folder: no secret spans a slash."""
         parts = path[:NAME_LETTERS].split("/")
         return "/".join(redact(self._known.blot(part)) for part in parts)

@@ -18,7 +18,9 @@ _NOWHERE = "is below no allowed root; name one in HOLDFAST_ALLOWED_ROOTS"
 
 
 class Outside(Exception):
-    """The path is below no allowed root; says so in the rest of a sentence that begins with it."""
+    """The path is below no allowed root. The message is the rest of a sentence that begins with the
+    path.
+    """
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Root:
 
     @classmethod
     def of(cls, path: Path) -> Root:
-        """What is at a path now. OSError, RuntimeError or ValueError: nothing is."""
+        """Return what is at a path now. OSError, RuntimeError or ValueError if nothing is."""
         place = resolved(path.expanduser())
         found = place.lstat()
         return cls(place, found.st_dev, found.st_ino)
@@ -44,7 +46,7 @@ class Root:
 
 
 def roots_at(paths: Iterable[Path]) -> tuple[Roots, tuple[Path, ...]]:
-    """The roots at these paths, as they are now, and the paths where nothing is."""
+    """Return the roots at these paths as they are now, and the paths where nothing is."""
     found: list[Root] = []
     missing: list[Path] = []
     for path in paths:
@@ -56,15 +58,15 @@ def roots_at(paths: Iterable[Path]) -> tuple[Roots, tuple[Path, ...]]:
 
 
 def open_folder(path: Path, roots: Roots) -> Folder:
-    """A folder below a root. Outside, or the OSError of what is not a folder."""
+    """Open a folder below a root. Outside, or the OSError of what is no folder."""
     place = _resolved(path, roots)
     with _root_of(place, roots) as (root, below):
         return root.enter(*below)
 
 
 def open_file(path: Path, roots: Roots) -> int:
-    """A handle for reading a regular file below a root, or one that is a root itself. Outside, or
-    the OSError of what is none.
+    """Open a regular file for reading: one below a root, or a root itself. Outside, or the OSError
+    of what is none.
     """
     place = _resolved(path, roots)
     for root in roots:
@@ -82,8 +84,8 @@ def open_file(path: Path, roots: Roots) -> int:
 
 
 def _resolved(path: Path, roots: Roots) -> Path:
-    """The path without links. That it is not there is said of what is below a root only: who asks
-    may be somebody who must not know what there is.
+    """Return the path without links. Only below a root does the error say that it is missing:
+    whoever asks may not know what is elsewhere.
     """
     try:
         return resolved(path)
@@ -95,7 +97,7 @@ def _resolved(path: Path, roots: Roots) -> Path:
 
 
 def _root_of(resolved: Path, roots: Roots) -> _Opened:
-    """The root that a path is below, open, and the names from there to the path."""
+    """Return the root that a path is below, open, and the names from there to the path."""
     replaced = None
     for root in roots:
         if not resolved.is_relative_to(root.path):

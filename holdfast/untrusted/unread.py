@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 
 def unread(model: type[BaseModel], given: object, where: str = "") -> tuple[str, ...]:
-    """The places of all fields that this model does not have, nested ones included, as
-    `subtasks[2].depend_on`. What has the wrong shape is left to the model's own validation.
+    """Return the places of all fields that this model does not have, nested ones included, as
+    `subtasks[2].depend_on`. A wrong shape is left to the model's own validation.
     """
     return tuple(_unread(model, given, where))
 
@@ -35,12 +35,12 @@ def _unread(model: type[BaseModel], given: object, where: str) -> Iterator[str]:
 
 
 def _is_mapping_of(annotation: Any, nested: type[BaseModel]) -> bool:
-    """Whether the names below a field are the writer's own, as those of a playbook's inputs."""
+    """True if the names below a field are the writer's own, as those of a playbook's inputs."""
     return getattr(annotation, "__origin__", None) is dict and nested in get_args(annotation)
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The models that a field's annotation names, at any depth."""
+    """Return the models that a field's annotation names, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for each in get_args(annotation) for model in _models(each)]

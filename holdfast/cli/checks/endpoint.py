@@ -27,12 +27,12 @@ _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it 
 
 
 def endpoint_of(settings: Settings) -> str:
-    """The address of the models that an embedded worker asks."""
+    """Return the address of the models that an embedded worker asks."""
     return settings.anthropic_base_url or "https://api.anthropic.com"
 
 
 async def models(settings: Settings) -> list[Checkup]:
-    """Whether a model can be asked from this shell; never the key itself, and nothing paid."""
+    """Check whether a model can be asked from this shell. Shows no key and pays nothing."""
     if not settings.has_endpoint:
         detail = f"none; set {VARIABLES} for goals that need a model"
         return [Checkup("models", "endpoint", "note", detail)]
@@ -59,8 +59,8 @@ async def models(settings: Settings) -> list[Checkup]:
 
 
 def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Checkup]:
-    """Whether the worker asks the models that this shell would ask: calls go out with the worker's
-    settings, whatever stands here.
+    """Check whether the running worker asks the models that this shell would: calls go out with the
+    worker's settings.
     """
     if settings.uses_own_server and not only_embedded:
         detail = "each worker has its own settings, which are not known here"
@@ -107,5 +107,5 @@ def _reachable(address: str, shown: str) -> tuple[Mark, str]:
 
 
 def masked(secret: str) -> str:
-    """That a secret is there, and how long; of its letters only the last four of a long one."""
+    """Return the length of a secret and, if it is long, its last four characters."""
     return f"…{secret[-4:]} ({len(secret)} characters)" if len(secret) >= 20 else "…"

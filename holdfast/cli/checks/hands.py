@@ -29,7 +29,7 @@ Owners = Mapping[str, list[str]]
 
 
 def owners_in(catalogue: Catalogue) -> Owners:
-    """The roles with a model, by the tools that they name."""
+    """Return the roles with a model, by the tools that they name."""
     owners: dict[str, list[str]] = {}
     for role in catalogue.roles.values():
         for name in role.card.tools if role.card.tier != "none" else ():
@@ -40,7 +40,7 @@ def owners_in(catalogue: Catalogue) -> Owners:
 def hands(
     catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
 ) -> list[Checkup]:
-    """A line for each tool of ours; a note where one is left out, and why."""
+    """Return a line for each tool of ours; a note where one is left out, and why."""
     owners = owners_in(catalogue)
     shelf = tools_for(settings.project) if tools is None else tools
     return [_line(each, owners.get(each.name, []), settings) for each in shelf.values()]
@@ -66,12 +66,12 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
 
 
 def lacking_for(tool: Tool, settings: Settings) -> str:
-    """Say without what a tool does nothing here; empty: it works."""
+    """Return what a tool lacks here, without which it is left out; empty if it works."""
     return lacking(tool, settings, endpoint_web=settings.endpoint_web)
 
 
 def _elsewhere(tool: Tool, settings: Settings) -> str:
-    """Where what an agent gives to a tool of this machine goes all the same."""
+    """Return where a tool of this machine sends what an agent gives it; empty if nowhere."""
     if tool is run_python and settings.python_sandbox:
         key = "a key" if settings.python_sandbox_key else "no key"
         return f"its code is sent to {address_of(settings.python_sandbox)}, with {key}"
@@ -86,9 +86,10 @@ def _owned(owners: list[str]) -> str:
 
 
 async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
-    """A line for each server, whether it starts, and for each of its tools; what a role names and
-    nobody offers; and what each role that names such a tool, or one that is left out, goes on
-    without. All are asked side by side, each no longer than a run would.
+    """Yield a line for each MCP server and each of its tools, for each tool that a role names and
+    no server offers, and for each role that goes on without one.
+
+    All servers are asked at once, each no longer than a run would.
     """
     every = owners_in(catalogue)
     owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
@@ -121,7 +122,7 @@ async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator
 
 
 def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
-    """What each role goes on without, of the tools that are left out; without all it has no use."""
+    """Yield what each role goes on without; a role without any of its tools cannot be used."""
     for role in catalogue.roles.values():
         tools = role.card.tools if role.card.tier != "none" else ()
         lost = [name for name in tools if name in gone]
@@ -135,8 +136,8 @@ def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
 
 
 async def _asked(server: Server) -> Offered | str:
-    """What a server offers, or why it does not, with its own words but not its arguments: what a
-    diagnosis prints is shown to others.
+    """Return what a server offers, or why it does not, in its own words but without its arguments:
+    a diagnosis is shown to others.
     """
     try:
         found = await offered(server)

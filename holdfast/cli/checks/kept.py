@@ -26,7 +26,7 @@ LOOK_SECONDS = 1.0
 
 
 def kept(settings: Settings) -> list[Line]:
-    """State directory, database, journal and store. Blocking, some seconds at most."""
+    """Check state directory, database, journal and store. Blocks, for some seconds at most."""
     state = StateDir.of(settings)
     lines = [_folder("state", state.path, "set HOLDFAST_STATE_DIR to a folder that can be written")]
     if lines[0][1] == "ok" and state.path.is_dir():
@@ -39,7 +39,7 @@ def kept(settings: Settings) -> list[Line]:
 
 
 def _folder(name: str, path: Path, remedy: str) -> Line:
-    """Whether a folder, or the nearest above it that exists, can be written and has room."""
+    """Check that a folder, or the nearest existing one above it, can be written and has room."""
     try:
         nearest = next(each for each in (path, *path.parents) if each.exists())
         with tempfile.TemporaryFile(dir=nearest):
@@ -54,7 +54,7 @@ def _folder(name: str, path: Path, remedy: str) -> Line:
 
 
 def _deployment(state: StateDir) -> Iterator[Line]:
-    """What says which server, queue and store belong to this directory."""
+    """Check the record of which server, queue and store belong to this directory."""
     path = state.path / "endpoint.json"
     if not path.exists():
         if state.database.exists():
@@ -68,7 +68,7 @@ def _deployment(state: StateDir) -> Iterator[Line]:
 
 
 def _roots(settings: Settings, state: StateDir) -> Iterator[Line]:
-    """What Goals may name."""
+    """Check the file of what Goals may name."""
     wrong = unreadable(settings)
     if wrong:
         why = (
@@ -110,7 +110,7 @@ def _journal(state: StateDir) -> Iterator[Line]:
 
 
 def _spent(settings: Settings, state: StateDir) -> Iterator[Line]:
-    """What today's calls have cost, where that has a bound."""
+    """Show what today's calls have cost, where a setting bounds it."""
     most = settings.most_dollars_day
     if most is None:
         return
@@ -129,7 +129,7 @@ def _spent(settings: Settings, state: StateDir) -> Iterator[Line]:
 
 
 def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
-    """The embedded deployment's store, and the one of STORE_URL."""
+    """Check the embedded deployment's store and the one of STORE_URL."""
     if state.database.exists():
         yield from _blobs("store", store_at(state.store.as_uri()), must=True)
     if settings.store_url:

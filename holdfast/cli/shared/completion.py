@@ -36,13 +36,15 @@ Ids = list[str]
 
 
 def prepare() -> None:
-    """Let typer answer a shell that asks; it knows how to only where it installs completion."""
+    """Let typer answer a shell that asks for completion; by itself it does so only where it
+    installs completion.
+    """
     if VARIABLE in os.environ:
         completion_init()
 
 
 def words() -> list[str]:
-    """Return the words behind the program that a shell asks to complete; none: no shell asks."""
+    """Return the words that a shell asks to complete; none if no shell asks."""
     if VARIABLE not in os.environ:
         return []
     typed = os.environ.get("COMP_WORDS", "") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -52,7 +54,7 @@ def words() -> list[str]:
 
 
 def playbooks(incomplete: str) -> Ids:
-    """Names of the playbooks that can be used."""
+    """Return the names of the usable playbooks."""
     from holdfast.activities.catalogue.catalogue import Catalogue
     from holdfast.deployment.settings import Settings
 
@@ -60,7 +62,7 @@ def playbooks(incomplete: str) -> Ids:
 
 
 def roles(incomplete: str) -> Ids:
-    """Names of the roles that any plan may use."""
+    """Return the names of the roles that any plan may use."""
     from holdfast.activities.catalogue.catalogue import Catalogue
     from holdfast.deployment.settings import Settings
 
@@ -68,19 +70,19 @@ def roles(incomplete: str) -> Ids:
 
 
 def limits(incomplete: str) -> Ids:
-    """Names of the limits, each with the sign behind which its value stands."""
+    """Return the names of the limits, each followed by `=`."""
     from holdfast.contracts import Limits
 
     return [f"{name}=" for name in _named(lambda: Limits.model_fields, incomplete)]
 
 
 def caps(incomplete: str) -> Ids:
-    """Names of the limits that can be raised while a run goes on."""
+    """Return the names of the limits that can be raised during a run, each followed by `=`."""
     return [f"{name}=" for name in _named(lambda: CAPS, incomplete)]
 
 
 def approvals(incomplete: str) -> Ids:
-    """When a plan may wait for a person; a number of dollars is not offered."""
+    """Return when a plan may wait for a person, without amounts of dollars."""
     return _named(lambda: ("always", "auto"), incomplete)
 
 
@@ -92,17 +94,17 @@ def _named(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
 
 
 def run_ids(incomplete: str) -> Ids:
-    """Ids of the newest runs."""
+    """Return the ids of the newest runs."""
     return _bounded(lambda target: _runs(target, "", incomplete))
 
 
 def open_run_ids(incomplete: str) -> Ids:
-    """Ids of the runs that are not over."""
+    """Return the ids of open runs."""
     return _bounded(lambda target: _runs(target, " AND ExecutionStatus = 'Running'", incomplete))
 
 
 def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
-    """Ids of the subtasks of the run named before."""
+    """Return the ids of the subtasks of the run named before."""
     run_id = context.params.get("run_id")
     if not isinstance(run_id, str):
         return []
@@ -122,7 +124,7 @@ def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
 
 
 def _target() -> Target | None:
-    """The server that a command would use, if it runs already."""
+    """Return the server that a command would use, if it is running."""
     from holdfast import embedded
     from holdfast.cli.shared.connection import configured_target
     from holdfast.deployment.settings import Settings

@@ -45,7 +45,7 @@ OTHERWISE = ", or pass --embedded"
 def with_connection(
     settings: Settings, embedded: bool, do: Callable[[Connection], Coroutine[Any, Any, int]]
 ) -> int:
-    """Do what a command does, with a connection for its length; its exit code."""
+    """Run a command with a connection; return its exit code."""
 
     async def done() -> int:
         async with connected(settings, embedded=embedded) as connection:
@@ -56,7 +56,7 @@ def with_connection(
 
 @asynccontextmanager
 async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
-    """A connection for one command. Raises Unreachable, EmbeddedError, BadSettings, Exit."""
+    """Yield a connection for one command. Raises Unreachable, EmbeddedError, BadSettings, Exit."""
     target = None if embedded else own_target(settings)
     opening = _own(settings, target) if target else _embedded(settings)
     async with opening as connection:
@@ -91,7 +91,7 @@ async def _embedded(settings: Settings) -> AsyncIterator[Connection]:
 
 
 async def heal(connection: Connection) -> None:
-    """Every 2 s, forever: start whichever embedded process has died. Cancel it to stop."""
+    """Restart embedded processes that have died, every 2 s until cancelled."""
     while connection.target.embedded:
         try:
             endpoint = await asyncio.to_thread(ensure_up, connection.settings, "watcher")
@@ -105,8 +105,8 @@ async def heal(connection: Connection) -> None:
 
 
 async def _up(settings: Settings, before: Endpoint | None) -> Endpoint:
-    """The embedded server, started where it was not; what takes long is said. `before`: as it was
-    on record.
+    """Return the embedded server, started if it was not running; says what takes long. `before` is
+    what was on record.
     """
     with patience("Waiting for the embedded server: it starts, or another command stops it"):
         endpoint = await asyncio.to_thread(ensure_up, settings)
@@ -116,7 +116,7 @@ async def _up(settings: Settings, before: Endpoint | None) -> Endpoint:
 
 
 def new_worker(before: Endpoint | None, now: Endpoint) -> str:
-    """That a worker that lived was replaced, and why; empty: none was."""
+    """Return that a live worker was replaced, and why; empty if none was."""
     if before is None or before.worker_pid not in [each.pid for each in now.draining]:
         return ""
     code = before.worker_version != now.worker_version
@@ -125,14 +125,18 @@ def new_worker(before: Endpoint | None, now: Endpoint) -> str:
 
 
 def _known(settings: Settings) -> Endpoint | None:
-    """The embedded server as it is on record; what is wrong with that, its start says."""
+    """Return the embedded server on record; None if the record is unusable, which its start
+    reports.
+    """
     with suppress(EmbeddedError, OSError):
         return StateDir.of(settings).endpoint()
     return None
 
 
 def own_target(settings: Settings) -> Target | None:
-    """The operator's own server, said if it found that by itself; None: the embedded one."""
+    """Return the operator's own server (and say so if it was found rather than named); None for the
+    embedded one.
+    """
     if settings.uses_own_server:
         return configured_target(settings)
     if not probe_local(LOCAL_ADDRESS):
@@ -150,17 +154,19 @@ def own_target(settings: Settings) -> Target | None:
 
 
 def configured_target(settings: Settings) -> Target:
-    """The server that Temporal's variables or profile name. BadSettings if they contradict."""
+    """Return the server that Temporal's variables or profile name. BadSettings if they
+    contradict.
+    """
     return own_server.configured_target(settings, OTHERWISE)
 
 
 def tell(line: str, *, warning: bool = False) -> None:
-    """What intake says to whoever waits for a run to start."""
+    """Print what intake says to whoever waits for a run to start."""
     say(line, "magenta" if warning else "dim")
 
 
 def told_by_server(error: RPCError, address: str) -> Exit:
-    """What a failed request means to a person."""
+    """Return what a failed request means to a person."""
     if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
         return Exit(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):

@@ -32,8 +32,8 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._:-]")
 
 
 class PageFailed(Exception):
-    """The page could not be made, by a mistake of ours; the other files are written. It holds the
-    path of the Markdown.
+    """The page could not be made, by a mistake of ours; the other files are written. Holds the path
+    of the Markdown.
     """
 
     def __init__(self, markdown: Path) -> None:
@@ -42,7 +42,7 @@ class PageFailed(Exception):
 
 
 def place(run_id: str, folder: Path, ending: str) -> Path:
-    """Where a file of a run's report is kept; the folder is there afterwards, and private."""
+    """Return where a file of a run's report is kept, making its private folder."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Whoever reaches the server names runs as he likes.
     name = _UNFIT.sub("_", run_id)[:NAME_LETTERS].lstrip(".") or "_"
@@ -50,21 +50,23 @@ def place(run_id: str, folder: Path, ending: str) -> Path:
 
 
 def files_of(run_id: str, folder: Path) -> Path:
-    """The folder of what the agents of a run made, beside its report."""
+    """Return the folder of the files that a run's agents made, beside its report."""
     return place(run_id, folder, ".files")
 
 
 def from_beside(folder: Path) -> str:
-    """The address of a folder as seen from a page beside it, so that both can be moved. The id of a
-    run that a schedule started has colons, and what stands before one would name a scheme.
+    """Return the address of a folder relative to a page beside it, so that both can be moved.
+    Colons in the ids of scheduled runs are escaped: they would look like a URL scheme.
     """
     return quote(folder.name)
 
 
 def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
-    """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; the paths of
-    the Markdown and of the page. PageFailed when the others are written and the page is not. Of a
-    history that cannot be read to its end, nothing replaces what was written when it could.
+    """Write the report as `RUN.md`, `RUN.json` and `RUN.html` into a private folder; return the
+    paths of the Markdown and the page.
+
+    PageFailed if only the page is missing. A history that cannot be read to its end never replaces
+    what was written when it could.
     """
     markdown, document, page = (
         place(report.run_id, folder, ending) for ending in (".md", ".json", ".html")
@@ -88,8 +90,8 @@ def keep(report: Report, folder: Path, look: Look) -> tuple[Path, Path]:
 
 
 def write(report: Report, path: Path, look: Look, where: str) -> None:
-    """Write a report as one file, in the form that its name says. It appears whole or not at all.
-    `look`: what the history of its run tells besides, for the page; `where` its files are.
+    """Write a report as one file in the form of its suffix, in one step. `look` is what the run's
+    history tells besides, for the page; `where` the folder of its files.
     """
     match path.suffix.lower():
         case ".json":
@@ -102,7 +104,7 @@ def write(report: Report, path: Path, look: Look, where: str) -> None:
 
 
 def as_bytes(text: str) -> bytes:
-    """Half a character, which no encoding has, is shown as its escape."""
+    """Encode a text, with lone surrogates escaped."""
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -115,8 +117,8 @@ def as_page(
     where: str = "",
     drawn: datetime | None = None,
 ) -> str:
-    """The page of a run; `live`: what it has besides while it is served; `where` its files are;
-    `drawn`: up to which moment an open one goes on, if that is known.
+    """Return the page of a run. `live` is what it has while it is served, `where` the folder of its
+    files, `drawn` the moment up to which an open run's clocks go.
     """
     # Few commands write one, and its reader of Markdown takes long to load.
     from holdfast.rendering.html.page import as_html
@@ -132,8 +134,8 @@ def as_page(
 
 
 def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
-    """Write the files of a finished run and say where they are, the page last; a full disk costs
-    nobody the report itself.
+    """Write the files of a finished run and print where they are, the page last. A full disk does
+    not lose the report itself.
     """
     if out:
         try:
@@ -162,8 +164,8 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
 
 
 async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Report:
-    """The report, once its files are written below this folder; which of them are not there, and
-    why, is among its notes and with the file.
+    """Return the report after writing its agents' files below this folder. Files that could not be
+    written are noted with the reason.
     """
     missing = []
     files: dict[str, tuple[MadeFile, ...]] = {each.subtask_id: () for each in report.findings}
@@ -186,15 +188,15 @@ async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Rep
 
 
 def _stands(file: MadeFile, path: Path) -> bool:
-    """True if the very bytes that were recorded are there already, from an earlier time."""
+    """True if the recorded bytes are already there."""
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file.size:
         return False
     return hashlib.sha256(path.read_bytes()).hexdigest() == file.digest
 
 
 async def _write(file: MadeFile, store: DirectoryStore, folder: Path, path: str) -> None:
-    """Write one, readable and writable for its owner alone. OSError, and BlobLost if the store does
-    not have the very bytes that were recorded.
+    """Write one file for its owner alone. OSError, or BlobLost if the store lacks the recorded
+    bytes.
     """
     if not path:
         raise OSError("its name is none that a file may have here")

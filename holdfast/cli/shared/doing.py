@@ -36,7 +36,7 @@ MOST_AGENTS = 300
 
 
 async def agents_at(connection: Connection, state: State) -> Mapping[str, str]:
-    """By subtask, what its agent does; what nobody can tell is left out."""
+    """Return, by subtask, what its agent does; what is not known is left out."""
     turn = asyncio.Semaphore(AT_ONCE)
     moves = [flight.move for flight in state.flights.values()]
     agents = [move for move in moves if isinstance(move, StartAgent)]
@@ -75,8 +75,8 @@ class Turns:
     _looked: float = 0.0
 
     async def of(self, steps: Iterable[Step]) -> Mapping[str, tuple[Turned, ...]]:
-        """By the id of an agent's workflow; what the server does not tell is left out. `steps`:
-        those of the run.
+        """Return the turns by the id of an agent's workflow, for these steps of the run; what the
+        server does not tell is left out.
         """
         agents = {
             each.move.run_of(self.run_id): each.ended is not None

@@ -34,13 +34,13 @@ class Display(Protocol):
     """Where a watched run is shown."""
 
     def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
-        """Show the latest view; None keeps the one before. `notes` are the watcher's own."""
+        """Show the latest view (None: keep the one before) and the watcher's own `notes`."""
         ...
 
 
 @dataclass
 class LiveBoard:
-    """The board, redrawn in place. Between two views the clocks of running subtasks go on."""
+    """The board, redrawn in place; between two views the clocks of running subtasks go on."""
 
     view: RunView | None = None
     notes: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class LiveBoard:
         self.notes = notes
 
     def frame(self) -> RenderableType:
-        """What the screen shows right now."""
+        """Return what the screen shows right now."""
         if self.view is None:
             return Text(" · ".join(("starting", *self.notes)), style="bold")
         now, width = datetime.now(UTC), ERR.width
@@ -78,7 +78,9 @@ class Lines:
 
 @contextmanager
 def display() -> Iterator[Display]:
-    """A live board in a terminal, which stays in its last state; plain lines elsewhere."""
+    """Yield a live board on a terminal, which stays in its last state, and plain lines
+    elsewhere.
+    """
     if not ERR.is_terminal or ERR.is_dumb_terminal:
         yield Lines()
         return
@@ -99,7 +101,7 @@ def display() -> Iterator[Display]:
 
 
 async def follow(connection: Connection, run_id: str, shown: Display) -> outcome.Ended:
-    """Show a run until it closes; how it ended. Exit if there is no such run."""
+    """Show a run until it closes; return how it ended. Exit if there is no such run."""
     return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
 
 
@@ -111,8 +113,9 @@ async def watch(
     *,
     while_stuck: bool = True,
 ) -> Look:
-    """Show a run until it closes or has come to a point; the last look at it. With `while_stuck`
-    False also until nobody but a person can make it go on.
+    """Show a run until it closes or `until` is true of it; return the last look.
+
+    If not `while_stuck`, also return once only a person can make it go on.
     """
     reader = Reader(connection, run_id)
     async with reader.following():
@@ -130,5 +133,5 @@ async def watch(
 
 
 async def look_at(connection: Connection, run_id: str) -> Look:
-    """The state of a run now, as far as the server answers. Exit if there is no such run."""
+    """Return the state of a run now, as far as the server answers. Exit if there is no such run."""
     return await Reader(connection, run_id).look()

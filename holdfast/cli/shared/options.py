@@ -23,14 +23,16 @@ GoalText = Annotated[str, typer.Argument(metavar="GOAL", help="What you want, in
 
 
 def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
-    """Whether a value was typed, and is not a default; not while a shell completes it."""
+    """True if a value was typed, not a default. False while a shell completes it."""
     source = context.get_parameter_source(str(parameter.name))
     typed = source is not None and source.name == "COMMANDLINE"
     return typed and not context.resilient_parsing
 
 
 def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
-    """What was typed; Exit for nothing, as an unset variable gives: it would count as left out."""
+    """Return the typed value. Exit if it is empty, as from an unset variable: it would count as
+    left out.
+    """
     if _typed(context, parameter) and not value:
         option = parameter.opts[0]
         raise Exit(f"{option} is empty; name one, or leave the option out")
@@ -135,7 +137,7 @@ OutFile = Annotated[
 
 
 def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
-    """An id as it was typed; Exit for what cannot be one, before anything starts."""
+    """Return an id as typed. Exit before anything starts if it cannot be one."""
     if _typed(context, parameter) and not PLAIN_ID.fullmatch(value):
         what = "a subtask" if parameter.name == "subtask" else "a run"
         shown = for_terminal(value[:80])
@@ -155,7 +157,7 @@ RunId = Annotated[
 
 
 def finished_run(metavar: str) -> Any:
-    """The argument of a command that takes more than one run."""
+    """Return the argument of a command that takes more than one run."""
     return typer.Argument(
         metavar=metavar,
         help="A finished run's id, as `list` shows it.",
@@ -271,7 +273,7 @@ Links = Annotated[
 def pipeline_of(
     fail_on: str, sarif: Path | None, comment: Path | None, links: str, out: Path | None = None
 ) -> Pipeline:
-    """What a review leaves, beside its report in `out`; Exit for what cannot be meant."""
+    """Return what a review writes beside its report in `out`. Exit for options that do not fit."""
     if fail_on and fail_on not in FAILING:
         raise Exit(f"--fail-on {fail_on!r}: it takes {' or '.join(FAILING)}")
     if links and not _WEB.fullmatch(links):
@@ -286,7 +288,7 @@ def pipeline_of(
 
 
 def _check_apart(files: Mapping[str, Path | None]) -> None:
-    """Exit if two options name one file: the last one written would be all that is left."""
+    """Exit if two options name one file, of which only the last would remain."""
     options = dict[str, str]()
     for option, file in files.items():
         if file is None:
@@ -301,8 +303,8 @@ REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
 
 
 def check_out(out: Path | None) -> Path | None:
-    """The file to write a report to, absolute; Exit if its ending is none of a report's, or its
-    folder cannot take it.
+    """Return the absolute path to write a report to. Exit if its suffix is not that of a report, or
+    its folder cannot take it.
     """
     if out is not None and out.suffix.lower() not in REPORT_ENDINGS:
         raise Exit(
@@ -313,8 +315,8 @@ def check_out(out: Path | None) -> Path | None:
 
 
 def _kind(path: Path) -> int:
-    """What stands at a path, by its mode: a link where that leads nowhere, on every Python; 0:
-    nothing does. OSError where nothing can.
+    """Return the mode of what is at a path (that of the link if it leads nowhere); 0 if nothing is.
+    OSError if nothing can be.
     """
     for look in (path.stat, path.lstat):
         try:
@@ -326,7 +328,7 @@ def _kind(path: Path) -> int:
 
 
 def check_file(out: Path | None, option: str = "--out") -> Path | None:
-    """The file to write, absolute; Exit if its folder cannot take one."""
+    """Return the absolute path to write. Exit if its folder cannot take a file."""
     if out is None:
         return None
     try:

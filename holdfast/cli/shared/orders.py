@@ -26,13 +26,15 @@ ANSWER_SECONDS = 60.0
 
 
 async def run(connection: Connection, run_id: str, update: str, order: Order) -> int:
-    """Tell the run and say what came of it. Exit with the reason if it was refused."""
+    """Send an order to a run and print the outcome. Exit with the reason if it was refused."""
     say(f"{run_id}: {await tell(connection, run_id, update, order)}", "bold")
     return Code.COMPLETE
 
 
 async def tell(connection: Connection, run_id: str, update: str, order: Order) -> str:
-    """What came of a command. Exit if the run refuses it, is closed, unknown or does not answer."""
+    """Send an order to a run; return the outcome. Exit if the run refuses it, is closed or unknown,
+    or does not answer.
+    """
     order = order.model_copy(update={"by": login()})
     handle = connection.handle(run_id)
     asking = asyncio.ensure_future(_asked(handle, update, order))
@@ -63,7 +65,7 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
 
 
 async def _answered(connection: Connection, run_id: str, asking: asyncio.Future[str]) -> bool:
-    """Whether a run answers in time. Exit as soon as it is known that it cannot."""
+    """True if a run answers in time. Exit as soon as it is known that it cannot."""
     reader = Reader(connection, run_id)
     until = asyncio.get_running_loop().time() + ANSWER_SECONDS
     while not asking.done() and asyncio.get_running_loop().time() < until:
@@ -87,7 +89,7 @@ async def _asked(handle: WorkflowHandle[Any, Any], update: str, order: Order) ->
 
 
 async def state_of(connection: Connection, run_id: str) -> State:
-    """How an open run stands now. Exit if it is closed, unknown, or has not begun in time."""
+    """Return the state of an open run. Exit if it is closed, unknown, or has not begun in time."""
     loop = asyncio.get_running_loop()
     until = loop.time() + ANSWER_SECONDS
     reader = Reader(connection, run_id)
@@ -107,7 +109,7 @@ async def state_of(connection: Connection, run_id: str) -> State:
 
 
 async def _gone(connection: Connection, run_id: str) -> Exit:
-    """A run that takes no commands is either closed or was never there."""
+    """Return why a run takes no orders: it is closed, or was never there."""
     try:
         await connection.handle(run_id).describe()
     except RPCError as error:

@@ -43,7 +43,7 @@ class Ended:
 
 
 def read(run_id: str, look: Look) -> Ended:
-    """How a closed run ended, by its history."""
+    """Return how a closed run ended, from its history."""
     assert look.closed is not None, "only a closed run has ended"
     if damaged(look):
         was = f"run {run_id} was {CLOSED[look.closed]}"
@@ -84,8 +84,8 @@ async def tell(
     whole: bool = False,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
-    """Report on stdout; on stderr where the Web UI is, unless it was announced before, how to come
-    back to the run, its files and, last, its page. The exit code of what came out.
+    """Print the report on stdout and, on stderr, the Web UI (unless `announced`), how to come back,
+    its files and its page; return the exit code.
     """
     turns = await Turns(connection, run_id).of(ended.look.steps)
     ended = read(run_id, replace(ended.look, turns=turns)) if turns else ended

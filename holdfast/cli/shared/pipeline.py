@@ -26,7 +26,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What was asked for; nothing by default."""
+    """What a review writes besides its report; nothing by default."""
 
     fail_on: str = ""
     sarif: Path | None = None
@@ -35,12 +35,13 @@ class Pipeline:
 
     @property
     def wanted(self) -> bool:
-        """Whether anything was asked for that only a review has."""
+        """True if anything was asked for that only a review has."""
         return bool(self.fail_on or self.sarif or self.comment)
 
     def pass_on(self, report: Report, code: Code) -> Code:
-        """Write the files; the exit code, which is that of the run unless remarks stand in the way.
-        Exit for a run that is complete and no review: what never fails guards nothing.
+        """Write the files; return the run's exit code, or another if remarks are too severe.
+
+        Exit for a complete run that is no review: a check that never fails protects nothing.
         """
         if not self.wanted:
             return code
@@ -63,14 +64,16 @@ class Pipeline:
         return Code.REMARKS
 
     def check(self, template: str, what: str) -> None:
-        """Exit where something was asked for that only a review has, and the answer of this run is
-        written by another template: said before anything is paid.
+        """Exit, before anything is paid, if something was asked for that only a review has and this
+        run is none.
         """
         if self.wanted and template != REVIEW:
             raise no_review(what)
 
     def _unless_missed(self, review: ReviewData, code: Code) -> Code:
-        """The exit code of a review without remarks in the way: what nobody read guards nothing."""
+        """Return the exit code of a review without severe remarks; partial if something was not
+        read.
+        """
         if not self.fail_on or not review.missed_in_all:
             return code
         named = review.missed[:MOST_NAMED]

@@ -96,7 +96,7 @@ class Look:
 
     @property
     def besides(self) -> tuple[str, ...]:
-        """What no report says by itself, as notes of one: its history alone tells it."""
+        """The notes that only the history gives, for the report."""
         agents = (step for steps in self.turns.values() for step in steps)
         lost = (*self.lost, *((each.subtask, each.lost) for each in agents if each.lost))
         said = told(lost, self.state.ledger) if self.state else ""
@@ -104,7 +104,7 @@ class Look:
 
     @property
     def view(self) -> RunView | None:
-        """The state for people; None before the run's first step."""
+        """The state as people are shown it; None before the run's first step."""
         if self.state is None:
             return None
         view = run_view(self.state)
@@ -121,13 +121,13 @@ class Look:
 
 
 def with_notes(report: Report, notes: tuple[str, ...]) -> Report:
-    """The report with these notes more, if there are any."""
+    """Return the report with these notes added."""
     return report.model_copy(update={"notes": (*report.notes, *notes)}) if notes else report
 
 
 @dataclass
 class Reader:
-    """Reads one run. A run that is reset goes on in another execution: the reader goes with it."""
+    """Reads one run. When the run is reset, the reader goes on with the new execution."""
 
     connection: Connection
     run_id: str
@@ -147,7 +147,7 @@ class Reader:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> Look:
-        """The run as it stands now, as far as the server answers. Exit if there is none."""
+        """Return the run as it stands now, as far as the server answers. Exit if there is none."""
         limit = timedelta(seconds=LOOK_SECONDS)
         trouble = (self.connection.trouble,) if self.connection.trouble else ()
         try:
@@ -192,8 +192,8 @@ class Reader:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Take in the history as it is written, and who serves the run, until the block is left;
-        `changed` tells of either.
+        """Read the history as it is written, and who serves the run, until the block is left;
+        `changed` signals either.
         """
         watching = (self._follow(), self._watch_workers(), self._watch_agents())
         tasks = [asyncio.create_task(each) for each in watching]
@@ -205,7 +205,9 @@ class Reader:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def find_held_up(self) -> None:
-        """Look once who serves the run, and how fast: in milliseconds, or seconds if none does."""
+        """Look once who serves the run and how fast: takes milliseconds, or seconds if nobody
+        does.
+        """
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()
@@ -272,7 +274,7 @@ class Reader:
             await self._read(self.execution, wait=False)
 
     async def _read(self, execution: str, *, wait: bool) -> None:
-        """Take in what is new of an execution; with `wait` until it is over."""
+        """Read what is new of an execution; with `wait`, until it is over."""
         handle = self.connection.client.get_workflow_handle(self.run_id, run_id=execution or None)
         limit = None if wait else timedelta(seconds=LOOK_SECONDS)
         async for event in handle.fetch_history_events(wait_new_event=wait, rpc_timeout=limit):
@@ -288,7 +290,9 @@ class Reader:
     # ------------------------------------------------------------ what the server alone knows
 
     def _stuck(self, description: WorkflowExecutionDescription) -> str:
-        """That no worker can take the run's next step; empty: nobody knows that."""
+        """Return why no worker can take the run's next step; empty if it is not known to be
+        stuck.
+        """
         failed = description.raw_description.pending_workflow_task.attempt - 1
         why = self.fold.task_failure if self.fold else ""
         # The server counts from one again when something comes in meanwhile.
@@ -302,7 +306,7 @@ class Reader:
         )
 
     def _notes(self, description: WorkflowExecutionDescription) -> tuple[str, ...]:
-        """Why the run does not go on as fast as it could."""
+        """Return why the run does not go on as fast as it could."""
         raw = description.raw_description
         if self.held_up:
             return self.held_up
@@ -320,9 +324,7 @@ def _tried_again(activity: PendingActivityInfo) -> str:
 
 
 def full(target: Target) -> str:
-    """That the disk of the embedded server is full, behind what is said of it; empty: it is not, or
-    nobody can tell.
-    """
+    """Return that the embedded server's disk is full; empty if it is not, or cannot be told."""
     if not (target.embedded and target.store_url):
         return ""
     store = store_at(target.store_url).root
@@ -335,12 +337,12 @@ def full(target: Target) -> str:
 
 
 def agent_of(description: WorkflowExecutionDescription) -> str:
-    """What a reader of runs says of a workflow that is only an agent of one."""
+    """Return what to say of a workflow that is only an agent of a run."""
     run_id = description.parent_id or ""
     shown = to_type("show", run_id)
     return f"{description.id} is an agent of {run_id}, no run; its run shows it: {shown}"
 
 
 def no_such_run(run_id: str) -> Exit:
-    """The refusal of an unknown id."""
+    """Return the refusal of an unknown id."""
     return Exit(f"no run {run_id!r}; `list` shows the runs there are")

@@ -30,7 +30,7 @@ HISTORY_BYTES = 256 * 1024 * 1024
 
 
 class Verdict(BaseModel):
-    """What came of a replay: it was refused, with the reason, or what differs, a line each."""
+    """The outcome of a replay: a refusal with its reason, or the differences, a line each."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -39,7 +39,7 @@ class Verdict(BaseModel):
 
 
 async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
-    """Replay the history in a file. A raw one needs the store with its big payloads."""
+    """Replay the history in a file. One with references to payloads needs the store."""
     try:
         history = read(file)
         return Verdict(
@@ -52,7 +52,9 @@ async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
 
 
 def read(file: Path, what: str = "replay") -> WorkflowHistory:
-    """The history in a file that `what` names; Refused if it holds none of a workflow of ours."""
+    """Return the history in a file, which `what` names. Refused if it holds none of our
+    workflows.
+    """
     shown = repr(str(file))
     text = read_text(file, what, HISTORY_BYTES)
     try:
@@ -70,7 +72,7 @@ def read(file: Path, what: str = "replay") -> WorkflowHistory:
 
 
 def _wrong(history: WorkflowHistory) -> str:
-    """Why there is nothing in a history that our workflows could repeat; empty: there is."""
+    """Return why our workflows could not repeat a history; empty if they could."""
     if not history.events:
         return "it has no events"
     known = set(EventType.values()) - {EventType.EVENT_TYPE_UNSPECIFIED}
@@ -93,7 +95,7 @@ def _wrong(history: WorkflowHistory) -> str:
 async def needed(
     file: Path, history: WorkflowHistory, store: DirectoryStore | None
 ) -> DirectoryStore | None:
-    """The store, if the history refers to one; Refused where it cannot be had."""
+    """Return the store if the history refers to one. Refused if it cannot be had."""
     digests = stored(history.events)
     if not digests:
         return None

@@ -26,19 +26,19 @@ ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
 
 
 def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:
-    """When the plan is shown first: as was said; else above $0.50 if somebody can answer."""
+    """Return when the plan is shown first: as typed, else above $0.50 if somebody can answer."""
     if yes and text:
         raise Exit("give either --yes or --approval")
     return approval_of(text, ASK_ABOVE if terminal and not yes else Approval())
 
 
 def endpoint_known(settings: Settings, *, embedded: bool) -> str:
-    """Where the models of a run are, as far as this shell knows."""
+    """Return where the models of a run are, as far as this shell knows."""
     return address_of(endpoint_of(settings)) if embedded else "the worker's endpoint"
 
 
 def say_what_is_sent(goal: Goal, endpoint: str) -> None:
-    """What a run that asks models may spend and send; nothing for one that does not."""
+    """Print what a run that asks models may spend and send; nothing for one that does not."""
     if not goal.use_models:
         return
     sent = ", ".join(
@@ -60,7 +60,7 @@ def with_span(
     embedded: bool,
     do: Callable[[Connection, CommandSpan], Coroutine[Any, Any, int]],
 ) -> int:
-    """Do what a command that starts a run does, with a connection and a span; its exit code."""
+    """Run a command that starts a run, with a connection and a span; return its exit code."""
     span = begun(name, _warn)
     try:
         code = with_connection(settings, embedded, lambda connection: do(connection, span))
@@ -85,8 +85,8 @@ async def started(
     dry: bool = False,
     span: CommandSpan | None = None,
 ) -> str:
-    """Launch a run and say which it is; its id. `span`: that of the command, which the run's spans
-    are to hang under.
+    """Launch a run and print its id; return it. `span` is the command's, the parent of the run's
+    spans.
     """
     span = span or CommandSpan()
     launched = await launch(connection, goal, run_id, tell, dry=dry, traceparent=span.handed_on)
@@ -98,12 +98,12 @@ async def started(
 
 
 async def announce(connection: Connection, run_id: str) -> None:
-    """The first lines of a run: its id, and where to watch its board in a browser."""
+    """Print the run's id and where to watch its board in a browser."""
     say(f"Run: {run_id}", "bold")
     await say_where(connection, run_id)
 
 
 async def say_where(connection: Connection, run_id: str) -> None:
-    """Where the Web UI shows a run's board; nothing where its address is not known."""
+    """Print where the Web UI shows a run's board, if its address is known."""
     if link := await connection.board(run_id):
         say(f"Web UI: {link}")

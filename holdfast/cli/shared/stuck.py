@@ -34,7 +34,7 @@ class Stuck:
 
 
 async def examined(connection: Connection, run_id: str, event: int) -> Stuck:
-    """Say what is wrong, and find the point. Exit where there is nothing to free."""
+    """Return why a run is stuck and the point to reset it to. Exit if there is nothing to free."""
     description, history = await _open(connection, run_id)
     fault = await faults.fault_of(history, WORKFLOWS, connection.store)
     say(_state(run_id, description, history))
@@ -50,7 +50,9 @@ async def examined(connection: Connection, run_id: str, event: int) -> Stuck:
 
 
 async def again(connection: Connection, stuck: Stuck) -> Stuck:
-    """The same, as it stands now. Exit if the run has closed, or somebody else has reset it."""
+    """Return the same as it stands now. Exit if the run has closed, or somebody else has reset
+    it.
+    """
     description, history = await _open(connection, stuck.run_id)
     if description.run_id != stuck.execution:
         raise Exit(f"{stuck.run_id}: somebody else has reset it meanwhile")
@@ -99,7 +101,7 @@ def _state(run_id: str, description: WorkflowExecutionDescription, history: Work
 
 
 def _failures(description: WorkflowExecutionDescription, history: WorkflowHistory) -> int:
-    """How often the present workflow task was tried in vain; the server counts from one again when
+    """Return how often the present workflow task has failed; the server restarts the count when
     something comes in meanwhile.
     """
     tried = description.raw_description.pending_workflow_task.attempt - 1

@@ -15,8 +15,9 @@ from holdfast.text import one_line
 
 
 def say_without(goal: Goal, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> None:
-    """Say which roles a planner is not offered, and which tools a playbook's own roles lack.
-    `embedded`: the worker will have these settings and files; of another worker nobody here knows.
+    """Print which roles a planner is not offered, and which tools a playbook's roles lack.
+
+    `embedded`: the worker will have these settings and files; another worker's are not known here.
     """
     if goal.use_models and embedded:
         tools = _tools(goal, catalogue, settings) if goal.playbook else ()
@@ -26,7 +27,9 @@ def say_without(goal: Goal, catalogue: Catalogue, settings: Settings, *, embedde
 
 
 def _roles(goal: Goal, catalogue: Catalogue) -> Iterator[str]:
-    """The role files that cannot be used: the playbook's; where a planner chooses, common ones."""
+    """Yield the role files that cannot be used: the playbook's, and common ones if a planner
+    chooses.
+    """
     playbook = catalogue.playbooks.get(goal.playbook)
     planned = playbook is None or playbook.plan is None
     lines = (
@@ -39,7 +42,7 @@ def _roles(goal: Goal, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str]:
-    """The roles that keep no tool, then the tools that others go on without."""
+    """Yield the roles that keep no tool, then the tools that others go on without."""
     own = [
         role.card
         for role in catalogue.roles.values()
@@ -60,8 +63,8 @@ def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str
 
 
 def _gone(names: Collection[str], settings: Settings) -> dict[str, str]:
-    """Why there is no such tool here, by its name: a setting or packages are missing, or the file
-    of servers has no usable word of its server. What a server offers is known only when it runs.
+    """Return why each of these tools is absent: a setting, packages, or an entry in the file of
+    servers is missing. What a server offers is known only in the run.
     """
     # All tools and what speaks with servers: commands that start nothing do not wait for them.
     from holdfast.activities.toolset.shelf import tools_for
@@ -75,7 +78,7 @@ def _gone(names: Collection[str], settings: Settings) -> dict[str, str]:
 
 
 def _no_server(names: Collection[str], settings: Settings) -> Iterator[tuple[str, str]]:
-    """Each of these tools whose server cannot be there, and why."""
+    """Yield each of these tools whose server cannot be there, and why."""
     from holdfast.activities.toolset.mcp import server_of
     from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 

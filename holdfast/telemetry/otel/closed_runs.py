@@ -41,7 +41,7 @@ log = logging.getLogger("spans")
 
 
 class SentRuns(BaseModel):
-    """What a state directory knows of spans: `spans.json`."""
+    """The record of a state directory's sent spans: `spans.json`."""
 
     since: datetime
     """Runs that closed before, by more than a lag, are done."""
@@ -50,8 +50,8 @@ class SentRuns(BaseModel):
 
 
 async def send_spans(client: Client, state: Path, secrets: Iterable[str]) -> None:
-    """Send what has closed, forever. A backend that is away is tried again, and nothing is lost as
-    long as the server keeps the histories.
+    """Send the spans of closed runs, for ever. A backend that is away is tried again; nothing is
+    lost while the server keeps the histories.
     """
     try:
         send = exporter()
@@ -75,8 +75,8 @@ async def send_spans(client: Client, state: Path, secrets: Iterable[str]) -> Non
 async def send_closed(
     client: Client, sent: SentRuns, put: Callable[[], None], send: Send, known: KnownSecrets
 ) -> bool:
-    """Send the runs that have closed and whose spans were not sent. False: the backend or the
-    server did not answer.
+    """Send the spans of closed runs that were not sent. False if the backend or the server did not
+    answer.
     """
     waiting, last = _Waiting(sent, put, send), sent.since
     runs = 'WorkflowType = "SupervisorWorkflow" AND ExecutionStatus != "Running"'
@@ -108,7 +108,7 @@ async def send_closed(
 
 @dataclass
 class _Waiting:
-    """Spans that are to leave together: a request for each run would cost more than its spans."""
+    """Spans that are sent together: a request for each run would cost more than its spans."""
 
     sent: SentRuns
     put: Callable[[], None]
@@ -117,7 +117,7 @@ class _Waiting:
     runs: dict[str, datetime] = field(default_factory=dict)
 
     async def leave(self) -> bool:
-        """Send them, and note their runs. False: the backend did not take them."""
+        """Send them and record their runs. False if the backend did not take them."""
         for start in range(0, len(self.spans), BATCH):
             if not await asyncio.to_thread(self.send, self.spans[start : start + BATCH]):
                 log.warning("%d spans were not taken; they are tried again", len(self.spans))
@@ -130,8 +130,8 @@ class _Waiting:
 
 
 async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets) -> list[OtelSpan]:
-    """None of an execution that was reset: the one that goes on has its steps; and none of a run
-    whose caller keeps nothing of its trace.
+    """Return the spans of a run; none if it was reset, as the execution that goes on has its steps,
+    or if its caller does not sample.
     """
     if await _was_reset(client, run):
         return []
@@ -143,7 +143,7 @@ async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets)
 
 
 async def _was_reset(client: Client, run: WorkflowExecution) -> bool:
-    """Whether another execution goes on in its place, which has the steps of this one."""
+    """True if another execution goes on in place of this one."""
     if run.status is not WorkflowExecutionStatus.TERMINATED:
         return False
     told = await client.get_workflow_handle(run.id, run_id=run.run_id).describe()
@@ -151,7 +151,9 @@ async def _was_reset(client: Client, run: WorkflowExecution) -> bool:
 
 
 def _read(path: Path) -> SentRuns:
-    """What was sent before; at the very first start, nothing that closed before it."""
+    """Return what was sent before; at the very first start, everything closed earlier counts as
+    sent.
+    """
     with suppress(OSError, ValidationError):
         return SentRuns.model_validate_json(path.read_bytes())
     first = SentRuns(since=datetime.now(UTC) + LAG)

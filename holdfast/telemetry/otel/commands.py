@@ -32,7 +32,7 @@ NOT_TAKEN = "the OpenTelemetry backend did not take the span of this command"
 
 @dataclass
 class CommandSpan:
-    """What is known of a command while it goes on."""
+    """The span of a command while it runs."""
 
     name: str = ""
     parent: SpanContext | None = None
@@ -46,11 +46,11 @@ class CommandSpan:
 
     @property
     def handed_on(self) -> str:
-        """What the run hangs under, as a `traceparent`; empty: it begins a trace of its own."""
+        """The `traceparent` for the run; empty if the run begins a trace of its own."""
         return str(self.own or self.parent or "")
 
     def end(self, secret: Iterable[str], warn: Callable[[str], None]) -> None:
-        """Send it, without what is secret."""
+        """Send the span without secrets."""
         if self.own is None or self.send is None or not self.own.sampled:
             return
         known = {CONVERSATION: self.run_id, "error.type": self.error}
@@ -70,8 +70,8 @@ class CommandSpan:
 
 
 def begun(name: str, warn: Callable[[str], None]) -> CommandSpan:
-    """The span of a command that begins now. What cannot be used is said to `warn`, and no reason
-    not to go on.
+    """Return the span of a command that begins now. What cannot be used is passed to `warn` and
+    stops nothing.
     """
     given = os.environ.get(INBOUND, "").strip()
     parent = context_in(given) if given else None
@@ -93,5 +93,5 @@ def begun(name: str, warn: Callable[[str], None]) -> CommandSpan:
 
 
 def _random(size: int) -> str:
-    """Hex digits that are not all zero."""
+    """Return random hex digits that are not all zero."""
     return (secrets.randbits(8 * size) or 1).to_bytes(size).hex()

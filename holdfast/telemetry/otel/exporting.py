@@ -22,14 +22,15 @@ Send = Callable[[Sequence[OtelSpan]], bool]
 
 
 def spans_wanted() -> bool:
-    """Whether the environment names a backend."""
+    """True if the environment names a backend."""
     off = os.environ.get(DISABLED, "").strip().lower() == "true"
     return not off and any(os.environ.get(name) for name in VARIABLES)
 
 
 def exporter(patience: float | None = None) -> Send:
-    """Sends spans as its environment variables say. ImportError where it is not installed.
-    `patience`: seconds in which it gives up where no variable says; None: its own.
+    """Return what sends spans as OpenTelemetry's variables say. ImportError if it is not installed.
+
+    `patience`: seconds after which it gives up if no variable says; None: the library's own.
     """
     import requests
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -52,7 +53,7 @@ def exporter(patience: float | None = None) -> Send:
 
 
 def _refuse_elsewhere(answer: Any, *_: Any, **__: Any) -> None:
-    """The library takes an answer that leads elsewhere for a good one, and follows it nowhere."""
+    """Raise for a redirect: the library takes it for success and follows it nowhere."""
     if 300 <= answer.status_code < 400:
         answer.close()
         raise ConnectionAbortedError(
@@ -61,7 +62,7 @@ def _refuse_elsewhere(answer: Any, *_: Any, **__: Any) -> None:
 
 
 def blotted(span: OtelSpan, known: KnownSecrets) -> OtelSpan:
-    """The same without what is secret."""
+    """Return the span without secrets."""
     values = {"name": span.name, "error": span.error, "attributes": dict(span.attributes)}
     clean: dict[str, Any] = known.blot_all(values)
     return OtelSpan(**{**vars(span), **clean})

@@ -36,7 +36,7 @@ def command(
 
 
 async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
-    """Show what may go, ask, remove it."""
+    """Show what may go, ask, and remove it."""
     target, found = await _known(settings, only_embedded)
     unused = _unused(target)
     kinds = await asyncio.to_thread(cleaning.kinds, settings, target, found, unused, time.time())
@@ -53,7 +53,7 @@ async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
 
 
 async def _known(settings: Settings, only_embedded: bool) -> tuple[Target, Needed]:
-    """Whose store it is, and what the server says that it needs, or why that cannot be known."""
+    """Return the deployment and what its server says is needed, or why that cannot be known."""
     try:
         async with connected(settings, embedded=only_embedded) as connection:
             say("Reading what the server's runs refer to …", "dim")
@@ -72,7 +72,7 @@ async def _asked(client: Client, store: DirectoryStore) -> Needed:
 
 
 def _target(settings: Settings, only_embedded: bool) -> Target:
-    """The deployment without its server."""
+    """Return the deployment without its server."""
     if settings.uses_own_server and not only_embedded:
         return configured_target(settings)
     state = StateDir.of(settings)
@@ -81,8 +81,8 @@ def _target(settings: Settings, only_embedded: bool) -> Target:
 
 
 def _unused(target: Target) -> timedelta:
-    """A day keeps what a run that is just starting has put; beside a server of one's own the store
-    may have other users, of whom nothing is known.
+    """Return for how long a blob must have been unused: a day, which spares what a starting run has
+    put; longer beside a server of one's own, whose store may have other users.
     """
     return cleaning.DAY if target.embedded else RETENTION
 

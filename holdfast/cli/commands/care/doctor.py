@@ -90,9 +90,9 @@ def command(
 
 
 async def run(settings: Settings, only_embedded: bool, *, whole: bool = False) -> int:
-    """Print each check as soon as it is known, because some wait for somebody's answer; 1 if
-    something is in the way, else 0. Starts nothing. Not `whole`: of what is fine only the first
-    things that one asks for.
+    """Print each check as soon as it is known, because some wait for an answer; return 1 if
+    something is in the way, else 0. Starts nothing. Unless `whole`, leaves out most of what is
+    fine.
     """
     bad, left, section = 0, 0, ""
     async for check in _checks(settings, only_embedded):
@@ -110,7 +110,7 @@ async def run(settings: Settings, only_embedded: bool, *, whole: bool = False) -
 
 
 def _wanted(check: Checkup) -> bool:
-    """True for what is told without being asked for: what is odd, and where things are."""
+    """True for a check that is shown without `--all`: what is unusual, and where things are."""
     if check.mark == "fact":
         return not check.detail.endswith(BY_DEFAULT)
     return check.mark != "ok" or check.name in FIRST
@@ -153,7 +153,7 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
 
 
 async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
-    """The server that commands would use, and who polls its queues."""
+    """Check the server that commands would use, and who polls its queues."""
     try:
         if settings.uses_own_server and not only_embedded:
             async for check in _reached(configured_target(settings), "own"):
@@ -204,7 +204,7 @@ def _ui(target: Target) -> str:
 
 
 async def polled(client: Client, target: Target) -> list[Checkup]:
-    """Who lives of those that poll each queue, and whether somebody asks models, with the cure."""
+    """Check who polls each queue and whether a worker asks models; says what to do if none does."""
     queue = target.task_queue
     found = await pollers(client, (queue, tools_queue(queue)))
     checks = [_queue(target, each, who) for each, who in found.items()]
@@ -221,7 +221,9 @@ async def polled(client: Client, target: Target) -> list[Checkup]:
 
 
 def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
-    """A queue that nobody serves stops every run if it is their own, else what needs tools."""
+    """Check one task queue. Without a poller, the main queue stops every run, the other one those
+    that need tools.
+    """
     alive = ", ".join(each.identity for each in found if each.alive)
     dead = ", ".join(
         f"{each.identity} (last heard of {seconds(each.ago)} ago)"
@@ -239,7 +241,7 @@ def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
 
 
 async def rates(client: Client, target: Target) -> list[Checkup]:
-    """How fast each tier may go, and whether the server can slow one for all workers together."""
+    """Show how fast each tier may go, and whether the server can slow one for all workers."""
     checks = []
     for tier in get_args(Tier):
         found = await read_rate(client, target.task_queue, tier)
@@ -264,7 +266,7 @@ async def _attributes(client: Client, target: Target) -> Checkup:
 
 
 def tool(name: str) -> Checkup:
-    """Whether a program that lenses or the embedded server run is there, and its version."""
+    """Check that a program of lenses or of the embedded server is there; shows its version."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
@@ -280,7 +282,7 @@ def tool(name: str) -> Checkup:
 
 
 def optional() -> list[Checkup]:
-    """The extras of this installation, each absent one with what it would give."""
+    """Return the extras of this installation, and for each absent one what it would give."""
     return [
         Checkup("extras", name, "note", f"{extra.gives}: {extras.how_to_get(name)}")
         if extras.lacking(name)
@@ -290,7 +292,7 @@ def optional() -> list[Checkup]:
 
 
 def unusable(catalogue: Catalogue) -> list[Checkup]:
-    """Role and playbook files that no run can use; runs that do not need them go on."""
+    """Return the role and playbook files that cannot be used; only runs that need them stop."""
     found = [(f"role {each.name}", each) for each in catalogue.unusable_roles]
     found += [(f"playbook {each.name}", each) for each in catalogue.unusable_playbooks]
     lines: dict[tuple[str, str], Mark] = {}
@@ -302,14 +304,14 @@ def unusable(catalogue: Catalogue) -> list[Checkup]:
 
 
 def brought(catalogue: Catalogue) -> list[Checkup]:
-    """The playbooks and roles that do not ship, each with where it comes from."""
+    """Return the playbooks and roles that do not ship, each with where it comes from."""
     found = [(f"playbook {name}", catalogue.sources.get(name, "")) for name in catalogue.playbooks]
     found += [(f"role {name}", role.card.source) for name, role in catalogue.roles.items()]
     return [Checkup("files", name, "fact", source) for name, source in found if source]
 
 
 def idle(catalogue: Catalogue) -> list[Checkup]:
-    """The analysers that no review runs, because a role file was removed or cannot be used."""
+    """Return the analysers that no review runs, because a role file was removed or is unusable."""
     why = "no role uses it, so no review runs it; restore its role file, or remove its module"
     return [
         Checkup("files", f"analyser {name}", "note", why) for name in catalogue.idle(analysers())
@@ -317,7 +319,7 @@ def idle(catalogue: Catalogue) -> list[Checkup]:
 
 
 def prompts(home: Path = HOME) -> list[Checkup]:
-    """What is wrong with the system prompts, without which no model is asked."""
+    """Return what is wrong with the system prompts; without them no model is asked."""
     try:
         system_prompts(home)
     except CatalogueError as error:
@@ -329,7 +331,7 @@ def prompts(home: Path = HOME) -> list[Checkup]:
 
 
 def origins(settings: Settings) -> list[Checkup]:
-    """Every setting with its value, secrets masked, and where it came from."""
+    """Return every setting with its value (secrets masked) and where it came from."""
     project = settings.project
     file = project / ".env" if project else Settings.model_config.get("env_file")
     given = [
@@ -355,7 +357,9 @@ def origins(settings: Settings) -> list[Checkup]:
 
 
 def _line(check: Checkup, *, first: bool) -> Table:
-    """One check as a row of its own: what comes after is not known yet. `first` of its section."""
+    """Return one check as a table of its own row, printed before the next is known. `first` of its
+    section.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="dim", min_width=SECTION_WIDTH)
     table.add_column(no_wrap=True, min_width=1)

@@ -33,7 +33,7 @@ def command(
 
 
 async def run(connection: Connection, run_id: str, out: Path | None) -> int:
-    """Write the history; it holds the run's inputs and answers, so the file is private."""
+    """Write the history. It holds the run's inputs and answers, so the file is private."""
     try:
         text = await export(connection.client, run_id, connection.store)
     except RPCError as error:

@@ -87,7 +87,7 @@ def command(
 
 
 def _made(folder: Path) -> Path:
-    """The whole path of the folder, which is there now. Exit if it cannot be one."""
+    """Return the folder's full path, created if it was missing. Exit if it cannot be."""
     try:
         place = folder.expanduser()
         place.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def _made(folder: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> bool:
-    """True if the file was not there."""
+    """Write a file; False if it was there already."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -108,7 +108,7 @@ def _write(path: Path, text: str) -> bool:
 
 
 def _playbook(name: str) -> Path:
-    """The folder of a playbook that ships or that a package brings."""
+    """Return the folder of a playbook that ships or that a package brings."""
     from holdfast.activities.catalogue.sources import sources_for
 
     files = [path for source in sources_for(None) for path in source.playbook_files()]
@@ -120,8 +120,8 @@ def _playbook(name: str) -> Path:
 
 
 def settings_file(name: str) -> str:
-    """`holdfast.toml` of a new project: each setting with what it does, and none set but the queue,
-    so that two projects on one server of your own do not take each other's runs.
+    """Return `holdfast.toml` for a new project: each setting explained, none set but the queue, so
+    that two projects on one server do not take each other's runs.
     """
     return "\n\n".join(_parts(name)) + "\n"
 
@@ -139,7 +139,7 @@ def _parts(name: str) -> Iterator[str]:
 
 
 def _value(field: FieldInfo) -> str:
-    """An example, else the default; what follows from the machine is left empty."""
+    """Return an example, else the default; empty where the default depends on the machine."""
     given = field.examples[0] if field.examples else None
     default = "" if field.default_factory or field.default is None else field.default
     value = default if given is None else given

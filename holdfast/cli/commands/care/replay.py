@@ -36,7 +36,9 @@ def command(
 
 
 async def run(files: list[Path], seconds: float = SECONDS) -> int:
-    """Replay each history; 1 if any differs or does not end. Exit for what is no history."""
+    """Replay each history; return 1 if any differs or does not end. Exit for a file that is no
+    history.
+    """
     code = Code.COMPLETE
     for file in files:
         # `isfile` takes whatever can be typed, a name that is too long and a link to itself, too.
@@ -58,7 +60,9 @@ async def run(files: list[Path], seconds: float = SECONDS) -> int:
 
 
 async def judged(file: Path, seconds: float) -> Verdict:
-    """What a process of its own makes of a history. Without a word of it there is no yes."""
+    """Return the verdict of a child process on a history. If it says nothing, that is no
+    success.
+    """
     try:
         ended = await run_program(
             [sys.executable, "-m", "holdfast.cli.shared.replayed", str(file.absolute())],

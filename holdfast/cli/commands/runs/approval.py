@@ -21,12 +21,12 @@ QUESTION = "Run this plan? [y]es, [f]ull text, [e]dit, [n]o; Ctrl-C leaves it wa
 
 
 def wanted(view: RunView) -> bool:
-    """Whether a plan waits for approval."""
+    """True if a plan waits for approval."""
     return view.phase == "approval"
 
 
 async def decide(connection: Connection, run_id: str) -> bool:
-    """Ask until the plan is decided on, here or elsewhere. False when nobody types any more."""
+    """Ask until the plan is decided on, here or elsewhere. False at the end of input."""
     while True:
         ask(QUESTION)
         try:
@@ -59,7 +59,7 @@ async def decide(connection: Connection, run_id: str) -> bool:
 
 
 async def _unless_decided(connection: Connection, run_id: str) -> str | None:
-    """What the person types; None if the plan was decided on before they had."""
+    """Return what the person types; None if the plan was decided on before that."""
     typing = asyncio.create_task(typed())
     reader = Reader(connection, run_id)
     try:
@@ -74,7 +74,7 @@ async def _unless_decided(connection: Connection, run_id: str) -> str | None:
 
 
 async def _tell_in_full(reader: Reader) -> None:
-    """What each subtask of the plan is told."""
+    """Print what each subtask of the plan is told."""
     view = (await reader.look()).view
     if view and view.preview and view.preview.plan:
         for line, style in told(view.preview.plan):
@@ -82,6 +82,6 @@ async def _tell_in_full(reader: Reader) -> None:
 
 
 async def _undecided(reader: Reader) -> bool:
-    """Whether the plan still waits, as far as the server answers."""
+    """True if the plan still waits, as far as the server answers."""
     look = await reader.look()
     return not look.closed and (look.view is None or wanted(look.view))

@@ -64,7 +64,7 @@ def command(
 async def run(
     connection: Connection, goal: Goal, *, in_repo: bool, span: CommandSpan | None = None
 ) -> int:
-    """Review, and write down what is known then; 0, or Exit where a lens saw nothing."""
+    """Review, and write down what is then known. Return 0; Exit if a lens could not look."""
     run_id = await started(connection, goal, "", span=span)
     with display() as shown:
         look = await watch(connection, run_id, shown, lambda _: False)

@@ -34,7 +34,7 @@ def command(
 
 
 async def run(connection: Connection, a: str, b: str, *, as_json: bool) -> int:
-    """Print the comparison; 0, however the runs went."""
+    """Print the comparison. Return 0, however the runs ended."""
     made = compare(await _report(connection, a), await _report(connection, b))
     if as_json:
         put_json(made.model_dump_json(indent=2))

@@ -39,7 +39,7 @@ def command(
 
 
 def _example() -> str:
-    """Where the example is, said with what there is to see."""
+    """Return the path of the example repository, after printing what it holds."""
     state = StateDir.of(Settings())
     state.create()
     path = example.made(state.path / FOLDER)

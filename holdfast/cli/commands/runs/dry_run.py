@@ -18,7 +18,7 @@ from holdfast.rendering.amounts import at_most
 
 
 async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bool = False) -> int:
-    """Show the plan that a run waits with, and reject it; 0, whatever it would have cost."""
+    """Show the plan that a run waits with, and reject it. Return 0, whatever it would have cost."""
     try:
         look = await watch(connection, run_id, Lines(only_notes=True), approval.wanted)
     except asyncio.CancelledError:

@@ -59,7 +59,7 @@ from holdfast.telemetry.otel.commands import CommandSpan
 
 @dataclass(frozen=True)
 class ForkChange:
-    """What is to be different. No subtask: only what the run did not finish is done again."""
+    """What a fork changes. Without a subtask, only what the run did not finish is done again."""
 
     subtask_id: str = ""
     instruction: str = ""
@@ -67,14 +67,14 @@ class ForkChange:
     role: str = ""
 
     def applied(self, subtask: Subtask) -> Subtask:
-        """The subtask as it is to be."""
+        """Return the changed subtask."""
         given = {"instruction": self.instruction, "tier": self.tier, "role": self.role}
         return subtask.model_copy(update={name: value for name, value in given.items() if value})
 
 
 @dataclass(frozen=True)
 class ForkOptions:
-    """What `fork` does around the change itself."""
+    """The options of `fork` beside the change itself."""
 
     run_id: str
     approval: Approval
@@ -129,7 +129,7 @@ async def run(
     options: ForkOptions,
     span: CommandSpan | None = None,
 ) -> int:
-    """Start the fork and follow it to its end; the exit code of what came out."""
+    """Start the fork and follow it to its end; return the exit code of its report."""
     goal, report = await _finished(connection, run_id)
     wanted = forked(goal, report, change, connection.settings.project)
     named = {name: getattr(options.limits, name) for name in options.limits.model_fields_set}
@@ -150,7 +150,7 @@ async def run(
 
 
 async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
-    """The goal and the report of a closed run; Exit where there is none to fork."""
+    """Return the goal and report of a closed run. Exit if it cannot be forked."""
     look = await look_at(connection, run_id)
     if not look.closed:
         raise Exit(f"run {run_id} is not over; steer it instead, or cancel it first")
@@ -165,7 +165,7 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
 
 
 def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
-    """The same goal with the changed plan and the findings that the change leaves standing.
+    """Return the same goal with the changed plan and the findings that the change does not touch.
 
     Refused lists every mistake in the changed plan.
     """
@@ -190,7 +190,7 @@ def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None 
 
 
 def _kept_plan(report: Report) -> Plan:
-    """The plan as it ran, without what a revision dropped and nothing needs."""
+    """Return the plan as it ran, without what a revision dropped and nothing needs."""
     assert report.plan is not None
     dropped = {id for revision in report.revisions for id in revision.dropped}
     subtasks = report.plan.subtasks
@@ -215,7 +215,7 @@ def _changed(plan: Plan, change: ForkChange) -> Plan:
 
 
 def _told(goal: Goal) -> str:
-    """What is taken over and what is done again, in a sentence each."""
+    """Return a sentence on what is taken over and one on what is done again."""
     assert goal.fork is not None and goal.plan is not None
     kept = [each.subtask_id for each in goal.fork.findings]
     again = [each.id for each in goal.plan.subtasks if each.id not in kept]

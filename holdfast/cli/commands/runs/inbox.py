@@ -42,7 +42,7 @@ def command(as_json: AsJson = False, embedded: Embedded = False) -> int:
 
 
 async def run(connection: Connection, as_json: bool) -> int:
-    """Print what is asked, oldest run first; 0 also when nothing is."""
+    """Print what is asked, the oldest run first. Return 0, also when nothing is."""
     open_runs = [each async for each in _candidates(connection)]
     turn = asyncio.Semaphore(AT_ONCE)
     looks = await asyncio.gather(*(_asking(connection, each, turn) for each in open_runs))
@@ -59,8 +59,8 @@ async def run(connection: Connection, as_json: bool) -> int:
 
 
 async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution]:
-    """Open runs that may be waiting, newest first. Where the namespace has no word on it, or a run
-    has not yet said it, its history tells.
+    """Yield open runs that may be waiting, newest first. Where the search attribute is missing or
+    not yet set, the run's history decides.
     """
     query = f"{RUNS} AND ExecutionStatus = 'Running'"
     namespace = connection.target.namespace
@@ -74,14 +74,14 @@ async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution
 async def _asking(
     connection: Connection, run: WorkflowExecution, turn: asyncio.Semaphore
 ) -> WaitingRun | None:
-    """What a run asks, which may be nothing; None when it has not begun."""
+    """Return what a run asks, which may be nothing; None if it has not begun."""
     async with turn:
         view = (await Reader(connection, run.id).look()).view
     return WaitingRun(run.id, view.title, reminders(view)) if view else None
 
 
 def as_data(asking: WaitingRun) -> dict[str, object]:
-    """A run that waits, for programs."""
+    """Return a waiting run as JSON data."""
     waiting = [
         {"question": each.text, "command": each.command, **each.call} for each in asking.reminders
     ]

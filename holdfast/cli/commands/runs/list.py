@@ -139,7 +139,9 @@ async def _memo(run: WorkflowExecution, name: str) -> str:
 
 
 async def _status(run: WorkflowExecution) -> str:
-    """Where a run is, or how it ended: by its own word where it left one, else Temporal's."""
+    """Return where a run is, or how it ended: from its search attribute if it set one, else from
+    Temporal's status.
+    """
     name = run.status.name if run.status else ""
     if is_paused(run):
         return PAUSED
@@ -164,8 +166,8 @@ async def _status(run: WorkflowExecution) -> str:
 
 
 def lines(rows: Sequence[Listed], width: int | None) -> Iterator[str]:
-    """The runs as lines under a head, in columns. In a width, the words are cut and what else does
-    not fit is left out, an id never; without one nothing is.
+    """Yield the runs as lines in columns under a heading. Within a `width` words are cut and
+    columns left out, but never the id; without one nothing is.
     """
     table = [("run", "status", "price", "took", "age", "playbook", "about"), *map(_cells, rows)]
     wide = [max(cell_len(line[place]) for line in table) for place in range(len(table[0]))]
@@ -190,7 +192,7 @@ def _cells(row: Listed) -> tuple[str, ...]:
 
 
 def _age(amount: float) -> str:
-    """In the largest unit that says something: `40 s`, `5 min`, `3 h`, `2 d`."""
+    """Return an age in its largest useful unit: `40 s`, `5 min`, `3 h`, `2 d`."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if amount >= size:
             return f"{amount // size:.0f} {unit}"
@@ -214,7 +216,7 @@ _ORDER = (0, 1, 6, 4, 2, 5, 3)
 
 
 def _fitting(wide: Sequence[int], width: int | None) -> list[int]:
-    """The places of the columns that are shown, from left to right."""
+    """Return the indices of the columns that are shown, from left to right."""
     if width is None:
         return list(range(len(wide)))
     shown, left = [0], width - wide[0]

@@ -60,7 +60,7 @@ def command(
 
 
 def lines(folder: Path, run_id: str) -> list[dict[str, Any]]:
-    """What all processes of a worker logged of a run and of the runs below it, in order of time."""
+    """Return what all processes of a worker logged about a run and the runs below it, by time."""
     found = [each for path in sorted(folder.glob("worker*.jsonl*")) for each in _of(path, run_id)]
     return sorted(found, key=lambda each: str(each.get("timestamp", "")))
 
@@ -81,7 +81,7 @@ def _of(path: Path, run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def shown(line: dict[str, Any], run_id: str) -> str:
-    """A line for a person: when, what, and its facts."""
+    """Return a log line as text: when, what, and its facts."""
     at = str(line.get("timestamp", ""))
     try:
         at = datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
@@ -99,7 +99,9 @@ def shown(line: dict[str, Any], run_id: str) -> str:
 
 
 def _story(facts: Mapping[str, Any]) -> str:
-    """`t1 work-t1-1 accepted $0.0017 tier=sonnet: why`: what all look for comes first."""
+    """Return the facts as `t1 work-t1-1 accepted $0.0017 tier=sonnet: why`, the most wanted
+    first.
+    """
     first = [_value(facts[name]) for name in _FIRST if facts.get(name)]
     paid = [_paid(facts["dollars"])] if facts.get("dollars") else []
     known = (*_FIRST, "dollars", "why")

@@ -67,14 +67,14 @@ def command(
 
 
 def check_page(out: Path | None) -> Path | None:
-    """The file to write a page to, absolute; Exit if its ending is none of a page's."""
+    """Return the absolute path to write a page to. Exit if its suffix is not that of a page."""
     if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
         raise Exit(f"--out {str(out)!r}: a page is HTML; name a file that ends in .html")
     return check_file(out)
 
 
 async def run(connection: Connection, run_id: str, out: Path | None, *, open_it: bool) -> int:
-    """Read the run, and write its page."""
+    """Read the run and write its page."""
     reader = Reader(connection, run_id)
     look = await reader.look()
     if not look.closed:
@@ -124,22 +124,22 @@ def page_of(
     where: str = "",
     drawn: datetime | None = None,
 ) -> str:
-    """The page of a run as it was looked at. `made`: its report, if it is not that of its history;
-    `where` its files are; `drawn`: when, unless it is that of a file.
+    """Return the page of a run from one look at it. `made` is its report if not that of its
+    history, `where` the folder of its files, `drawn` the moment unless it is that of a file.
     """
     over, made = bool(look.closed), made or _made(run_id, look)
     return as_page(made, look, over=over, where=where, drawn=drawn)
 
 
 def _made(run_id: str, look: Look) -> Report:
-    """The report of a run, as far as it is."""
+    """Return the report of a run as far as it has come."""
     assert look.state is not None
     made = outcome.read(run_id, look).report if look.closed else None
     return made or with_notes(report(look.state), look.besides)
 
 
 async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
-    """What a history that stands in a file tells, and the id of its run."""
+    """Return what an exported history tells, and the id of its run."""
     # Reading one is what `replay` does: it loads the workflows, to know their names.
     from holdfast.cli.shared.replayed import needed, read
     from holdfast.history.history import Fold

@@ -64,7 +64,7 @@ from holdfast.telemetry.otel.commands import CommandSpan
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What `run` does around the goal itself."""
+    """The options of `run` beside the goal itself."""
 
     run_id: str
     as_json: bool
@@ -152,7 +152,7 @@ def command(
 async def run(
     connection: Connection, goal: Goal, options: RunOptions, span: CommandSpan | None = None
 ) -> int:
-    """Start and follow to the end; the exit code of what came out."""
+    """Start a run and follow it to the end; return the exit code of its report."""
     run_id = await started(connection, goal, options.run_id, dry=options.dry, span=span)
     if options.dry:
         return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)

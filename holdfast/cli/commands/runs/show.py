@@ -66,7 +66,9 @@ def command(
 
 
 async def run_finding(connection: Connection, run_id: str, subtask: str, as_json: bool) -> int:
-    """What a subtask found, or why it did not; 0 also if it failed. Exit without one."""
+    """Print what a subtask found, or why it did not; return 0 also if it failed. Exit if there is
+    none.
+    """
     look = await Reader(connection, run_id).look()
     if look.state is None:
         raise Exit(f"{run_id}: {'; '.join(look.notes) or 'it has not begun'}", Code.UNREACHABLE)
@@ -97,7 +99,7 @@ async def run(
     whole: bool = False,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> int:
-    """The report's exit code; 0 for a run that goes on."""
+    """Return the report's exit code; 0 for a run that goes on."""
     reader = Reader(connection, run_id)
     look = await reader.look()
     if not look.closed:

@@ -86,7 +86,7 @@ def command(
 async def run(
     connection: Connection, goal: Goal, run_id: str, span: CommandSpan | None = None
 ) -> int:
-    """Start and return; the id alone on stdout, for scripts."""
+    """Start a run and print its id, alone on stdout for scripts."""
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(goal, where)
     fresh = await started(connection, goal, run_id, span=span)
@@ -97,7 +97,7 @@ async def run(
 
 
 def _waits(goal: Goal, run_id: str) -> list[str]:
-    """That nothing happens before a person has decided about the plan, and how that is done."""
+    """Return lines that say that the run waits for a decision on its plan, and how to give it."""
     if goal.approval.when == "auto":
         return []
     which = "its plan"

@@ -82,7 +82,7 @@ def command(
 
 
 async def of_run(connection: Connection, run_id: str, *, content: bool) -> Trace:
-    """The trace of a run. Exit if there is none."""
+    """Return the trace of a run. Exit if there is none."""
     try:
         return await traced(connection.client, run_id, content=content)
     except RPCError as error:
@@ -103,7 +103,7 @@ async def _of_file(file: Path, *, content: bool) -> Trace:
 def put_trace(
     found: Trace, form: Format, settings: Settings, out: Path | None, *, content: bool
 ) -> int:
-    """Print or write a trace. A secret of the settings that a step quotes is blotted out."""
+    """Print or write a trace, with secrets of the settings removed."""
     known = KnownSecrets(settings.secrets)
     # What is blotted out must be no part of the form, so it goes before it is text.
     documents = (known.blot_all(each) for each in _documents(found, form, content=content))

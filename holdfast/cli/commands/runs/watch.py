@@ -69,7 +69,7 @@ async def run(
     *,
     web: bool = False,
 ) -> int:
-    """Follow and tell; the exit code of what came out."""
+    """Follow a run and print its report; return its exit code."""
     look = await look_at(connection, run_id)
     if look.state and look.state.briefing:
         played = look.state.briefing.playbook
@@ -97,7 +97,9 @@ async def to_the_end(
     out: Path | None,
     pipeline: Pipeline = Pipeline(),  # noqa: B008
 ) -> Code:
-    """Follow a run, then tell its report. Interrupted, say how to come back; the run goes on."""
+    """Follow a run, then print its report. When interrupted, say how to come back; the run goes
+    on.
+    """
     try:
         look = await _closed(connection, run_id)
     except asyncio.CancelledError:
@@ -118,7 +120,9 @@ async def to_the_end(
 
 
 async def _closed(connection: Connection, run_id: str) -> Look:
-    """The last look at a run. A person at the terminal is asked about a plan that waits."""
+    """Follow a run and return the last look at it. At a terminal the person is asked about a plan
+    that waits.
+    """
     asking = at_terminal()
     while True:
         with display() as shown:

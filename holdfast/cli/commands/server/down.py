@@ -15,7 +15,7 @@ def command() -> int:
 
 
 def run(settings: Settings) -> int:
-    """Stop what runs; 0 also when nothing did."""
+    """Stop what runs; return 0 also if nothing did."""
     with patience("Stopping the embedded server and its worker"):
         stopped = embedded.down(settings, say)
     if stopped:

@@ -15,7 +15,7 @@ def command() -> int:
 
 
 def run(settings: Settings) -> int:
-    """Start and hold; say where they listen."""
+    """Start and hold up; print where they listen."""
     endpoint = embedded.up(settings)
     say(f"Up: Temporal at {endpoint.target.address}, state in {settings.state_dir}")
     say(f"Web UI: {endpoint.target.ui_url}")

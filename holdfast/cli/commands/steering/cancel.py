@@ -35,8 +35,8 @@ def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = Fal
 
 
 async def run(connection: Connection, run_id: str) -> int:
-    """0 when the run is closed, whether it was cancelled or had already ended. Exit when it is
-    stuck: the cancel holds, and is carried out once the run is free.
+    """Return 0 when the run is closed, cancelled now or ended before. Exit if it is stuck: the
+    cancel stands and is carried out once the run is free.
     """
     handle = connection.handle(run_id)
     try:

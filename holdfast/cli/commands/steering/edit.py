@@ -65,9 +65,10 @@ def command(
 
 
 async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bool = False) -> int:
-    """Show what a changed plan changes and costs, and send it when the person says so. Exit lists
-    every mistake in it; unchanged, nothing is sent. What was typed stays in its file until the run
-    has taken it.
+    """Show what a changed plan changes and costs, and send it if the person agrees.
+
+    Exit lists every mistake in the plan. An unchanged plan is not sent. The text stays in its file
+    until the run has taken it.
     """
     waiting = Waiting.of(await orders.state_of(connection, run_id))
     text = file or _opened(connection, waiting)
@@ -87,8 +88,8 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
 
 
 async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> Plan | None:
-    """The changed plan that the person wants to run; None: it is not changed. Exit when they do not
-    want it, or nobody can be asked.
+    """Return the changed plan that the person wants to run; None if it is unchanged. Exit if they
+    do not want it, or nobody can be asked.
     """
     where = f"--plan {text}" if given else "the plan"
     while True:
@@ -111,7 +112,7 @@ async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> P
 
 
 def _show(waiting: Waiting, plan: Plan) -> None:
-    """What is different, line by line, and what the changed plan is expected to cost."""
+    """Print the difference line by line and the expected price of the changed plan."""
     before, after = (plans.as_yaml(each).splitlines() for each in (waiting.plan, plan))
     for line in [*unified_diff(before, after, n=1, lineterm="")][2:]:
         style = {"+": "bold", "-": "red"}.get(line[:1], "dim")
@@ -124,7 +125,7 @@ def _show(waiting: Waiting, plan: Plan) -> None:
 
 
 async def _asked(run_id: str, *, given: bool) -> Said:
-    """Whether the changed plan is to run. Exit when nobody can be asked."""
+    """Ask whether to run the changed plan. Exit if nobody can be asked."""
     if not at_terminal():
         raise Exit(f"{run_id}: nothing was sent; to run the changed plan, say --yes")
     while True:
@@ -145,7 +146,7 @@ async def _asked(run_id: str, *, given: bool) -> Said:
 
 
 def _opened(connection: Connection, waiting: Waiting) -> Path:
-    """The file to edit: what was typed and not sent before, else the plan as it is."""
+    """Return the file to edit: earlier text that was not sent, else the plan as it is."""
     folder = StateDir.of(connection.settings).edits / f"of-{quote(waiting.run_id, safe='')}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / "plan.yaml"
@@ -160,7 +161,7 @@ def _opened(connection: Connection, waiting: Waiting) -> Path:
 
 
 async def _again(mistakes: Refused) -> bool:
-    """Whether the person wants to correct them; nobody can be asked: no."""
+    """Ask whether the person wants to correct the mistakes; False if nobody can be asked."""
     if not at_terminal():
         return False
     say(str(mistakes), "red")
@@ -172,7 +173,7 @@ async def _again(mistakes: Refused) -> bool:
 
 
 def _open_editor(file: Path) -> None:
-    """Blocks until the editor has ended."""
+    """Run the editor and wait until it ends. Blocking."""
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         ended = subprocess.run([*shlex.split(chosen), str(file)], check=False)

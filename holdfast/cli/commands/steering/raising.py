@@ -27,7 +27,7 @@ def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False)
 
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:
-    """Raise what was given; what was not stays as it is now."""
+    """Raise the given limits; the others stay as they are."""
     present = _caps(run_view(await orders.state_of(connection, run_id)))
     named = {name: getattr(given, name) for name in given.model_fields_set}
     wanted = present.model_copy(update=named)

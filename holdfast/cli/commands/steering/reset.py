@@ -63,7 +63,7 @@ def command(
 
 
 async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> int:
-    """0 once the run goes on; 2 when there is nothing to free, or nobody agreed to it."""
+    """Return 0 once the run goes on, 2 if there is nothing to free or nobody agreed."""
     stuck = await examined(connection, run_id, event)
     _show(stuck)
     if not yes and not await _agreed(run_id):
@@ -78,7 +78,7 @@ async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> 
 
 
 def _show(stuck: Stuck) -> None:
-    """What is asked again, and what that had cost."""
+    """Print what is asked again, and what it had cost."""
     say(f"A reset goes back to event {stuck.point}; the answers up to there stay.")
     if not stuck.undone:
         say("Nothing was done after it.")
@@ -143,7 +143,7 @@ async def _agreed(run_id: str) -> bool:
 
 
 async def _reset(connection: Connection, stuck: Stuck) -> None:
-    """Write down what is undone, then reset: the run as it goes on reads that before all else."""
+    """Record in the run what is undone, then reset it: the run reads that first when it goes on."""
     client = connection.client
     handle = client.get_workflow_handle(stuck.run_id, run_id=stuck.execution)
     limit = timedelta(seconds=SERVER_SECONDS)
@@ -181,6 +181,6 @@ async def _reset(connection: Connection, stuck: Stuck) -> None:
 
 
 def _now(history: WorkflowHistory) -> datetime:
-    """By this machine's clock, and not before anything that is recorded."""
+    """Return this machine's time, but nothing earlier than the last recorded event."""
     last = to_datetime(history.events[-1].event_time.ToNanoseconds())
     return max(datetime.now(UTC), last)

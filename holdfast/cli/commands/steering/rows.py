@@ -122,7 +122,7 @@ def _text_of(file: Path) -> str:
 
 
 def command_of(row: Callable[..., Order]) -> Callable[..., int]:
-    """The starter's command of a row: the run's id, the row's own options, and --embedded."""
+    """Return the command of a row: the run's id, the row's own options, and --embedded."""
     own = inspect.signature(row, eval_str=True).parameters.values()
     word = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [
