@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset import tables
 from holdfast.activities.toolset.shelf import shipped, tools_of
 from holdfast.activities.toolset.tool import Here, NotATool, tool
@@ -190,11 +189,3 @@ def test_the_table_of_tools_has_a_row_for_each_with_its_seconds_and_needs() -> N
     assert rows == [
         (name, f"{tool.seconds:g}", needs.get(name, "–")) for name, tool in shipped().items()
     ]
-
-
-def test_the_page_of_tools_says_whether_any_shipped_role_has_one() -> None:
-    page = (HOME / "docs" / "tools.md").read_text("utf-8")
-    roles = Catalogue.load().roles.values()
-    using = [each.card.name for each in roles if each.card.tools and each.card.tier != "none"]
-    none = "**No role that comes with holdfast names a tool yet.**" in page
-    assert none == (not using), f"docs/tools.md: {using} name tools"
