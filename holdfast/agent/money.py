@@ -8,12 +8,12 @@ from holdfast.agent.state import AgentState, TakeTurn
 from holdfast.calling.reserving import input_tokens, reservation
 from holdfast.calls.turn import TAKE_TURN, WEB_FETCH, WEB_SEARCH, AgentGoal, AgentReport, Resume
 from holdfast.calls.work import WORK
-from holdfast.contracts import Bill, NoAnswer, policies
+from holdfast.contracts import Bill, policies
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.ledger.pricing import read_again
 from holdfast.state.events import Trouble
-from holdfast.state.paying import complete_bill
+from holdfast.state.paying import bill_of_loss, complete_bill, no_answer
 
 BESIDE_A_RESULT = 200
 """Bytes, and so tokens at most, of the marks around what a tool returned."""
@@ -65,30 +65,18 @@ def settle_turn(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
 
 def settle_lost_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
     """Settle a turn that brought no answer: at the usage that is known, else at its reservation."""
-    bill = trouble.bill
+    ledger = state.ledger
     if trouble.kind == "over_reservation":
-        needed = bill.usage.total - move.call.max_output
+        needed = trouble.bill.usage.total - move.call.max_output
         resume = state.resume.model_copy(update={"needed": needed})
-        return replace(state, ledger=state.ledger.release(move.id), resume=resume)
-    after = _counted_loss(state, move, trouble)
-    dollars = after.ledger.spent.dollars - state.ledger.spent.dollars
-    paid = after.ledger.spent.calls > state.ledger.spent.calls
-    said = NoAnswer(
-        id=move.id,
-        tier=move.call.tier,
-        why=trouble.why,
-        dollars=None if paid and not state.goal.model.prices else dollars,
-        assumed=after.ledger.assumed - state.ledger.assumed,
-    )
-    return replace(after, unanswered=(*after.unanswered, said))
-
-
-def _counted_loss(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
-    ledger, bill = state.ledger, trouble.bill
-    if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
-        known = bill.usage.total > 0 and bill.dollars is not None
-        return settle_turn(state, move, bill if known else bill.model_copy(update={"final": False}))
-    return replace(state, ledger=ledger.release(move.id), unpaid_calls=state.unpaid_calls + 1)
+        return replace(state, ledger=ledger.release(move.id), resume=resume)
+    if (bill := bill_of_loss(trouble)) is not None:
+        state = settle_turn(state, move, bill)
+    else:
+        unpaid = state.unpaid_calls + 1
+        state = replace(state, ledger=ledger.release(move.id), unpaid_calls=unpaid)
+    lost = no_answer(move.call, trouble.why, ledger, state.ledger)
+    return replace(state, unanswered=(*state.unanswered, lost))
 
 
 def bill_report(state: AgentState, report: AgentReport) -> AgentReport:

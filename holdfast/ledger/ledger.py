@@ -1,11 +1,10 @@
-"""What a run has reserved and spent: pure, driven by the workflow, so that it survives crashes and
+"""What a run has reserved and spent. Pure and driven by the workflow, so it survives crashes and
 has no race.
 
-Invariant, always: spent + reserved <= cap, for dollars, calls and tokens. What a reset has lost
-counts like what was spent, except that it can be more than the cap left room for: then nothing is
-reserved any more. Work may not touch what is kept for the synthesis. A reservation covers the worst
-case of exactly one paid call; the worker refuses to send what could cost more than was reserved, so
-settling never exceeds a reservation.
+Invariant: spent + reserved <= cap, for dollars, calls and tokens. What a reset has lost counts as
+spent and may exceed what the cap left: then nothing more can be reserved. Work may not touch what
+is kept for the synthesis. A reservation covers the worst case of exactly one paid call, and the
+worker refuses to send what could cost more, so settling never exceeds it.
 """
 
 from __future__ import annotations
@@ -54,18 +53,18 @@ class Ledger:
 
     cap: Amount
     kept: Amount = Amount()
-    """Of the cap, what only the synthesis may use."""
+    """The part of the cap that only the synthesis may use."""
     spent: Amount = Amount()
     reserved: Mapping[str, Amount] = field(default_factory=dict)
     held: Amount = Amount()
-    """All open reservations together."""
+    """The sum of all open reservations."""
     usage: Usage = field(default_factory=Usage)
     assumed: Decimal = Decimal(0)
-    """Of `spent.dollars`, what is the worst case of calls whose answers were lost."""
+    """The part of `spent.dollars` that is the worst case of calls whose answers were lost."""
     unpriced: bool = False
-    """Whether a call was settled whose price nobody knows: then `spent.dollars` is only a part."""
+    """True once a call without a known price was settled: `spent.dollars` is only a part."""
     lost: tuple[Lost, ...] = ()
-    """What was paid before a reset and is not in `spent`, because no answer was found again."""
+    """Paid before a reset and not in `spent`, because no answer was found again."""
 
     @classmethod
     def under(cls, limits: Limits) -> Ledger:
@@ -73,40 +72,40 @@ class Ledger:
 
     @property
     def paid(self) -> Amount:
-        """All that is gone: what was spent, and what was lost by a reset."""
+        """Spent, and lost by a reset."""
         return sum((_amount(each.bill) for each in self.lost), self.spent)
 
     @property
     def all_usage(self) -> Usage:
-        """Of all that is gone."""
+        """Usage of everything paid."""
         return sum((each.bill.usage for each in self.lost), self.usage)
 
     @property
     def all_assumed(self) -> Decimal:
-        """Of all that is gone, what is the worst case of calls whose answers were lost."""
+        """The part of `paid.dollars` that is the worst case of calls whose answers were lost."""
         return sum((each.bill.assumed for each in self.lost), self.assumed)
 
     @property
     def all_priced(self) -> bool:
-        """Whether the price of all that is gone is known."""
+        """True if the price of everything paid is known."""
         return not (self.unpriced or any(each.bill.dollars is None for each in self.lost))
 
     def fits(self, amount: Amount, *, keep: bool = True) -> bool:
-        """Whether a reservation can be made; `keep` False for the synthesis alone."""
+        """True if a reservation can be made; `keep` is False for the synthesis alone."""
         kept = self.kept if keep else Amount()
         return self.paid + self.held + amount + kept <= self.cap
 
     def reserve(self, call_id: str, amount: Amount, *, keep: bool = True) -> Ledger:
-        """Set aside the worst case of a call. DoesNotFit if the caller did not ask first."""
+        """Reserve the worst case of a call. DoesNotFit if `fits` would have said no."""
         if call_id in self.reserved or not self.fits(amount, keep=keep):
             raise DoesNotFit(f"{call_id}: {amount} does not fit")
         reserved = {**self.reserved, call_id: amount}
         return replace(self, reserved=reserved, held=self.held + amount)
 
     def settle(self, call_id: str, bill: Bill, tokens: int = 0) -> Ledger:
-        """Replace a reservation by what was paid. Of a bill that is not final only the dollars are
-        right: it counts at the calls and tokens that were reserved, if those are more. `tokens`:
-        what it counts at where no usage tells, as of a turn that an agent has lost.
+        """Replace a reservation by what was paid. A bill that is not final counts at no fewer
+        tokens than were reserved; its dollars are right. `tokens`: what it counts at where no usage
+        says more, as for a turn that an agent lost.
         """
         reserved, tokens = self.reserved[call_id], max(tokens, bill.usage.total)
         if not bill.final:
@@ -120,36 +119,23 @@ class Ledger:
             unpriced=self.unpriced or (bill.calls > 0 and bill.dollars is None),
         )
 
-    def settle_unknown(self, call_id: str, bill: Bill = Bill()) -> Ledger:  # noqa: B008
-        """A call that may have been billed: it counts at its full reservation, whatever usage is
-        known. `bill.dollars` is None when its model has no price.
-        """
-        amount = self.reserved[call_id]
-        return replace(
-            self._without(call_id, bill),
-            spent=self.spent + amount,
-            usage=self.usage + bill.usage,
-            assumed=self.assumed + amount.dollars,
-            unpriced=self.unpriced or (bill.calls > 0 and bill.dollars is None),
-        )
-
     def release(self, call_id: str) -> Ledger:
-        """A call that was surely not billed."""
+        """Drop the reservation of a call that was surely not billed."""
         return self._without(call_id)
 
-    def raised(self, limits: Limits) -> Ledger:
-        """The same ledger under another cap; DoesNotFit below what is spent and reserved."""
+    def raise_cap(self, limits: Limits) -> Ledger:
+        """Set another cap. DoesNotFit if it is below what is spent, reserved and kept."""
         cap = Amount(limits.dollars, limits.model_calls, limits.tokens)
         if not (self.cap <= cap or self.paid + self.held + self.kept <= cap):
             raise DoesNotFit("the new cap is below what is already spent, reserved and kept")
         return replace(self, cap=cap)
 
-    def reset(self, lost: tuple[Lost, ...]) -> Ledger:
+    def add_lost(self, lost: tuple[Lost, ...]) -> Ledger:
         """Count what a reset has lost."""
         return replace(self, lost=(*self.lost, *lost))
 
-    def not_reset(self, lost: tuple[Lost, ...]) -> Ledger:
-        """Take back what was said to be lost, each once: another reset may have lost the same."""
+    def take_back(self, lost: tuple[Lost, ...]) -> Ledger:
+        """Remove losses that did not happen, each once: another reset may have lost the same."""
         kept = list(self.lost)
         for each in lost:
             if each in kept:
@@ -168,8 +154,8 @@ def _amount(bill: Bill) -> Amount:
 
 
 def _found_again(lost: tuple[Lost, ...], call_id: str, bill: Bill) -> tuple[Lost, ...]:
-    """What stays lost when a bill of before the reset comes in: it is one of those of its call, if
-    it can be told which, the same or else an unknown one.
+    """Return what stays lost when a bill from before the reset comes in. It stands for a loss of
+    its own call: the one of the same price, else one that was assumed.
     """
     own = [each for each in lost if each.id == call_id] if bill.earlier else []
     same = [each for each in own if each.bill.dollars == bill.dollars and bill.usage.total]

@@ -1,4 +1,4 @@
-"""What calls cost: pure arithmetic over model cards, for workflows and activities alike.
+"""The price of calls: arithmetic over model cards, for workflows and activities alike. Pure.
 
 Amounts are dollars; None means that the model has no known price, never that it is free.
 """
@@ -12,8 +12,8 @@ from holdfast.contracts.policies import WEB_RESULT_TOKENS
 
 
 def price(card: ModelCard, usage: Usage) -> Decimal | None:
-    """What a call cost. The size of the whole prompt, cached parts included, chooses the step, and
-    the step holds for all of its tokens, output too.
+    """Return what a call cost. The size of the whole prompt, cached parts included, chooses the
+    step, which then holds for all its tokens, output too.
     """
     prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     step = _step(card, prompt)
@@ -31,8 +31,8 @@ def price(card: ModelCard, usage: Usage) -> Decimal | None:
 
 
 def worst(card: ModelCard, input_tokens: int, max_output: int, searches: int = 0) -> Decimal | None:
-    """What a call can cost at most: all of its input at the dearest rate of the prompt's step
-    (usually the cache write), all of the output that it may produce, and its searches.
+    """Return the most that a call can cost: all input at the dearest rate of the prompt's step
+    (usually the cache write), all output that it may produce, and its searches.
     """
     step = _step(card, input_tokens)
     if step is None or (searches and card.search is None):
@@ -43,14 +43,14 @@ def worst(card: ModelCard, input_tokens: int, max_output: int, searches: int = 0
 
 
 def read_again(prompt_tokens: int, rounds: int) -> int:
-    """The input tokens of a prompt that an endpoint reads once more after each result of a tool of
-    its own, all results so far included. No rounds: those of the prompt.
+    """Return the input tokens of a prompt that an endpoint reads once more after each result of its
+    own tools, with all results so far.
     """
     return (rounds + 1) * (prompt_tokens + rounds * WEB_RESULT_TOKENS) if rounds else prompt_tokens
 
 
 def _step(card: ModelCard, prompt_tokens: int) -> PriceStep | None:
-    """The step with the highest `above` that the prompt exceeds; the lowest holds for any."""
+    """Return the step with the highest `above` that the prompt exceeds, else the lowest."""
     steps = sorted(card.prices, key=lambda step: step.above)
     exceeded = [step for step in steps if prompt_tokens > step.above]
     return exceeded[-1] if exceeded else (steps[0] if steps else None)

@@ -1,4 +1,4 @@
-"""Prices that are not known yet: a low, an expected and a high one. Pure."""
+"""Price ranges of work that has not been done yet. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FREE: Range = (Decimal(0), Decimal(0), Decimal(0))
 
 
 def total_of(amounts: Sequence[Money]) -> Money:
-    """Their sum; not known where one is not."""
+    """Return the sum; None if any amount is not known."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known, Decimal(0)) if len(known) == len(amounts) else None
 
 
 def range_of(low: Money, expected: Money, high: Money) -> dict[str, Money]:
-    """A row's three prices, rounded up to what is shown; an estimate is never above the worst."""
+    """Return the three prices of a row, rounded up to what is shown; none exceeds the worst."""
     if expected is None or high is None or low is None:
         return {"low": None, "expected": None, "high": None}
     prices = (min(low, high), min(expected, high), high)
@@ -31,7 +31,5 @@ def range_of(low: Money, expected: Money, high: Money) -> dict[str, Money]:
 
 
 def format_price(amount: Money) -> str:
-    """To a hundredth of a cent, so that the rows of a table add up to its total; rounded up, as
-    every price is.
-    """
+    """Format dollars to a hundredth of a cent, rounded up, so that rows add up to their total."""
     return "unpriced" if amount is None else f"${amount.quantize(PLACES, rounding=ROUND_UP)}"

@@ -14,11 +14,11 @@ from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, outages
 from holdfast.calling.reserving import tiers
 from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolUse
-from holdfast.contracts import Bill, FindingStatus, Tier, policies
+from holdfast.contracts import FindingStatus, Tier, policies
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import approvals, repair, speechless
-from holdfast.state import noted
+from holdfast.state import paying
 from holdfast.state.edits import add_bill, note_author, update, without
 from holdfast.state.events import AgentEnded
 from holdfast.state.moves import StartAgent, Stop
@@ -139,7 +139,7 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
         state = state if report.unreached else outages.end_outage(state)
     if resumed.tool_calls > move.goal.resume.tool_calls:
         state = replace(state, heard_json=True)
-    state = noted.note_bill(state, move.id, move.goal.model, bill, move.amount)
+    state = paying.note_bill(state, move.id, move.goal.model, bill, move.amount)
 
     draft = report.draft is not None
     # What stands in its prompt it has read; of the rest its tools tell.
@@ -235,22 +235,15 @@ def _cut_short(
 
 
 def _lost(state: State, event: AgentEnded, now: datetime) -> State:
-    """Unless it ended before it began, nobody knows what the segment spent: its slice counts. What
-    was said before it stands, so the next one goes on from there.
+    """Take the loss of a segment: what was said before it stands, and the next one goes
+    on there.
     """
     move = event.move
-    if event.unpaid:
-        ledger = state.ledger.release(move.id)
-    else:
-        price = move.amount.dollars if move.goal.model.prices else None
-        whole = Bill(calls=move.amount.calls, dollars=price, assumed=move.amount.dollars)
-        ledger = state.ledger.settle_unknown(move.id, whole)
-        state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
+    state = paying.settle_lost(state, event, priced=bool(move.goal.model.prices))
+    if not event.unpaid:
         state = approvals.mark_unknown(state, move.subtask_id)
-    purpose = move.purpose
-    failures = state.transport.get(purpose, 0) + 1
-    transport = {**state.transport, purpose: failures}
-    state = replace(state, ledger=ledger, transport=transport)
+    failures = state.transport.get(move.purpose, 0) + 1
+    state = replace(state, transport={**state.transport, move.purpose: failures})
     if state.work[move.subtask_id].ending:
         return end_for_person(state, move.subtask_id, now)
     if state.stop:

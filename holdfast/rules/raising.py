@@ -38,7 +38,7 @@ def raised(state: State, order: Order, _now: datetime) -> State:
     raised: dict[str, object] = {name: getattr(order.limits, name) for name in CAPS}
     limits: Limits = state.goal.limits.model_copy(update=raised)
     try:
-        ledger = state.ledger.raised(limits)
+        ledger = state.ledger.raise_cap(limits)
     except DoesNotFit:
         return state
     goal = state.goal.model_copy(update={"limits": limits})

@@ -156,7 +156,7 @@ def _was_reset(state: State, undone: Undone, seconds: float) -> State:
     return replace(
         state,
         resets=(*state.resets, undone),
-        ledger=state.ledger.reset(_said_alone(undone, state.resets)),
+        ledger=state.ledger.add_lost(_said_alone(undone, state.resets)),
         waited=state.waited + (seconds if counts else 0.0),
     )
 
@@ -183,7 +183,7 @@ def _was_not_reset(state: State, undone: Undone) -> State:
         noted = NOT_WITHDRAWN in state.notes
         return state if noted else replace(state, notes=(*state.notes, NOT_WITHDRAWN))
     others = tuple(each for each in state.resets if each is not told)
-    return replace(state, resets=others, ledger=state.ledger.not_reset(_said_alone(told, others)))
+    return replace(state, resets=others, ledger=state.ledger.take_back(_said_alone(told, others)))
 
 
 def _said_alone(undone: Undone, others: tuple[Undone, ...]) -> tuple[Lost, ...]:

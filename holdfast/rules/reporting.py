@@ -16,7 +16,8 @@ from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_role
 from holdfast.rules import keeping, leaving
 from holdfast.rules.unread import unread
-from holdfast.state import graph, noted
+from holdfast.state import graph
+from holdfast.state.paying import bill_notes
 from holdfast.state.run import State
 from holdfast.text import pluralize, sentence
 
@@ -174,7 +175,7 @@ def notes(state: State) -> tuple[str, ...]:
         *found,
         *_counted(state.notes),
         *keeping.cheaper_lines(state),
-        *noted.bill_notes(state),
+        *bill_notes(state),
     ]
     reused = [each.subtask_id for each in state.findings if each.reused_from]
     if reused and state.goal.fork:

@@ -144,7 +144,7 @@ def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> St
     # What the call counts at is what its settling has changed in the ledger.
     settled = _settle_trouble(state, call, trouble)
     if call.model is not None and trouble.kind != "over_reservation":
-        settled = paying.note_unanswered(state, settled, call, trouble.why)
+        settled = paying.note_no_answer(state, settled, call, trouble.why)
     state = settled
     progress = state.work.get(call.subtask_id)
     # Before any outage: nobody waits for an endpoint for the sake of what a person ended.
@@ -191,15 +191,12 @@ def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
     """Settle a call that brought no answer: at the usage that is known, else at the reservation."""
     if call.model is None:
         return state
-    ledger, bill = state.ledger, trouble.bill
+    if (bill := paying.bill_of_loss(trouble)) is not None:
+        return paying.pay(state, call, bill)
     if trouble.kind == "over_reservation":
-        counted = bill.usage.total - call.max_output
-        needed = {**state.needed, f"{call.purpose}/{call.tier}": counted}
-        return replace(state, ledger=ledger.release(call.id), needed=needed)
-    if trouble.kind in ("possibly_billed", "cancelled") and bill.calls:
-        known = bill.usage.total > 0 and bill.dollars is not None
-        return paying.pay(state, call, bill if known else bill.model_copy(update={"final": False}))
-    return replace(state, ledger=ledger.release(call.id))
+        counted = trouble.bill.usage.total - call.max_output
+        state = replace(state, needed={**state.needed, f"{call.purpose}/{call.tier}": counted})
+    return replace(state, ledger=state.ledger.release(call.id))
 
 
 def abandon(state: State, ids: tuple[str, ...], now: datetime) -> State:

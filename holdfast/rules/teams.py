@@ -26,7 +26,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import keeping, speechless
 from holdfast.rules.repair import give_up, judge_work
-from holdfast.state import graph
+from holdfast.state import graph, paying
 from holdfast.state.edits import add_bill, record_try, update
 from holdfast.state.events import TeamEnded
 from holdfast.state.moves import StartTeam, TellAbove
@@ -172,18 +172,11 @@ def _admitted(state: State, subtask_id: str, report: Report) -> Iterator[str]:
 
 
 def _no_report(state: State, event: TeamEnded, now: datetime) -> State:
-    """Unless it ended before it began, nobody knows what it spent: its whole slice counts."""
-    move = event.move
-    if event.unpaid:
-        state = replace(state, ledger=state.ledger.release(move.id))
-    else:
-        price = move.amount.dollars
-        whole = Bill(calls=move.amount.calls, dollars=price, assumed=price)
-        state = replace(state, ledger=state.ledger.settle_unknown(move.id, whole))
-        state = update(state, move.subtask_id, lambda each: add_bill(each, whole))
-    ending = state.work[move.subtask_id].ending
+    state = paying.settle_lost(state, event)
+    subtask_id = event.move.subtask_id
+    ending = state.work[subtask_id].ending
     status: FindingStatus = "cancelled" if state.stop or ending else "failed"
-    return settle(state, move.subtask_id, status, ending or event.why, now)
+    return settle(state, subtask_id, status, ending or event.why, now)
 
 
 def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> State:

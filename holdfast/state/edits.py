@@ -1,4 +1,4 @@
-"""Small changes of a state that every rule makes: the floor under them. Pure."""
+"""Small changes of a run's state that several rules make. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Held = TypeVar("Held")
 
 
 def record_try(progress: Progress, verdict: str, why: str) -> Progress:
-    """Record one go at a subtask and what was said of it."""
+    """Record one try at a subtask with its verdict."""
     dollars, assumed = _since(progress)
     last = Try(
         number=len(progress.tries) + 1,
@@ -30,7 +30,9 @@ def record_try(progress: Progress, verdict: str, why: str) -> Progress:
 
 
 def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
-    """What was paid since the last try, less calls without an answer; and what of it is assumed."""
+    """Return what was paid since the last try, without calls that brought no answer, and how much
+    of it is assumed; dollars.
+    """
     before: tuple[Try | NoAnswer, ...] = (*progress.tries, *progress.unanswered)
     assumed = progress.paid.assumed - sum((each.assumed for each in before), Decimal(0))
     known = [each.dollars for each in before if each.dollars is not None]
@@ -40,11 +42,12 @@ def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
 
 
 def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:
+    """Replace the progress of one subtask."""
     return replace(state, work=state.work.changed(subtask_id, change(state.work[subtask_id])))
 
 
 def land(state: State, flight_id: str) -> State:
-    """An activity is no longer in flight."""
+    """Take an activity out of those in flight."""
     subtask_id = state.flights[flight_id].move.subtask_id
     state = replace(
         state,
@@ -57,7 +60,7 @@ def land(state: State, flight_id: str) -> State:
 
 
 def add_bill(progress: Progress, bill: Bill) -> Progress:
-    """Add what a call for a subtask cost, whoever was asked and for what."""
+    """Add the cost of a call for a subtask, whatever kind of call it was."""
     before = progress.paid
     unknown = bill.dollars is None or before.dollars is None
     total = None if unknown else (before.dollars or 0) + (bill.dollars or 0)
@@ -71,8 +74,8 @@ def add_bill(progress: Progress, bill: Bill) -> Progress:
 
 
 def note_author(progress: Progress, model: str, *, draft: bool) -> Progress:
-    """Note the model that wrote a draft of a subtask; where there is none yet, the one asked for
-    it. Whoever reviews the draft, or words its instruction anew, is no author of it.
+    """Note the model that wrote a draft of a subtask; without a draft, the model that was asked for
+    one. Who reviews a draft or refines an instruction is not its author.
     """
     if not model or not (draft or progress.last is None):
         return progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from holdfast.calls.turn import AgentReport
 from holdfast.contracts import (
@@ -22,32 +22,29 @@ from holdfast.contracts.errors import TroubleKind
 from holdfast.state.moves import Ask, Examine, Move, StartAgent, StartTeam, StopReason
 from holdfast.text import one_line
 
+Begun = TypeVar("Begun", StartTeam, StartAgent)
+Reported = TypeVar("Reported", Report, AgentReport)
 RUN_FAILED = "RunFailed"
-"""The type of the error that closes a run that failed; its detail is the Report."""
+"""Type of the error that closes a failed run; its detail is the Report."""
 
 
-# ---------------------------------------------------------------- what the executor is told to do
-
-
-# ---------------------------------------------------------------- what can happen
-#
-# Each event that has a recorded moment tells it as `at`: the end of an activity, the due time of a
-# timer, the moment at which an order was accepted. No decision is made by any other clock.
+# Each event that has a recorded moment carries it as `at`: the end of an activity, the due time of
+# a timer, the moment at which an order was accepted. No decision is made by any other clock.
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """An activity that ended without a result: what is known of it."""
+    """What is known of an activity that ended without a result."""
 
     kind: TroubleKind
     why: str
     bill: Bill = field(default_factory=Bill)
     at: datetime | None = None
-    """When it ended; None: nobody recorded it."""
+    """When it ended; None: not recorded."""
     unreached: Unreached | None = None
-    """Of an endpoint that could not be reached."""
+    """The endpoint that could not be reached."""
     too_long: bool = False
-    """Whether a worker had it for all the time that one call may take."""
+    """True if a worker had it for all the time that one call may take."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +58,17 @@ class Prepared:
 
 @dataclass(frozen=True)
 class NotPrepared:
-    """`prepare` refused the goal, or could not do its work: the run closes as failed."""
+    """`prepare` refused the goal or failed: the run closes as failed."""
 
     why: str
     reason: StopReason = "unprepared"
-    """Or, where the goal is at fault, how."""
+    """`unprepared`, or how the goal is at fault."""
     at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Started:
-    """The executor carried out a move."""
+    """A move was carried out."""
 
     move: Move
     at: datetime | None = None
@@ -103,7 +100,7 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class Examined:
-    """A lens handed in a draft, or failed and said why."""
+    """A lens returned a draft, which may be a failure with its reason."""
 
     move: Examine
     draft: Draft
@@ -111,33 +108,26 @@ class Examined:
 
 
 @dataclass(frozen=True)
-class TeamEnded:
-    """A team's run closed: with a report, or without one and a reason."""
+class _BelowEnded(Generic[Begun, Reported]):
+    """A workflow below the run closed: with a report, or without one and a reason."""
 
-    move: StartTeam
-    report: Report | None
+    move: Begun
+    report: Reported | None
     why: str = ""
     unpaid: bool = False
-    """Whether it ended before it could spend anything."""
+    """True if it ended before it could spend anything."""
 
     @property
     def at(self) -> datetime | None:
         return self.report.finished if self.report else None
 
 
-@dataclass(frozen=True)
-class AgentEnded:
-    """A segment of an agent closed: with a report, or without one and why."""
+class TeamEnded(_BelowEnded[StartTeam, Report]):
+    """A team's run closed."""
 
-    move: StartAgent
-    report: AgentReport | None
-    why: str = ""
-    unpaid: bool = False
-    """Whether it ended before it could spend anything."""
 
-    @property
-    def at(self) -> datetime | None:
-        return self.report.finished if self.report else None
+class AgentEnded(_BelowEnded[StartAgent, AgentReport]):
+    """A segment of an agent closed."""
 
 
 @dataclass(frozen=True)
@@ -145,22 +135,23 @@ class Steered:
     """A person gave an order, and its turn has come."""
 
     number: int
-    """Tells two equal orders apart."""
+    """Distinguishes two equal orders."""
     command: str
     order: Order
     at: datetime | None = None
 
     @property
     def name(self) -> str:
-        """Of the timer that gives it its turn."""
+        """The name of the timer that gives it its turn."""
         return f"order {self.number}: {self.command}"
 
 
 @dataclass(frozen=True)
 class NobodyCame:
-    """A person's time ran out: for a subtask's question, or the run's (`approval`, `raise`)."""
+    """A person's time ran out."""
 
     about: str
+    """The id of a subtask with a question, or `approval` or `raise` for the run's own."""
     at: datetime | None = None
 
 
@@ -169,7 +160,7 @@ class CancelAsked:
     """Somebody asked the server to cancel the run."""
 
     by: str = ""
-    """Whoever asked, as they named themselves; empty: they did not."""
+    """Who asked, as they named themselves; may be empty."""
     at: datetime | None = None
 
     @property
@@ -178,12 +169,12 @@ class CancelAsked:
 
 
 LONGEST_NAME = 100
-"""Characters of who cancelled a run: anybody may write anything there."""
+"""Characters kept of the name of who cancelled a run: anybody may write anything there."""
 
 
 def cancel_event(by: str, at: datetime) -> CancelAsked:
-    """A cancel of the run, taken in at this moment, which is recorded. `by` is what Temporal calls
-    the reason of a cancel, where the starter puts a person's login name.
+    """Return the event of a cancel at a recorded moment. `by` is Temporal's reason of a cancel,
+    into which the starter puts the person's login name.
     """
     return CancelAsked(one_line(by[: 2 * LONGEST_NAME])[:LONGEST_NAME], at)
 
@@ -201,7 +192,7 @@ class WasReset:
 
 @dataclass(frozen=True)
 class TeamWaits:
-    """A team does nothing but wait, or it goes on again."""
+    """A team only waits, or goes on again."""
 
     word: Standstill
 
@@ -212,7 +203,9 @@ class TeamWaits:
 
 @dataclass(frozen=True)
 class Abandoned:
-    """What was cut has not answered within the grace: it counts at its reservation."""
+    """Activities that were cut have not answered within the grace: they count at their
+    reservations.
+    """
 
     ids: tuple[str, ...]
     at: datetime | None = None
@@ -220,11 +213,12 @@ class Abandoned:
 
 @dataclass(frozen=True)
 class TimePassed:
-    """A part of a wait is over; what that means, `next_moves` reads from its moment."""
+    """One part of a wait is over; `next_moves` decides by its moment what that means."""
 
     at: datetime | None = None
     ids: tuple[str, ...] = ()
-    """Of what was cut, whose grace is half over; empty: it was a part of the deadline."""
+    """Activities that were cut and whose grace is half over; empty: it was a part of the deadline.
+    """
 
 
 Event = (

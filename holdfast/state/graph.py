@@ -1,4 +1,4 @@
-"""Pure questions about a plan's graph: what repeats, what follows from what, what takes longest."""
+"""Questions about a plan's graph: repetitions, dependents, longest chains. Pure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from typing import Protocol
 from holdfast.contracts import Subtask
 
 COMPOSED = "made-"
-"""How the name of every role begins that a planner composes, and of no other."""
+"""Prefix of the names of roles that a planner composes, and of no others."""
 
 
 def signature(subtask: Subtask) -> tuple[str, str]:
-    """Role and normalised instruction: the same twice in a run, for the same purpose, is a loop.
-    Composed roles are one: another name does not make it another purpose.
+    """Return role and normalised instruction: twice the same in a run, for the same purpose, is a
+    loop. Composed roles count as one, because a new name does not make a new purpose.
     """
     role = COMPOSED if subtask.role.startswith(COMPOSED) else subtask.role
     return role, " ".join(subtask.instruction.casefold().split())
 
 
 def fingerprint(subtask: Subtask) -> str:
-    """The signature as 32 hex digits: what a run tells the runs below it."""
+    """Return the signature as 32 hex digits, for the runs below."""
     return hashlib.sha256("\n".join(signature(subtask)).encode()).hexdigest()[:32]
 
 
 def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
-    """One cycle, its first id repeated at the end, or nothing. Unknown edges are ignored."""
+    """Return the ids of one cycle, the first repeated at the end; empty without one. Unknown edges
+    are ignored.
+    """
     edges = {subtask.id: subtask.depends_on for subtask in subtasks}
     finished: dict[str, None] = {}
     for start in edges:
@@ -48,7 +50,7 @@ def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
 
 
 class Node(Protocol):
-    """What depends on others: a subtask, or the row that shows one."""
+    """A node with dependencies: a subtask, or the row that shows one."""
 
     @property
     def id(self) -> str: ...
@@ -58,7 +60,7 @@ class Node(Protocol):
 
 
 def children(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """For each node what depends on it directly, in plan order. Unknown edges are ignored."""
+    """Map each node to its direct dependents, in plan order. Unknown edges are ignored."""
     found: dict[str, list[str]] = {node.id: [] for node in nodes}
     for node in nodes:
         for edge in dict.fromkeys(node.depends_on):
@@ -81,7 +83,7 @@ def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
 
 
 def in_order(nodes: Sequence[Node]) -> list[str]:
-    """The ids, each after all that it depends on; what is in a cycle or behind one is left out."""
+    """Return the ids, each after all its dependencies; without those in or behind a cycle."""
     below = children(nodes)
     missing = _open_edges(nodes, below)
     ordered = [id for id, count in missing.items() if not count]
@@ -94,13 +96,15 @@ def in_order(nodes: Sequence[Node]) -> list[str]:
 
 
 def _open_edges(nodes: Sequence[Node], known: Mapping[str, object]) -> dict[str, int]:
-    """On how many known nodes each depends."""
+    """Count the known dependencies of each node."""
     edges = {node.id: dict.fromkeys(node.depends_on) for node in nodes}
     return {id: sum(edge in known for edge in needed) for id, needed in edges.items()}
 
 
 def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
-    """For each subtask, how many subtasks the longest chain has that starts with it. No cycle."""
+    """Map each subtask to the length of the longest chain that starts with it. ValueError if the
+    graph has a cycle.
+    """
     ordered, needed_by = in_order(subtasks), children(subtasks)
     if len(ordered) < len(needed_by):
         raise ValueError("the graph has a cycle")
@@ -111,8 +115,8 @@ def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
 
 
 def finishes(nodes: Sequence[Node], seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds until each has ended if none had to wait for a free slot; one without a duration
-    takes none. Every dependency stands before what needs it; what is in a cycle is left out.
+    """Return when each node ends, in seconds, were there no limit on concurrency. A node without a
+    duration takes none; those in a cycle are left out.
     """
     needs = {node.id: node.depends_on for node in nodes}
     finish: dict[str, float] = {}
@@ -123,12 +127,14 @@ def finishes(nodes: Sequence[Node], seconds: Mapping[str, float]) -> dict[str, f
 
 
 def critical_path(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> float:
-    """Seconds of the longest chain of dependent subtasks."""
+    """Return the seconds of the longest chain of dependent subtasks."""
     return max(finishes(subtasks, seconds).values(), default=0.0)
 
 
 def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
-    """The ids along the critical path, first to last; of several, that with most below it."""
+    """Return the ids along the critical path, first to last; among equals the chain with most below
+    it.
+    """
     finish, below = finishes(subtasks, seconds), chain_below(subtasks)
     needs = {each.id: each.depends_on for each in subtasks}
     chain: list[str] = []
@@ -140,7 +146,9 @@ def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> 
 
 
 def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
-    """Seconds until the last subtask ends, the longest remaining chain first, this many at once."""
+    """Return the seconds until the last subtask ends, with so many at once, the longest remaining
+    chain first.
+    """
     below, needed_by = chain_below(subtasks), children(subtasks)
     order = sorted((each.id for each in subtasks), key=lambda id: -below[id])
     places = {id: place for place, id in enumerate(order)}

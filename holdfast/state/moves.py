@@ -1,15 +1,16 @@
-"""What the executor is told to do next: plain values."""
+"""What the executor is to do next: plain values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from holdfast.calls.turn import AgentGoal
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Contract, Goal, Standstill
 from holdfast.ledger.ledger import Amount
 
+Told = TypeVar("Told")
 StopReason = Literal[
     "budget",
     "allowance",
@@ -43,11 +44,11 @@ class Ask:
     amount: Amount
     """What the ledger reserves for it."""
     keep: bool = True
-    """Whether what is kept for the synthesis stays untouched by it."""
+    """True if it may not touch what is kept for the synthesis."""
     subject: str = ""
-    """The subtask whose finding it is about, where it is no call for that subtask."""
+    """The subtask whose finding it is about, where it is not a call for that subtask."""
     place: int | None = None
-    """Which batch or contradiction it is about, counted from 0; None: it is about none."""
+    """The batch or contradiction that it is about, counted from 0."""
 
     @property
     def id(self) -> str:
@@ -63,66 +64,53 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Examine:
+class _ForSubtask:
+    """What is scheduled for a subtask, with an id that comes from it: `examine-t3-1`."""
+
+    kind: ClassVar[str]
+    subtask_id: str
+    number: int
+
+    @property
+    def purpose(self) -> str:
+        return f"{self.kind}-{self.subtask_id}"
+
+    @property
+    def id(self) -> str:
+        return f"{self.purpose}-{self.number}"
+
+
+@dataclass(frozen=True)
+class Examine(_ForSubtask):
     """Schedule the lens of a role without a model."""
 
-    subtask_id: str
-    number: int
+    kind = "examine"
     material: WorkMaterial
 
-    @property
-    def purpose(self) -> str:
-        return f"examine-{self.subtask_id}"
-
-    @property
-    def id(self) -> str:
-        return f"{self.purpose}-{self.number}"
-
 
 @dataclass(frozen=True)
-class StartTeam:
+class _StartBelow(_ForSubtask, Generic[Told]):
+    """Start a workflow below this run."""
+
+    goal: Told
+    amount: Amount
+    """Its slice: what the ledger reserves for it, and its whole cap."""
+
+    def run_of(self, parent: str) -> str:
+        """Return its workflow id."""
+        return f"{parent}.{self.subtask_id}.{self.number}"
+
+
+class StartTeam(_StartBelow[Goal]):
     """Start a run of its own for the subtask of a role that is a team."""
 
-    subtask_id: str
-    number: int
-    goal: Goal
-    amount: Amount
-    """Its slice: what the ledger reserves for it, and its whole cap."""
-
-    @property
-    def purpose(self) -> str:
-        return f"team-{self.subtask_id}"
-
-    @property
-    def id(self) -> str:
-        return f"{self.purpose}-{self.number}"
-
-    def run_of(self, parent: str) -> str:
-        """The workflow id of the team's run."""
-        return f"{parent}.{self.subtask_id}.{self.number}"
+    kind = "team"
 
 
-@dataclass(frozen=True)
-class StartAgent:
+class StartAgent(_StartBelow[AgentGoal]):
     """Start the next segment of an agent with tools."""
 
-    subtask_id: str
-    number: int
-    goal: AgentGoal
-    amount: Amount
-    """Its slice: what the ledger reserves for it, and its whole cap."""
-
-    @property
-    def purpose(self) -> str:
-        return f"agent-{self.subtask_id}"
-
-    @property
-    def id(self) -> str:
-        return f"{self.purpose}-{self.number}"
-
-    def run_of(self, parent: str) -> str:
-        """The workflow id of the segment."""
-        return f"{parent}.{self.subtask_id}.{self.number}"
+    kind = "agent"
 
 
 @dataclass(frozen=True)
@@ -152,25 +140,25 @@ class PassOver:
 
 @dataclass(frozen=True)
 class Stop:
-    """No more work starts; what exists is synthesized."""
+    """Start no more work; synthesize what exists."""
 
     reason: StopReason
     why: str
     short_of: tuple[str, ...] = ()
-    """The limits that ran out, where it is known which."""
+    """The limits that ran out, where known."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Cancel these activities; each answers or counts at its reservation."""
+    """Cancel these activities: each answers, or counts at its reservation."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Tell these agents to start nothing more: each hands back where it stands, and goes on from
-    there when the run does.
+    """Tell these agents to start nothing more; each reports where it stands, and goes on there when
+    the run does.
     """
 
     ids: tuple[str, ...]
@@ -178,13 +166,13 @@ class Hold:
 
 @dataclass(frozen=True)
 class TellAbove:
-    """Tell the run above, if there is one, that this team waits, or that it goes on."""
+    """Tell the run above, if there is one, that this team waits or goes on."""
 
     word: Standstill
 
 
 Flying = Prepare | Ask | Examine | StartTeam | StartAgent
-"""What is in flight until it returns."""
+"""Everything that is in flight until it returns."""
 
 
 Move = Flying | AskPerson | AskRaise | PassOver | Stop | Cut | Hold | TellAbove

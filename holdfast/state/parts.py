@@ -1,4 +1,4 @@
-"""The parts that the state of a run is made of: plain values."""
+"""The parts of a run's state: plain values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from holdfast.ledger.ledger import Amount
 from holdfast.state.moves import Flying
 
 Stage = Literal["work", "review", "refine", "person", "approval"]
-"""The last two wait for a person: for an answer, or until each call of a tool is decided on."""
+"""The last two wait for a person: for an answer, or for a decision on each call of a tool."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class CallAsked:
     """A call of a tool that a person is asked to approve."""
 
     number: int
-    """Of all such calls of the run, from 1: no other one ever has it."""
+    """Unique within the run, from 1."""
     use: ToolUse
     decision: Decision | None = None
 
     @property
     def said(self) -> str:
-        """The call as the person is shown it."""
+        """The call as the person sees it."""
         return f"{self.use.name} {self.use.shown}"
 
 
@@ -56,7 +56,7 @@ class Progress:
 
     subtask: Subtask
     tier: RoleTier
-    """Of the next or current try, as it is due; `called`: as the money allowed it."""
+    """Tier that the next or current try is due on; `called` is the one that the money allowed."""
     called: RoleTier = "none"
     stage: Stage = "work"
     """What its next or current activity is for."""
@@ -65,33 +65,33 @@ class Progress:
     why: str = ""
     """Why the last try was not accepted, or what a person answered."""
     partial: str = ""
-    """What a try had found that used up its turns or its time."""
+    """What a try found that ran out of turns or time."""
     flight: str = ""
-    """The id of the activity in flight."""
+    """Id of the activity in flight."""
     answers: tuple[str, ...] = ()
-    """What people answered it: sources of its finding."""
+    """Answers of people, which are sources of its finding."""
     asked: datetime | None = None
-    """When a person was asked, or could have been."""
+    """When a person was asked, or would have been."""
     calls: tuple[CallAsked, ...] = ()
-    """Of its agent's last message, those that a person is or was asked to approve."""
+    """Calls of its agent's last message that need a person's approval."""
     calls_since: datetime | None = None
     """When the person was asked about them."""
     ending: str = ""
     """Why a person ended it while its activity was in flight."""
     former: tuple[str, ...] = ()
-    """Roles that have had it before: none gets it again."""
+    """Roles that had it before; none gets it again."""
     relieved: bool = False
-    """Whether the present role has it for one last try, after all of those before."""
+    """True if the present role has it for one last try."""
     resume: Resume = field(default_factory=Resume)
     """Where an agent with tools goes on."""
     turns: int = 0
-    """Of an agent with tools, in all its tries."""
+    """Turns of an agent with tools, over all tries."""
     tool_calls: int = 0
     failed_calls: int = 0
     files: tuple[MadeFile, ...] = ()
-    """That the agent of its present try, or a team, has made."""
+    """Files that the agent of the present try, or a team, has made."""
     unread: tuple[str, ...] = ()
-    """Inputs that the agent of its present try is to read with tools, and has not opened yet."""
+    """Inputs that the agent of the present try should read with tools and has not opened."""
     last: Draft | None = None
     finding: Finding | None = None
     model: str = ""
@@ -103,17 +103,17 @@ class Progress:
 
     @property
     def lost(self) -> bool:
-        """Whether it has ended with nothing that others can build on."""
+        """True if it has ended with nothing that others can build on."""
         return self.finding is not None and not passes_on(self.finding)
 
     @property
     def waits(self) -> bool:
-        """Whether it goes on only when a person has said something."""
+        """True if it goes on only after a person has acted."""
         return self.finding is None and self.stage in ("person", "approval")
 
     @property
     def waits_since(self) -> datetime | None:
-        """Since when, for the time that a person has; None: nobody was asked."""
+        """Since when a person is asked; None if nobody is."""
         if not self.waits:
             return None
         return self.asked if self.stage == "person" else self.calls_since
@@ -121,13 +121,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Went:
-    """One call of a role's that came back, or one segment of its agent."""
+    """How one call of a role, or one segment of its agent, went."""
 
     lost: float = 0.0
-    """Seconds that brought nothing: in the queue, or all of them where no answer came."""
+    """Seconds without effect: in the queue, or all of them where no answer came."""
     worked: float = 0.0
     failed: bool = False
-    """Whether it brought no answer."""
+    """True if it brought no answer."""
 
 
 @dataclass(frozen=True)
@@ -137,18 +137,18 @@ class Flight:
     move: Flying
     started: datetime
     options: Options | None = None
-    """Timeouts and retries of its activity; None: a run of its own has none."""
+    """Timeouts and retries of its activity; None for a workflow below."""
     cut: int = 0
-    """The number of the cut that it waits to come back from; 0: it was not cut."""
+    """The number of the cut that it has to answer; 0: it was not cut."""
     cut_at: datetime | None = None
     half_over: bool = False
-    """Whether the first half of the grace has passed, and a worker has taken note of it."""
+    """True once half of the grace has passed and a worker has seen it."""
     held: bool = False
-    """Of an agent's segment: whether it was told that the run is paused."""
+    """True if the agent's segment was told that the run is paused."""
 
     @property
     def timeouts(self) -> Options:
-        """Of what is carried out by an activity."""
+        """Options of a flight that is an activity."""
         assert self.options is not None, "a run of its own has no timeouts"
         return self.options
 
@@ -160,25 +160,25 @@ class Outage:
     since: datetime
     unreached: Unreached
     tier: Tier
-    """Of the call that met it: whoever serves it knows the endpoint."""
+    """Tier of the call that met it: a worker that serves this tier knows the endpoint."""
     stage: Literal["looking", "asking", "found"] = "looking"
-    """Whether somebody is looked for, at no cost; or found, and asked for a few tokens, because
-    calls were lost; or found, and no call that was due has been answered yet.
+    """`looking`: for free, whether somebody is there. `asking`: with a small call, because calls
+    were lost. `found`: somebody is there, and no call that was due has been answered yet.
     """
     number: int = 1
-    """How many times in a row; the pause before the next look at the endpoint grows with it."""
+    """How many times in a row; the pause before the next look grows with it."""
     found: datetime | None = None
-    """When it was found last."""
+    """When it was last found."""
     before: float = 0.0
-    """Seconds for which it was lost the times before: they count towards the limit, too."""
+    """Seconds of the outages before, which count towards the limit."""
     loses: bool = False
-    """Whether calls were lost, so that a look that finds somebody proves nothing."""
+    """True if calls were lost, so that finding somebody proves nothing."""
     sure: bool = False
-    """Whether a look or a small call has failed since: the calls lost in it were not at fault."""
+    """True if a look or a small call has failed since: the lost calls were not at fault."""
     lost: tuple[str, ...] = ()
-    """The purposes of these calls."""
+    """Purposes of the lost calls."""
     price: Amount = field(default_factory=Amount)
-    """What a small call costs at worst."""
+    """The worst case of a small call."""
 
 
 @dataclass(frozen=True)
@@ -191,12 +191,12 @@ class Setback:
 
 @dataclass(frozen=True)
 class Replanning:
-    """How the plan has been changed, and whether it is to be changed now."""
+    """How the plan has been changed, and whether it has to be changed now."""
 
     count: int = 0
     """Calls made, raised before each one."""
     setbacks: tuple[Setback, ...] = ()
-    """What waits to be dealt with."""
+    """Setbacks to be dealt with."""
     covered: int = 0
     """How many of the setbacks the call in flight deals with."""
     errors: tuple[str, ...] = ()
@@ -210,40 +210,42 @@ class Finishing:
 
     synthesis: Synthesis | None = None
     by_template: bool = False
-    """Whether no model may write the synthesis any more."""
+    """True if no model may write the synthesis any more."""
     unformed: Synthesis | None = None
-    """The last complete answer that is not in its form: it is given as text if it is not mended."""
+    """The last complete answer that is not in its form: used as text if it is not mended."""
     unwritten: str = ""
-    """Why the answer could not be written as it was to be; empty: it was, or nobody tried."""
+    """Why a model could not write the answer; empty if one did, or was not to."""
     given_up: tuple[str, ...] = ()
     """Purposes of optional calls that will not be asked again."""
     to_verify: tuple[Remark, ...] = ()
     """The first remarks of a review by rank, for a model to verify."""
     verified: Mapping[int, Verdicts] = field(default_factory=dict)
-    """What was said of them, by the place of their batch."""
+    """Verdicts by the place of their batch."""
     rolled: tuple[Finding, ...] = ()
     """Digests of batches of findings, when the findings do not fit into one context."""
     rolling: Mapping[int, Finding] = field(default_factory=dict)
-    """Batches of the current round that are done, by their place."""
+    """Finished batches of the current round, by place."""
     round: int = 0
     cut: tuple[str, ...] = ()
-    """Whose findings a model was shown the beginning of only."""
+    """Subtasks of whose findings a model read only the beginning."""
     judgement: Judgement | None = None
     """Which of several attempts at one question is best."""
     conflicts: tuple[str, ...] = ()
-    """The synthesis's conflicts that were judged, with the verdict."""
+    """Contradictions of the synthesis that were judged, with the verdict."""
     issues: tuple[Issue, ...] | None = None
     """What the critic found; None: not asked yet."""
     revised: bool = False
 
 
 def passes_on(finding: Finding) -> bool:
-    """Whether dependents run on this finding: it is complete, or escalated with a partial."""
+    """True if dependents can run on this finding: it is complete, or escalated with a partial."""
     return bool(partial_of(finding)) or finding.status == "complete"
 
 
 def partial_of(finding: Finding) -> str:
-    """What a finding hands on: the content of a complete one, the partial of an escalation."""
+    """Return what a finding hands on: the content of a complete one, the partial of an
+    escalation.
+    """
     if finding.status == "complete":
         return finding.content
     escalated = finding.status == "escalated" and finding.escalation is not None

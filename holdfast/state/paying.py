@@ -1,27 +1,30 @@
-"""Settling what a call costs, in the ledger and with its subtask. Pure."""
+"""Settling calls: in the ledger, with their subtask, and in notes for the report. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 from holdfast.contracts import Bill, Call, ModelCard, NoAnswer
 from holdfast.contracts.replacing import replace
-from holdfast.ledger.ledger import Amount
-from holdfast.state import noted
+from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.state.edits import add_bill, note_author, update
+from holdfast.state.events import AgentEnded, TeamEnded, Trouble
 from holdfast.state.run import State
+
+MOST_NAMED = 5
+"""Calls that one note names; the others are counted."""
+DEARER = "by our prices it cost more than was reserved for it"
+LONGER = "the endpoint counted more tokens than were reserved for it"
 
 
 def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
-    """Settle a call in the ledger and with its subtask. A bill that is not final counts at the
-    reservation, or at itself where that is more; what is to be known of it is noted. `draft`: the
-    call brought one.
-    """
+    """Settle a call that was paid, or may have been. `draft`: it brought a draft of its subtask."""
     assert call.model is not None, "what asks no model is not paid"
     amount = state.ledger.reserved[call.id]
     paid = complete_bill(call.model, bill, amount)
     state = replace(state, ledger=state.ledger.settle(call.id, paid))
-    state = noted.note_bill(state, call.id, call.model, bill, amount)
+    state = note_bill(state, call.id, call.model, bill, amount)
     if not call.subtask_id:
         return state
     state = update(state, call.subtask_id, lambda each: add_bill(each, paid))
@@ -31,7 +34,9 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
 
 
 def complete_bill(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
-    """A bill as a ledger takes it."""
+    """Return the bill that a ledger settles. One that is not final counts at the reservation, or at
+    itself where that is more.
+    """
     if bill.final:
         return bill
     known = bill.dollars or Decimal(0)
@@ -41,21 +46,77 @@ def complete_bill(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
     return bill.model_copy(update={"dollars": price, "assumed": assumed})
 
 
-def note_unanswered(before: State, state: State, call: Call, why: str) -> State:
-    """What is to be known of a call that brought no answer, once it is settled: what it counts at,
-    and whose it was.
-    """
-    assert call.model is not None, "what asks no model is settled by nobody"
-    old, new = before.ledger, state.ledger
-    if new.spent.calls == old.spent.calls:
+def bill_of_loss(trouble: Trouble) -> Bill | None:
+    """Return the bill of a call that brought no answer; None: it surely cost nothing."""
+    bill = trouble.bill
+    if trouble.kind not in ("possibly_billed", "cancelled") or not bill.calls:
+        return None
+    known = bill.usage.total > 0 and bill.dollars is not None
+    return bill if known else bill.model_copy(update={"final": False})
+
+
+def no_answer(call: Call, why: str, before: Ledger, after: Ledger) -> NoAnswer:
+    """Return the record of a call without an answer, by what settling it changed in the ledger."""
+    assert call.model is not None, "what asks no model is not settled"
+    dollars: Decimal | None = after.spent.dollars - before.spent.dollars
+    if after.spent.calls > before.spent.calls and not call.model.prices:
+        dollars = None
+    assumed = after.assumed - before.assumed
+    return NoAnswer(id=call.id, tier=call.tier, why=why, dollars=dollars, assumed=assumed)
+
+
+def note_no_answer(before: State, state: State, call: Call, why: str) -> State:
+    """Record a call without an answer, once it is settled."""
+    if state.ledger.spent.calls == before.ledger.spent.calls:
         state = replace(state, unpaid_calls=state.unpaid_calls + 1)
-        dollars: Decimal | None = Decimal(0)
-    else:
-        dollars = new.spent.dollars - old.spent.dollars if call.model.prices else None
     if not call.subtask_id:
         return state
-    assumed = new.assumed - old.assumed
-    said = NoAnswer(id=call.id, tier=call.tier, why=why, dollars=dollars, assumed=assumed)
+    lost = no_answer(call, why, before.ledger, state.ledger)
     return update(
-        state, call.subtask_id, lambda each: replace(each, unanswered=(*each.unanswered, said))
+        state, call.subtask_id, lambda each: replace(each, unanswered=(*each.unanswered, lost))
     )
+
+
+def settle_lost(state: State, event: TeamEnded | AgentEnded, *, priced: bool = True) -> State:
+    """Settle a team or segment that ended without a report. Unless it ended before it began, nobody
+    knows what it spent: its whole slice counts.
+    """
+    move = event.move
+    if event.unpaid:
+        return replace(state, ledger=state.ledger.release(move.id))
+    dollars = move.amount.dollars
+    whole = Bill(
+        calls=move.amount.calls,
+        dollars=dollars if priced else None,
+        assumed=dollars,
+        final=False,
+    )
+    state = replace(state, ledger=state.ledger.settle(move.id, whole))
+    return update(state, move.subtask_id, lambda each: add_bill(each, whole))
+
+
+def note_bill(state: State, id: str, model: ModelCard, bill: Bill, reserved: Amount) -> State:
+    """Keep the note of a bill, and that it exceeds its reservation: in dollars, else in tokens."""
+    cost, tokens = bill.dollars or Decimal(0), bill.usage.total
+    if bill.note:
+        state = _note(state, bill.note, id)
+    if model.prices and cost > reserved.dollars:
+        return _note(state, DEARER, f"{id}: ${cost}, reserved ${reserved.dollars}")
+    if tokens > reserved.tokens:
+        return _note(state, LONGER, f"{id}: {tokens}, reserved {reserved.tokens}")
+    return state
+
+
+def _note(state: State, what: str, call: str) -> State:
+    known = state.of_bills.get(what, ())
+    return replace(state, of_bills={**state.of_bills, what: (*known, call)})
+
+
+def bill_notes(state: State) -> Iterator[str]:
+    """Yield each note once, with the calls that it is true of."""
+    for what, calls in state.of_bills.items():
+        named = "; ".join(calls[:MOST_NAMED])
+        more = len(calls) - MOST_NAMED
+        named += f"; and {more} more" if more > 0 else ""
+        which = "One call" if len(calls) == 1 else f"{len(calls)} calls, each"
+        yield f"{which}: {what} ({named})."

@@ -1,4 +1,4 @@
-"""The state of a run and what can happen to it: plain values. Only `reducer.apply` changes it."""
+"""The state of a run: a plain value. Only `reducer.apply` changes it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from holdfast.state.work import Work
 
 @dataclass(frozen=True)
 class State:
-    """Everything the supervisor knows."""
+    """Everything that the supervisor knows."""
 
     run_id: str
     goal: Goal
     started: datetime
     now: datetime
-    """The latest recorded moment: no event before it can come any more that knows its own."""
+    """The latest recorded moment: no later event carries an earlier one."""
     ledger: Ledger
     first_run_id: str = ""
-    """Temporal's id of this run's first execution: it stays when the run is reset, so that what was
-    asked before is recognised.
+    """Temporal's id of the run's first execution. It survives a reset, so that earlier calls are
+    recognised.
     """
     phase: Phase = "preparing"
     briefing: Briefing | None = None
@@ -51,85 +51,87 @@ class State:
     work: Work = field(default_factory=Work)
     flights: Mapping[str, Flight] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """How many activities each purpose (`work-t3`) has had: the next id's number."""
+    """Activities so far by purpose (`work-t3`), for the number in the next id."""
     transport: Mapping[str, int] = field(default_factory=dict)
-    """How many calls of a purpose ended without an answer since its last answer."""
+    """Calls without an answer by purpose, since its last answer."""
     needed: Mapping[str, int] = field(default_factory=dict)
-    """The input tokens, by purpose and tier, that a worker counted as it refused a reservation."""
+    """Input tokens by purpose and tier, as counted by a worker that refused a reservation."""
     broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     """Malformed answers by purpose, to be mended."""
     roomier: tuple[str, ...] = ()
-    """Purposes whose last answer was cut off at its limit: asked once more with twice the limit."""
+    """Purposes whose last answer was cut off at its limit; they are asked again with twice the
+    limit.
+    """
     replanning: Replanning = field(default_factory=Replanning)
     finishing: Finishing = field(default_factory=Finishing)
     first_paid: datetime | None = None
     waited: float = 0.0
-    """Seconds after the first paid call in which nothing but a person or a lost endpoint kept the
-    run, or no worker served it: the deadline stood still.
+    """Seconds after the first paid call in which only a person or a lost endpoint kept the run, or
+    no worker served it. The deadline stood still.
     """
     waited_before: float = 0.0
-    """Seconds of such waiting before the first paid call: no deadline ran yet."""
+    """Seconds of such waiting before the first paid call, when no deadline ran yet."""
     waiting_since: datetime | None = None
     estimate: Preview | None = None
-    """What the plan was expected to cost and take, before it ran."""
+    """Price and time that the plan was expected to take, before it ran."""
     proposed: datetime | None = None
     """Since when the plan waits for approval."""
     paused: bool = False
     short: str = ""
     short_of: tuple[str, ...] = ()
-    """Why the run waits for a higher cap."""
+    """The limits that are too small, while the run waits for a higher cap; `short` says why."""
     short_since: datetime | None = None
     outage: Outage | None = None
     standing: Mapping[str, Standstill] = field(default_factory=dict)
     """What each team in flight last said of its waiting, by the id of its flight."""
     told_above: Standstill | None = None
-    """What this team last said to the run above it."""
+    """What this team last told the run above it."""
     lately: Mapping[str, tuple[Went, ...]] = field(default_factory=dict)
     """How the last calls of each role went."""
     heard: bool = False
-    """Whether a model has ever answered this run."""
+    """True once a model has answered this run."""
     heard_json: bool = False
     """True once an answer held JSON, in the right form or not."""
     no_json: int = 0
     """Answers without any JSON, before one that held some."""
     cuts: int = 0
     calls_asked: int = 0
-    """How many calls of tools people have been asked to approve."""
+    """Calls of tools that people were asked to approve so far."""
     orders: tuple[Given, ...] = ()
-    """Of people, in the order of their turns."""
+    """Orders of people, in their turn."""
     resets: tuple[Undone, ...] = ()
-    """What was undone, once for each execution that was left."""
+    """What resets undid, one for each execution that was left."""
     stop: Stop | None = None
     notes: tuple[str, ...] = ()
     of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What is to be known of bills, each with the calls it is true of."""
+    """Notes on bills, each with its calls."""
     cheaper: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Subtasks that the cap left a cheaper model for than was due, by both tiers in words."""
+    """Subtasks by the pair of tiers, where the cap allowed only a cheaper model than was due."""
     unpaid_calls: int = 0
-    """Calls that brought no answer and surely cost nothing, those of teams included."""
+    """Calls without an answer that surely cost nothing, those of teams included."""
     finished: datetime | None = None
 
     @property
     def brief(self) -> Briefing:
-        """The Briefing, once `prepare` has returned."""
+        """The Briefing. AssertionError before `prepare` has returned."""
         assert self.briefing is not None, "no Briefing before prepare has returned"
         return self.briefing
 
     @property
     def form(self) -> AnswerForm:
-        """How the answer is to look: as the caller says, else as the playbook does."""
+        """The form of the answer: the caller's, else the playbook's."""
         if self.goal.form.kind or self.briefing is None or self.briefing.playbook is None:
             return self.goal.form
         return self.briefing.playbook.form
 
     def given(self, number: int) -> Given | None:
-        """An order whose turn has come, by its number."""
+        """Return an order whose turn has come, by its number."""
         return next((each for each in self.orders if each.number == number), None)
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether no model can be asked now, because the endpoint does not answer. Without money
-        for a small call, the next one that is due finds out.
+        """True if no model can be asked now because the endpoint does not answer. Without money for
+        a small call the next one that is due finds out.
         """
         outage = self.outage
         if outage is None or outage.stage != "asking":
@@ -138,20 +140,20 @@ class State:
 
     @property
     def keeps(self) -> bool:
-        """Whether a call must leave alone what is kept for the synthesis."""
+        """True if a call must leave alone what is kept for the synthesis."""
         return self.finishing.synthesis is None
 
     def asking(self, kind: str) -> bool:
-        """Whether a call of this kind is in flight."""
+        """True if a call of this kind is in flight."""
         return any(_asks(flight, kind) for flight in self.flights.values())
 
     def next_number(self, purpose: str) -> int:
-        """The number of the next activity of a purpose; with it, its id."""
+        """Return the number of the next activity of a purpose."""
         return self.numbers.get(purpose, 0) + 1
 
     @property
     def at_work(self) -> bool:
-        """Whether anything is in flight that is not only waiting."""
+        """True if anything is in flight that does more than wait."""
         return not all(
             _asks(flight, "reach") or _asks(flight, "ping") or key in self.waiting_teams
             for key, flight in self.flights.items()
@@ -159,7 +161,7 @@ class State:
 
     @property
     def waiting_teams(self) -> Mapping[str, Standstill]:
-        """The teams in flight that do nothing but wait, by the id of their flight."""
+        """Teams in flight that only wait, by the id of their flight."""
         return {key: word for key, word in self.standing.items() if word.why}
 
     def settled(self, subtask_id: str) -> bool:
@@ -171,17 +173,17 @@ class State:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Of the settled subtasks, in plan order."""
+        """Findings of the settled subtasks, in plan order."""
         return self.work.findings
 
     @property
     def usable(self) -> tuple[Finding, ...]:
-        """Findings an answer can be made of: complete ones, and escalations with a partial."""
+        """Findings that an answer can be made of: complete ones, and escalations with a partial."""
         return self.work.usable
 
     @property
     def not_run(self) -> tuple[Omission, ...]:
-        """What this run goes without, and not what others of this deployment would."""
+        """Omissions that concern the roles of this run."""
         at_work = {
             name
             for each in self.work.values()
@@ -195,19 +197,19 @@ class State:
 
     @property
     def work_deadline(self) -> datetime | None:
-        """When work is cut so that the synthesis still fits. None: the clock does not run, because
-        nothing was paid yet or the run waits for a person.
+        """When work is cut so that the synthesis still fits. None while the clock stands: nothing
+        was paid yet, or the run waits for a person.
         """
         return self._after(self._work_seconds)
 
     @property
     def deadline(self) -> datetime | None:
-        """When the synthesis is cut, too, and a template answers. None as above."""
+        """When the synthesis is cut as well, and a template answers. None as above."""
         return self._after(self.goal.limits.deadline_seconds)
 
     @property
     def counts_from(self) -> datetime | None:
-        """When the deadline would have begun, had nothing kept the run since. None as above."""
+        """When the deadline would have begun, had the run never waited since. None as above."""
         return self._after(0.0)
 
     @property
@@ -218,7 +220,7 @@ class State:
 
     @property
     def work_over(self) -> str:
-        """Why work is cut at its deadline, and which limit that is."""
+        """Why work is cut at its deadline, and by which limit."""
         total = self.goal.limits.deadline_seconds
         whose = "this team's" if self.goal.depth else "this run's"
         above = ", which the run above had left" if self.goal.depth else ""
@@ -227,14 +229,16 @@ class State:
 
     @property
     def seconds_left(self) -> float:
-        """Of the working time, without what is kept for the synthesis."""
+        """Seconds left for work, without those kept for the synthesis."""
         if self.first_paid is None:
             return self._work_seconds
         gone = (self.waiting_since or self.now) - self.first_paid
         return self._work_seconds + self.waited - gone.total_seconds()
 
     def waited_until(self, now: datetime) -> float:
-        """Seconds in which nothing but a person or a lost endpoint kept the run."""
+        """Return the seconds until a moment in which only a person or a lost endpoint
+        kept the run.
+        """
         since = self.waiting_since
         return self.waited_before + self.waited + ((now - since).total_seconds() if since else 0.0)
 
@@ -248,7 +252,7 @@ class State:
 
 
 def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -> State:
-    """The state that a run begins with."""
+    """Return the state that a run begins with."""
     ledger = Ledger.under(goal.limits)
     state = State(run_id, goal, started, started, ledger, first_run_id)
     return replace(state, heard=goal.heard, heard_json=goal.heard_json)

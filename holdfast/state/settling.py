@@ -1,4 +1,4 @@
-"""Freezing findings, and what that means for dependents and for the phase of the run. Pure."""
+"""Freezing findings, and what that means for dependents and for the run's phase. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.state.run import State
 
 
 def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: datetime) -> State:
-    """Freeze a subtask's finding. When what failed matters, the plan is to be changed."""
+    """Freeze the finding of a subtask; if what failed matters, the plan is to be changed."""
     progress = state.work[subtask_id]
     draft = _handed_up(progress, status)
     finding = Finding(
@@ -52,26 +52,28 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
 
 
 def _sureness(draft: Draft, status: FindingStatus) -> int | None:
-    """How sure whoever made it is; None where nobody said, or there is nothing to be sure of."""
+    """Return the confidence of a draft that was handed up; None where there is none, or nothing to
+    be sure of.
+    """
     handed_up = status in ("complete", "escalated") and (draft.content or draft.data)
     return draft.confidence if handed_up else None
 
 
 def without_setback(state: State, subtask_id: str) -> State:
-    """The same, but no plan is changed because of this subtask."""
+    """Drop the setback of a subtask: no plan is changed because of it."""
     setbacks = tuple(each for each in state.replanning.setbacks if each.subtask_id != subtask_id)
     return replace(state, replanning=replace(state.replanning, setbacks=setbacks))
 
 
 def _handed_up(progress: Progress, status: FindingStatus) -> Draft:
-    """Its last draft; of an agent that is ended in the middle, what it has said so far."""
+    """Return the last draft; for an agent that ended in the middle, what it has said so far."""
     if status in ("failed", "cancelled") and progress.resume.text:
         return Draft(status="failed", content=progress.resume.text)
     return progress.last or Draft()
 
 
 def _matters(state: State, subtask_id: str) -> bool:
-    """Whether a replan is worth it: others need the subtask, or nothing else is left to answer."""
+    """True if a replan is worth it: others need the subtask, or nothing is left to answer with."""
     if not state.goal.use_models or state.stop is not None or state.work[subtask_id].ending:
         return False
     if state.replanning.count >= state.goal.limits.replans:
@@ -81,7 +83,7 @@ def _matters(state: State, subtask_id: str) -> bool:
 
 
 def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """A subtask that never ran, and why."""
+    """Settle a subtask that never ran."""
     finding = Finding(
         subtask_id=subtask_id, status="skipped", confidence=None, why=why, finished=now
     )
@@ -89,12 +91,12 @@ def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 
 def status_words(status: FindingStatus) -> str:
-    """`failed`, `was skipped`, … as the end of a sentence."""
+    """Return a status as the end of a sentence: `failed`, `was skipped`."""
     return {"failed": "failed", "escalated": "gave it back"}.get(status, f"was {status}")
 
 
 def end_for_person(state: State, subtask_id: str, now: datetime) -> State:
-    """A subtask that a person ended, and that nothing completed meanwhile."""
+    """Settle a subtask that a person ended, unless it was completed meanwhile."""
     progress = state.work.get(subtask_id)
     if progress is None or not progress.ending or progress.finding is not None:
         return state
@@ -102,6 +104,6 @@ def end_for_person(state: State, subtask_id: str, now: datetime) -> State:
 
 
 def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """The last draft is the finding."""
+    """Make the last draft the finding."""
     state = update(state, subtask_id, lambda each: record_try(each, "accepted", why))
     return settle(state, subtask_id, "complete", "", now)

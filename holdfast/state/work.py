@@ -1,4 +1,4 @@
-"""The subtasks of a run, with what the rules ask of all of them at each event. Pure."""
+"""The subtasks of a run, with answers to what the rules ask of all of them at each event. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from holdfast.state import graph
 from holdfast.state.parts import Progress, passes_on
 
 Rank = tuple[int, str]
-"""Where a subtask stands among others, and its id."""
+"""A subtask's place among others, and its id."""
 
 
 class Work(Mapping[str, Progress]):
-    """Subtasks by id, in plan order: a value, like all of the state that it is a part of.
+    """Subtasks by id, in plan order: an immutable value.
 
-    What is asked at each event is kept beside them and follows each change of one of them: a run
-    that looked at all of them each time would be quadratic in them.
+    Its answers are updated with each change of a subtask. Looking at all subtasks at each event
+    would be quadratic.
     """
 
     def __init__(self, each: Mapping[str, Progress] = MappingProxyType({})) -> None:
@@ -60,7 +60,7 @@ class Work(Mapping[str, Progress]):
         return f"Work({self._each!r})"
 
     def changed(self, key: str, progress: Progress) -> Work:
-        """The same work with another progress of one subtask."""
+        """Return the work with another progress of one subtask."""
         before = self._each[key]
         if progress.subtask.depends_on != before.subtask.depends_on:
             return Work({**self._each, key: progress})
@@ -80,12 +80,12 @@ class Work(Mapping[str, Progress]):
 
     @property
     def all_settled(self) -> bool:
-        """Whether every subtask has its finding."""
+        """True if every subtask has its finding."""
         return not self._open
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Of the settled subtasks, in plan order."""
+        """Findings of the settled subtasks, in plan order."""
         if self._findings is None:
             each = (progress.finding for progress in self._each.values())
             self._findings = tuple(finding for finding in each if finding is not None)
@@ -100,31 +100,31 @@ class Work(Mapping[str, Progress]):
 
     @property
     def ready(self) -> Iterator[Progress]:
-        """What can start now, by its dependencies; the longest remaining chain comes first."""
+        """Subtasks that can start now by their dependencies, the longest remaining chain first."""
         return (self._each[key] for _, key in self._ready)
 
     @property
     def asking(self) -> tuple[str, ...]:
-        """What waits for a person, in plan order."""
+        """Ids of the subtasks that wait for a person, in plan order."""
         return tuple(key for _, key in self._asking)
 
     @property
     def blocked(self) -> bool:
-        """Whether anything waits for a finding that will not come."""
+        """True if any subtask waits for a finding that will not come."""
         return bool(self._blocked)
 
     @property
     def ending(self) -> bool:
-        """Whether a person has ended anything that has no finding yet."""
+        """True if a person has ended a subtask that has no finding yet."""
         return bool(self._ending)
 
     @property
     def pace(self) -> timedelta | None:
-        """How long a try took on average, by the complete findings; None: there are none yet."""
+        """Mean duration of a try, over the complete findings; None without any."""
         return self._took / self._timed if self._timed else None
 
     def below(self, key: str) -> tuple[str, ...]:
-        """Every subtask that depends on this one, directly or not, in plan order."""
+        """Return every direct or indirect dependent, in plan order."""
         reached: dict[str, None] = {}
         pending = [*self._children[key]]
         while pending:
@@ -143,7 +143,7 @@ class Work(Mapping[str, Progress]):
             self._took, self._timed = self._took + times * pace, self._timed + times
 
     def _place(self, key: str) -> None:
-        """Put a subtask where it belongs now, and take it from where it does not."""
+        """Put a subtask into the rankings where it belongs now, and remove it from the others."""
         each = self._each[key]
         place = self._places[key], key
         waits = each.finding is None and not each.flight
@@ -159,7 +159,7 @@ class Work(Mapping[str, Progress]):
 
 
 def _kept(ranks: tuple[Rank, ...], rank: Rank, *, belongs: bool) -> tuple[Rank, ...]:
-    """The ranks with or without this one."""
+    """Return the ranks with this one in or out of them."""
     at = bisect_left(ranks, rank)
     there = ranks[at : at + 1] == (rank,)
     if there == belongs:
@@ -168,7 +168,7 @@ def _kept(ranks: tuple[Rank, ...], rank: Rank, *, belongs: bool) -> tuple[Rank, 
 
 
 def _pace(progress: Progress) -> timedelta | None:
-    """How long a try took; None: it is not complete, or nobody knows."""
+    """Return how long a try took; None if not complete or not known."""
     done = progress.finding
     if done is None or done.status != "complete" or not (done.started and done.finished):
         return None

@@ -94,7 +94,10 @@ class Books(RuleBasedStateMachine):
         amount = self.open_calls.pop(call_id)
         self.spent += amount
         self.assumed += amount.dollars
-        self.ledger = self.ledger.settle_unknown(call_id)
+        whole = Bill(
+            calls=amount.calls, dollars=amount.dollars, assumed=amount.dollars, final=False
+        )
+        self.ledger = self.ledger.settle(call_id, whole)
 
     @rule(call_id=consumes(calls))
     def release(self, call_id: str) -> None:
@@ -172,11 +175,11 @@ class Books(RuleBasedStateMachine):
         bound = self.ledger.spent + self.ledger.held + self.ledger.kept
         cap = Amount(dollars, calls, 40_000)
         if bound <= cap or self.ledger.cap <= cap:
-            self.ledger = self.ledger.raised(limits)
+            self.ledger = self.ledger.raise_cap(limits)
             assert self.ledger.cap == Amount(dollars, calls, 40_000)
         else:
             with pytest.raises(DoesNotFit):
-                self.ledger.raised(limits)
+                self.ledger.raise_cap(limits)
 
     @invariant()
     def within_the_cap(self) -> None:
@@ -233,11 +236,11 @@ def test_one_unpriced_call_makes_the_whole_run_unpriced() -> None:
     settled = ledger.settle("a", Bill(calls=1, dollars=None))
     assert settled.unpriced
     assert settled.settle("b", Bill(calls=1, dollars=Decimal(1))).unpriced
-    assert ledger.settle_unknown("a", Bill(calls=1, dollars=None)).unpriced
 
 
 def test_what_is_known_of_a_call_without_an_answer_is_in_the_usage() -> None:
     ledger = Ledger.under(Limits()).reserve("a", Amount(Decimal("0.4"), 1, 500))
-    ledger = ledger.settle_unknown("a", Bill(calls=1, usage=Usage(input_tokens=90)))
+    bill = Bill(calls=1, usage=Usage(input_tokens=90), dollars=Decimal("0.4"), final=False)
+    ledger = ledger.settle("a", bill)
     assert ledger.usage.input_tokens == 90
     assert ledger.spent == Amount(Decimal("0.4"), 1, 500)

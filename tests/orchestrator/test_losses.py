@@ -115,7 +115,8 @@ def test_that_nothing_was_paid_again_is_said_only_where_it_is_known() -> None:
     lost: list[tuple[str, Loss]] = [("t1", "died"), ("t1", "died"), ("t2", "silent")]
     assert told(lost, PAID) == f"{DIED} (t1). {SILENT} (t2). Nothing was paid again."
     asked = PAID.reserve("b", CENT)
-    assumed, unpriced = asked.settle_unknown("b"), asked.settle("b", Bill(calls=1, dollars=None))
+    whole = Bill(calls=1, dollars=CENT.dollars, assumed=CENT.dollars, final=False)
+    assumed, unpriced = asked.settle("b", whole), asked.settle("b", Bill(calls=1, dollars=None))
     maybe = "What may have been paid again is in the price, as assumed."
     assert told(lost[:1], assumed) == f"{DIED} (t1). {maybe}"
     assert told(lost[:1], unpriced) == told(lost[:1], FREE) == f"{DIED} (t1)."

@@ -8,7 +8,7 @@ from driving import Drive, subtask
 from holdfast.activities.asking.replies import NO_COUNT
 from holdfast.contracts import Bill, Reply, Usage
 from holdfast.rules import reporting
-from holdfast.state import noted
+from holdfast.state import paying
 from holdfast.state.events import Answered
 from holdfast.state.moves import Ask
 from outcomes import begun, draft, end
@@ -29,7 +29,7 @@ def test_what_is_true_of_many_calls_is_one_line_that_names_and_counts_them() -> 
     for name in names:
         answered(run, f"work-{name}-1", dollars=Decimal(0), final=False, note=NO_COUNT)
     (line,) = [each for each in reporting.notes(run.state) if NO_COUNT in each]
-    named = "; ".join(f"work-{name}-1" for name in names[: noted.MOST_NAMED])
+    named = "; ".join(f"work-{name}-1" for name in names[: paying.MOST_NAMED])
     assert line == f"7 calls, each: {NO_COUNT} ({named}; and 2 more)."
 
 
