@@ -7,7 +7,7 @@ out and said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -16,13 +16,14 @@ from typing import Any
 from holdfast.calling import context, gathering, verifying
 from holdfast.calling.reserving import fitting_call, free_call, least
 from holdfast.calls.critique import CRITIQUE, Critique
-from holdfast.calls.digest import DIGEST
-from holdfast.calls.judge import JUDGE
+from holdfast.calls.digest import DIGEST, Digest
+from holdfast.calls.judge import JUDGE, Judgement
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.synthesize import SYNTHESIZE
-from holdfast.calls.verify import VERIFY
-from holdfast.contracts import Contract, Problem, Tier
+from holdfast.calls.verify import VERIFY, Verdicts
+from holdfast.contracts import Contract, Finding, Problem, Synthesis, Tier
 from holdfast.contracts.replacing import replace
+from holdfast.state.edits import update
 from holdfast.state.moves import Ask
 from holdfast.state.run import State
 
@@ -96,17 +97,17 @@ def close(state: State, now: datetime) -> State:
 
 
 def _next_verification(state: State) -> Ask | None:
-    for place in range(verifying.batches(state)):
-        ask = _optional(
+    places = range(verifying.batches(state))
+    return _first(
+        _optional(
             state,
             VERIFY,
             f"verify-{place + 1}",
             partial(verifying.material, state, place),
             place=place,
         )
-        if ask is not None:
-            return ask
-    return _next_second_verification(state)
+        for place in places
+    ) or _next_second_verification(state)
 
 
 def _next_second_verification(state: State) -> Ask | None:
@@ -159,19 +160,17 @@ def _next_roll(state: State) -> Ask | None:
     digesting = any(isinstance(move, Ask) and move.subject for move in flying)
     if digesting or state.finishing.round >= ROUNDS or context.fits(state):
         return None
-    for place, batch in enumerate(context.batches(state)):
-        if len(batch) < 2:
-            continue
-        ask = _optional(
+    return _first(
+        _optional(
             state,
             DIGEST,
             f"digest-{roll_name(state, place)}",
             partial(gathering.for_digest, state, batch),
             place=place,
         )
-        if ask is not None:
-            return ask
-    return None
+        for place, batch in enumerate(context.batches(state))
+        if len(batch) > 1
+    )
 
 
 def roll_name(state: State, place: int) -> str:
@@ -205,33 +204,30 @@ def _next_conflict(state: State) -> Ask | None:
     synthesis = state.finishing.synthesis
     assert synthesis is not None
     listed = () if state.finishing.revised else synthesis.conflicts[:CONFLICTS_JUDGED]
-    for place, conflict in enumerate(listed):
-        question = f"Which side of this contradiction is right? {conflict}"
-        ask = _optional(
+    question = "Which side of this contradiction is right? {}"
+    return _first(
+        _optional(
             state,
             JUDGE,
             f"judge-conflict{place + 1}",
-            partial(gathering.for_judge, state, question),
+            partial(gathering.for_judge, state, question.format(conflict)),
             place=place,
         )
-        if ask is not None:
-            return ask
-    return None
+        for place, conflict in enumerate(listed)
+    )
 
 
 def _next_reading(state: State) -> Ask | None:
-    for reading in READINGS.values():
-        kind = reading.kind
-        ask = _optional(state, kind, kind.name, partial(reading.gathered, state))
-        if ask is not None:
-            return ask
-    return None
+    return _first(
+        _optional(state, each.kind, name, partial(each.gathered, state))
+        for name, each in READINGS.items()
+    )
 
 
 def _revision(state: State) -> Ask | None:
     finishing = state.finishing
     serious = [each for each in finishing.issues or () if each.severity != "info"]
-    hopeless = finishing.revised or "revision" in finishing.given_up or _late(state)
+    hopeless = finishing.revised or "revision" in finishing.given_up or state.stop is not None
     if hopeless or not (serious or finishing.conflicts):
         return None
     material = gathering.for_synthesis(state, context.room(state))
@@ -252,7 +248,7 @@ def _optional(
     """A call that is left out when it was given up, does not fit or comes too late. `gathered`
     makes its material, of the answer that it is to mend.
     """
-    if purpose in state.finishing.given_up or _late(state):
+    if purpose in state.finishing.given_up or state.stop is not None:
         return None
     flying = [flight.move.purpose for flight in state.flights.values()]
     if purpose in flying or len(flying) >= state.goal.limits.concurrency:
@@ -267,8 +263,8 @@ def _optional(
     )
 
 
-def _late(state: State) -> bool:
-    return state.stop is not None
+def _first(asks: Iterable[Ask | None]) -> Ask | None:
+    return next((ask for ask in asks if ask is not None), None)
 
 
 def note_cut(state: State, ask: Ask) -> State:
@@ -281,3 +277,110 @@ def note_cut(state: State, ask: Ask) -> State:
 
 
 # ---------------------------------------------------------------- what came back
+
+
+def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
+    """The reply to an optional call; None: it is left out, and the report says why."""
+    finishing = replace(state.finishing, given_up=(*state.finishing.given_up, ask.purpose))
+    state = replace(state, finishing=finishing)
+    if value is None:
+        note = f"{ask.call.kind} was left out: {why}"
+        return replace(state, notes=(*state.notes, note))
+    match value:
+        case Digest():
+            return _take_digest(state, ask, value)
+        case Verdicts():
+            assert ask.place is not None, "remarks are verified in batches"
+            return verifying.take_verdicts(state, ask.place, value)
+        case Judgement():
+            return _take_judgement(state, ask, value)
+        case _:
+            return READINGS[ask.call.kind].take(state, value)
+
+
+def _take_digest(state: State, ask: Ask, digest: Digest) -> State:
+    if ask.place is not None:
+        return _take_roll(state, ask.place, digest)
+    finding = state.work[ask.subject].finding
+    assert finding is not None
+    shorter = finding.model_copy(update={"digest": digest.text})
+    return update(state, ask.subject, lambda each: replace(each, finding=shorter))
+
+
+def _take_roll(state: State, place: int, digest: Digest) -> State:
+    """A batch was rolled up; the round is over when every batch of more than one has been."""
+    finishing = state.finishing
+    rolled = Finding(
+        subtask_id=roll_name(state, place),
+        status="complete",
+        content=digest.text,
+        confidence=None,
+    )
+    rolling = {**finishing.rolling, place: rolled}
+    batches = list(enumerate(context.batches(state)))
+    if any(len(batch) > 1 and place not in rolling for place, batch in batches):
+        return replace(state, finishing=replace(finishing, rolling=rolling))
+    whole = tuple(rolling[place] if len(batch) > 1 else batch[0] for place, batch in batches)
+    finishing = replace(finishing, rolled=whole, rolling={}, round=finishing.round + 1)
+    return replace(state, finishing=finishing)
+
+
+def _take_judgement(state: State, ask: Ask, judgement: Judgement) -> State:
+    finishing = state.finishing
+    if ask.place is None:
+        return replace(state, finishing=replace(finishing, judgement=judgement))
+    assert finishing.synthesis is not None
+    conflict = finishing.synthesis.conflicts[ask.place]
+    ruled = f"judged for {judgement.winner}" if judgement.winner else "could not be decided"
+    said = f"{conflict} ({ruled}: {judgement.why})"
+    return replace(state, finishing=replace(finishing, conflicts=(*finishing.conflicts, said)))
+
+
+def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State:
+    if synthesis is None:
+        return no_synthesis(state, why)
+    finishing = state.finishing
+    revised = finishing.synthesis is not None
+    if revised and synthesis.misfit:
+        return no_synthesis(state, synthesis.misfit)
+    if synthesis.by_template:
+        synthesis = _unmended(state) or synthesis
+    return replace(state, finishing=replace(finishing, synthesis=synthesis, revised=revised))
+
+
+def keep_unformed(state: State, value: Contract | None) -> State:
+    """Keep a complete answer that is to be mended: it is paid, and what mends it may not come."""
+    if not isinstance(value, Synthesis):
+        return state
+    return replace(state, finishing=replace(state.finishing, unformed=value))
+
+
+def _unmended(state: State) -> Synthesis | None:
+    """The last complete answer that is not in its form, where no model mended it; None: a template
+    has nothing better to give way to.
+    """
+    unformed = state.finishing.unformed
+    if unformed is None:
+        return None
+    rest = "the rest of the budget does not cover another call"
+    why = state.finishing.unwritten or ("work was stopped" if state.stop else rest)
+    said = f"{unformed.misfit.rstrip('.')}; it was not mended, because {why}"
+    return unformed.model_copy(update={"misfit": said})
+
+
+def no_synthesis(state: State, why: str) -> State:
+    """The first synthesis is replaced by a template; a failed revision leaves what there is."""
+    finishing = state.finishing
+    if finishing.synthesis is not None:
+        note = f"The answer could not be revised: {why}"
+        finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
+    elif finishing.by_template:
+        written = _unmended(state) or Synthesis(answer="", by_template=True)
+        finishing = replace(finishing, synthesis=written)
+        # Of an answer that a model wrote it is said already why it was not mended.
+        why = why if written.by_template else finishing.unwritten
+        return replace(state, finishing=replace(finishing, unwritten=why))
+    else:
+        # What the gap says is in no note as well.
+        return replace(state, finishing=replace(finishing, by_template=True, unwritten=why))
+    return replace(state, finishing=finishing, notes=(*state.notes, note))

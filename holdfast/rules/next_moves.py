@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from holdfast.calling import finishing, gathering, outages
-from holdfast.calling.reserving import fitting_call, reservation
-from holdfast.calling.work_calls import work_call
+from holdfast.calling.reserving import fitting_call, reservation, work_call
 from holdfast.calls.plan import PLAN
 from holdfast.calls.refine import REFINE
 from holdfast.calls.replan import REPLAN

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
+from holdfast.agent.money import predict_talk
 from holdfast.calling import context, gathering, verifying
 from holdfast.calling.finishing import READINGS, Reading
-from holdfast.calling.reserving import fitting_call, input_tokens
-from holdfast.calling.work_calls import work_call
+from holdfast.calling.reserving import fitting_call, input_tokens, work_call
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind
@@ -22,7 +22,7 @@ from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
-from holdfast.rules import agents, approvals, conversations, teams, tight
+from holdfast.rules import agents, approvals, teams, tight
 from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
 from holdfast.state import graph
 from holdfast.state.parts import Progress
@@ -184,7 +184,7 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     """A conversation with tools, which is paid slice by slice."""
     goal, turns = agents.next_goal(state, progress)
     tokens = _expected_tokens(state, progress.subtask)
-    talk = conversations.predict_talk(goal, tokens, turns or agents.SLICE_TURNS)
+    talk = predict_talk(goal, tokens, turns or agents.SLICE_TURNS)
     high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
     prices: Range = (talk.low, talk.expected, high)
     if progress.subtask.acceptance_criteria.strip():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.calling import finishing, gathering, verifying
+from holdfast.calling.schedule import options_of
 from holdfast.calls import KINDS
 from holdfast.contracts import Given, Lost, Order, Undone, seal_word
 from holdfast.contracts.replacing import replace
@@ -16,7 +17,7 @@ from holdfast.rules import (
     agents,
     approvals,
     keeping,
-    lately,
+    passing,
     phases,
     planning,
     repair,
@@ -24,9 +25,8 @@ from holdfast.rules import (
     teams,
 )
 from holdfast.rules.returning import PREPARE, abandon, take_draft, take_reply, take_trouble
-from holdfast.rules.starting import start_move
 from holdfast.rules.timers import time_unserved
-from holdfast.state.edits import land
+from holdfast.state.edits import land, update
 from holdfast.state.events import (
     Abandoned,
     AgentEnded,
@@ -45,7 +45,23 @@ from holdfast.state.events import (
     Unanswered,
     WasReset,
 )
-from holdfast.state.moves import Stop
+from holdfast.state.moves import (
+    Ask,
+    AskPerson,
+    AskRaise,
+    Cut,
+    Examine,
+    Flying,
+    Hold,
+    Move,
+    PassOver,
+    Prepare,
+    StartAgent,
+    StartTeam,
+    Stop,
+    TellAbove,
+)
+from holdfast.state.parts import Flight, Progress
 from holdfast.state.run import State
 
 NOT_WITHDRAWN = (
@@ -71,7 +87,7 @@ def apply(state: State, event: Event) -> State:
     now = state.now
     if _is_late(state, event):
         return state
-    state = lately.note_call(state, event)
+    state = passing.note_call(state, event)
     match event:
         case Prepared():
             state = _prepared(land(state, PREPARE), event)
@@ -79,7 +95,7 @@ def apply(state: State, event: Event) -> State:
             stop = state.stop or Stop(event.reason, event.why)
             state = replace(land(state, PREPARE), stop=stop)
         case Started():
-            state = start_move(state, event.move, now)
+            state = _start(state, event.move, now)
         case Answered():
             state = take_reply(state, event, now)
         case Unanswered():
@@ -219,10 +235,71 @@ def _prepared(state: State, event: Prepared) -> State:
     return state if ready is None or state.stop else planning.judge_plan(state, ready, "")
 
 
-# ---------------------------------------------------------------- what was started
+# ---------------------------------------------------------------- carrying out moves
 
 
-# ---------------------------------------------------------------- what came back
+def _start(state: State, move: Move, now: datetime) -> State:
+    match move:
+        case Prepare() | Examine():
+            return _took_off(state, move, now)
+        case Ask():
+            state = _took_off(_reserved(state, move, now), move, now)
+            state = keeping.note_cheaper_call(finishing.note_cut(state, move), move)
+            return planning.count_replan(state) if move.call.kind == "replan" else state
+        case StartTeam() | StartAgent():
+            ledger = state.ledger.reserve(move.id, move.amount)
+            state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
+            if isinstance(move, StartAgent):
+                state = keeping.note_cheaper(state, move.subtask_id, move.goal.model.tier)
+            return _took_off(state, move, now)
+        case AskPerson():
+            return update(state, move.subtask_id, lambda each: replace(each, asked=now))
+        case AskRaise():
+            return replace(state, short=move.why, short_of=move.short_of, short_since=now)
+        case PassOver():
+            return passing.hand_to_second(state, move)
+        case Stop():
+            return replace(state, stop=state.stop or move)
+        case Cut():
+            return _cut(state, move, now)
+        case Hold():
+            held = {key: replace(state.flights[key], held=True) for key in move.ids}
+            return replace(state, flights={**state.flights, **held})
+        case TellAbove():
+            return replace(state, told_above=move.word)
 
 
-# ---------------------------------------------------------------- no answer
+def _cut(state: State, move: Cut, now: datetime) -> State:
+    number = state.cuts + 1
+    flights = {
+        key: replace(flight, cut=number, cut_at=now) if key in move.ids else flight
+        for key, flight in state.flights.items()
+    }
+    return replace(state, flights=flights, cuts=number)
+
+
+def _reserved(state: State, move: Ask, now: datetime) -> State:
+    if move.call.model is None:
+        return state
+    ledger = state.ledger.reserve(move.call.id, move.amount, keep=move.keep)
+    return replace(state, ledger=ledger, first_paid=state.first_paid or now)
+
+
+def _took_off(state: State, move: Flying, now: datetime) -> State:
+    state = replace(
+        state,
+        flights={**state.flights, move.id: Flight(move, now, options_of(state, move))},
+        numbers={**state.numbers, move.purpose: state.next_number(move.purpose)},
+    )
+    if not move.subtask_id:
+        return state
+    called = move.call.tier if isinstance(move, Ask) and move.call.kind == "work" else None
+    called = move.goal.model.tier if isinstance(move, StartAgent) else called
+    waited = state.waited_until(now)
+
+    def begun(each: Progress) -> Progress:
+        if each.started is None:
+            each = replace(each, started=now, waited_at_start=waited)
+        return replace(each, flight=move.id, called=called or each.called)
+
+    return update(state, move.subtask_id, begun)

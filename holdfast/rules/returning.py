@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from holdfast.calling import outages
+from holdfast.calling import finishing, outages
 from holdfast.calls.reach import Reached
 from holdfast.calls.refine import Refined
 from holdfast.calls.replan import Patch
@@ -24,7 +24,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import TroubleKind
 from holdfast.contracts.replacing import replace
-from holdfast.rules import agents, planning, repair, speechless, taking, teams
+from holdfast.rules import agents, planning, repair, speechless, teams
 from holdfast.state import paying
 from holdfast.state.edits import land, update, without
 from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
@@ -74,7 +74,7 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
     malformed = problem is not None and problem.kind == "malformed"
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
-        state = taking.keep_unformed(state, event.reply.value)
+        state = finishing.keep_unformed(state, event.reply.value)
         return end_for_person(state, call.subtask_id, now)
     state = replace(state, broken=without(state.broken, call.mended))
     state = _take(state, event.move, event.reply.value, problem, now)
@@ -104,13 +104,13 @@ def _take(
         case "refine":
             return repair.take_refined(state, call.subtask_id, _as(Refined, value))
         case "synthesize":
-            return taking.take_synthesis(state, _as(Synthesis, value), why)
+            return finishing.take_synthesis(state, _as(Synthesis, value), why)
         case "work":
             # What an agent of an earlier try made, or left unread, is not of this one.
             state = update(state, call.subtask_id, lambda each: replace(each, files=(), unread=()))
             return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
         case _:
-            return taking.take(state, move, value, why)
+            return finishing.take(state, move, value, why)
 
 
 def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
@@ -182,7 +182,7 @@ def _given_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State
         case "replan":
             return planning.no_patch(state, trouble.why)
         case "synthesize":
-            return taking.no_synthesis(state, trouble.why)
+            return finishing.no_synthesis(state, trouble.why)
         case _:
             return _take(state, move, None, Problem(kind="invalid", why=trouble.why), now)
 

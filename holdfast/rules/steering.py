@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Order
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order, policies
 from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Phase
+from holdfast.ledger.ledger import Amount, DoesNotFit
 from holdfast.plans import validity
-from holdfast.rules import approvals, planning, raising
+from holdfast.rules import approvals, keeping, planning
 from holdfast.rules.preview import predict
 from holdfast.rules.repair import take_answer
 from holdfast.state.edits import update
@@ -24,6 +25,9 @@ from holdfast.state.moves import Stop
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 from holdfast.state.settling import settle, skip
+
+CAPS = ("dollars", "model_calls", "tokens")
+"""The limits that may be raised while a run is open."""
 
 
 @dataclass(frozen=True)
@@ -267,6 +271,36 @@ def _by(order: Order) -> str:
     return f" by {order.by}" if order.by else ""
 
 
+def _not_raisable(state: State, order: Order) -> str:
+    """Why the caps of an order cannot be taken; empty: they can."""
+    if order.limits is None:
+        return "no limit was given; raise dollars, model_calls or tokens"
+    cap, wanted = state.goal.limits, order.limits
+    lower = [name for name in CAPS if getattr(wanted, name) < getattr(cap, name)]
+    if lower:
+        return f"{', '.join(lower)}: below the present cap; a cap can only be raised"
+    if state.briefing is not None and state.briefing.within(wanted) != wanted:
+        most = state.briefing.most_dollars
+        return f"this deployment allows at most ${most:f} a run ({policies.MOST_RUN})"
+    same = all(getattr(wanted, name) == getattr(cap, name) for name in CAPS)
+    return "that is the present cap; name a higher one" if same else ""
+
+
+def _raise_cap(state: State, order: Order, _now: datetime) -> State:
+    """The state with higher caps; what waits for money goes on."""
+    assert order.limits is not None
+    caps: dict[str, object] = {name: getattr(order.limits, name) for name in CAPS}
+    limits: Limits = state.goal.limits.model_copy(update=caps)
+    try:
+        ledger = state.ledger.raise_cap(limits)
+    except DoesNotFit:
+        return state
+    goal = state.goal.model_copy(update={"limits": limits})
+    if state.ledger.kept != Amount() and state.briefing and state.phase != "synthesizing":
+        ledger = keeping.grow_kept(ledger, limits, state.briefing)
+    return replace(state, goal=goal, ledger=ledger, short="", short_since=None)
+
+
 COMMANDS: Mapping[str, Command] = {
     "approve": Command(_not_approvable, _approve, "{what} is approved", "approved {what}"),
     "decline": Command(
@@ -283,5 +317,5 @@ COMMANDS: Mapping[str, Command] = {
         _already_paused, _pause, "paused; what is in flight finishes", "paused the run"
     ),
     "resume": Command(_not_paused, _resume, "the run goes on", "resumed the run"),
-    "raise_cap": Command(raising.refusal, raising.raised, "the cap is raised", "raised the cap"),
+    "raise_cap": Command(_not_raisable, _raise_cap, "the cap is raised", "raised the cap"),
 }

@@ -14,7 +14,7 @@ from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
 from holdfast.rendering.amounts import money
 from holdfast.rendering.running import run_view
-from holdfast.rules.raising import CAPS
+from holdfast.rules.steering import CAPS
 
 
 def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False) -> int:
