@@ -48,7 +48,7 @@ def first_state(goal: AgentGoal, now: datetime) -> AgentState:
         elif decision is not None and decision.verdict == "approved":
             approved.append(place)
         elif decision is not None:
-            results[place] = error(use, _refused(decision))
+            results[place] = error(use, _refusal(decision))
     unknown = [key for key, each in decided.items() if each.verdict == "unknown"]
     may_have_run = tuple(use for use in goal.resume.pending if use.id in unknown)
     resume = goal.resume.model_copy(update={"pending": (), "results": ()})
@@ -56,7 +56,7 @@ def first_state(goal: AgentGoal, now: datetime) -> AgentState:
     return gather_results(replace(state, uses=goal.resume.pending, results=results))
 
 
-def _refused(decision: Decision) -> str:
+def _refusal(decision: Decision) -> str:
     if decision.verdict == "unknown":
         return UNKNOWN
     why = f": {decision.why}" if decision.why else "."
@@ -69,12 +69,12 @@ def answer_unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
     told = {
         place: error(use, why)
         for place, use in placed
-        if use.name in state.goal.role.approval and (why := _unaskable(state, turn, use))
+        if use.name in state.goal.role.approval and (why := _why_unaskable(state, turn, use))
     }
     return {place: each for place, each in told.items() if place <= MOST_TOOL_CALLS}
 
 
-def _unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
+def _why_unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
     """Why no person is asked about a call; empty: one is."""
     if not state.goal.ask_people:
         return NOBODY

@@ -163,29 +163,29 @@ def apply(state: AgentState, event: Event) -> AgentState:
         case HoldAsked():
             return replace(state, held=True)
         case TurnEnded():
-            return _turn_ended(_landed(state, event.move), event)
+            return _end_turn(_land(state, event.move), event)
         case TurnLost():
-            return _turn_lost(_landed(state, event.move), event.move, event.trouble)
+            return _lose_turn(_land(state, event.move), event.move, event.trouble)
         case ToolEnded():
-            state = _made(state, event.result)
+            state = _take_made(state, event.result)
             update: dict[str, object] = {"span": None, "unknown": False, "files": (), "opened": ()}
             if event.result.digest:
                 update["text"] = ""
             result = event.result.model_copy(update=update)
-            state = _unsure(state, event.move.use) if event.result.unknown else state
-            return _tool_ended(_landed(state, event.move), event.move, result)
+            state = _mark_unsure(state, event.move.use) if event.result.unknown else state
+            return _end_tool(_land(state, event.move), event.move, result)
         case ToolLost():
             may = "It was not called." if event.unsent else "It may have run."
             said = error(event.move.use, f"The tool did not answer: {event.why}. {may}")
             name = event.move.use.name
             if event.unsent:
-                return _tool_ended(_landed(state, event.move), event.move, said)
+                return _end_tool(_land(state, event.move), event.move, said)
             if name in state.goal.role.effects or name.startswith(OF_SERVERS):
-                state = _unsure(state, event.move.use)
-            return _tool_ended(_landed(state, event.move), event.move, said)
+                state = _mark_unsure(state, event.move.use)
+            return _end_tool(_land(state, event.move), event.move, said)
 
 
-def _made(state: AgentState, result: ToolResult) -> AgentState:
+def _take_made(state: AgentState, result: ToolResult) -> AgentState:
     """The state that knows what a call has made and read."""
     files = merge_files(state.resume.files, result.files)
     opened = tuple(dict.fromkeys((*state.resume.opened, *result.opened)))
@@ -193,20 +193,20 @@ def _made(state: AgentState, result: ToolResult) -> AgentState:
     return replace(state, resume=state.resume.model_copy(update=update))
 
 
-def _unsure(state: AgentState, use: ToolUse) -> AgentState:
+def _mark_unsure(state: AgentState, use: ToolUse) -> AgentState:
     return replace(state, may_have_run=(*state.may_have_run, use))
 
 
-def _landed(state: AgentState, move: Flying) -> AgentState:
+def _land(state: AgentState, move: Flying) -> AgentState:
     flights = {key: flight for key, flight in state.flights.items() if key != move.id}
     return replace(state, flights=flights)
 
 
-def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
+def _end_turn(state: AgentState, event: TurnEnded) -> AgentState:
     reply, turn = event.reply, event.reply.value
     state = settle_turn(state, event.move, reply.bill)
     state = replace(state, served=reply.bill.model or state.served)
-    state = _not_taken(state) if turn is None else _taken(state, turn)
+    state = _skip_message(state) if turn is None else _take_message(state, turn)
     if turn is None or reply.problem is not None:
         return _problem(state, reply.problem or Problem(kind="malformed", why="nothing came back"))
     if turn.draft is not None:
@@ -224,13 +224,13 @@ def _turn_ended(state: AgentState, event: TurnEnded) -> AgentState:
     return gather_results(state)
 
 
-def _not_taken(state: AgentState) -> AgentState:
+def _skip_message(state: AgentState) -> AgentState:
     """A message that no conversation can go on from counts as a turn, and is left out of it."""
     update = {"turns": state.resume.turns + 1, "losses": 0, "excused": 0, "needed": 0}
     return replace(state, resume=state.resume.model_copy(update=update))
 
 
-def _taken(state: AgentState, turn: Turn) -> AgentState:
+def _take_message(state: AgentState, turn: Turn) -> AgentState:
     before = state.resume
     resume = before.model_copy(
         update={
@@ -266,7 +266,7 @@ def _problem(state: AgentState, problem: Problem) -> AgentState:
     return replace(state, resume=resume)
 
 
-def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
+def _lose_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
     """A turn that brought no answer; nothing before it is lost, and the next one goes on there."""
     state = settle_lost_turn(state, move, trouble)
     if trouble.kind == "cancelled" or state.cut:
@@ -290,5 +290,5 @@ def _turn_lost(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
     return state if unreached is None else replace(state, ending=away)
 
 
-def _tool_ended(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
+def _end_tool(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
     return gather_results(replace(state, results={**state.results, move.place: result}))

@@ -66,7 +66,7 @@ def cut_to_fit(
     found = tuple(findings)
     # Of very many that failed the reasons alone would fill the room.
     reason = min(MOST_REASON, most // 2 // max(len(found), 1))
-    shown = [_shown(each, reason) for each in found]
+    shown = [_as_read(each, reason) for each in found]
     whys = sum(len(each.why.encode()) for each in shown)
     share = _share([len(each.content.encode()) for each in shown], max(most - whys, 0))
     short = [_cut(each, share) for each in shown]
@@ -83,7 +83,7 @@ def _size(finding: Finding) -> int:
     return len((finding.digest or finding.content).encode())
 
 
-def _shown(finding: Finding, reason: int) -> Finding:
+def _as_read(finding: Finding, reason: int) -> Finding:
     partial = finding.escalation.partial if finding.escalation else ""
     text = finding.digest or partial or finding.content
     why = _beginning(finding.why, reason)

@@ -51,14 +51,14 @@ class Reading:
     """What follows from its reply."""
 
 
-def _criticised(state: State, critique: Critique) -> State:
+def _take_critique(state: State, critique: Critique) -> State:
     return replace(state, finishing=replace(state.finishing, issues=critique.issues))
 
 
 READINGS: Mapping[str, Reading] = {
     reading.kind.name: reading
     for reading in (
-        Reading(CRITIQUE, "a critic reads the answer", gathering.for_critique, _criticised),
+        Reading(CRITIQUE, "a critic reads the answer", gathering.for_critique, _take_critique),
     )
 }
 """In the order in which they are asked, each by the name of its kind."""
@@ -254,7 +254,7 @@ def _optional(
     if purpose in flying or len(flying) >= state.goal.limits.concurrency:
         return None
     keep = state.finishing.synthesis is None
-    material = gathered(gathering.broken(state, purpose))
+    material = gathered(gathering.last_malformed(state, purpose))
     ask = fitting_call(state, kind, purpose, material, keep=keep, first=first)
     return (
         replace(ask, subject=subject, place=place)
@@ -344,7 +344,7 @@ def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State
     if revised and synthesis.misfit:
         return no_synthesis(state, synthesis.misfit)
     if synthesis.by_template:
-        synthesis = _unmended(state) or synthesis
+        synthesis = _take_unformed(state) or synthesis
     return replace(state, finishing=replace(finishing, synthesis=synthesis, revised=revised))
 
 
@@ -355,7 +355,7 @@ def keep_unformed(state: State, value: Contract | None) -> State:
     return replace(state, finishing=replace(state.finishing, unformed=value))
 
 
-def _unmended(state: State) -> Synthesis | None:
+def _take_unformed(state: State) -> Synthesis | None:
     """The last complete answer that is not in its form, where no model mended it; None: a template
     has nothing better to give way to.
     """
@@ -375,7 +375,7 @@ def no_synthesis(state: State, why: str) -> State:
         note = f"The answer could not be revised: {why}"
         finishing = replace(finishing, given_up=(*finishing.given_up, "revision"))
     elif finishing.by_template:
-        written = _unmended(state) or Synthesis(answer="", by_template=True)
+        written = _take_unformed(state) or Synthesis(answer="", by_template=True)
         finishing = replace(finishing, synthesis=written)
         # Of an answer that a model wrote it is said already why it was not mended.
         why = why if written.by_template else finishing.unwritten

@@ -78,9 +78,9 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         timeout_seconds=timeout_of(state, subtask),
         number=len(progress.tries) + 1,
         why=progress.why,
-        previous=_not_accepted(progress),
+        previous=_rejected_result(progress),
         partial=progress.partial,
-        broken=broken(state, f"work-{subtask.id}"),
+        broken=last_malformed(state, f"work-{subtask.id}"),
         composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),
         prompt=role.prompt,
@@ -91,7 +91,7 @@ MOST_PREVIOUS = 12_000
 """Letters of a result that was not accepted, for whoever tries next."""
 
 
-def _not_accepted(progress: Progress) -> str:
+def _rejected_result(progress: Progress) -> str:
     """Return the result of the last try, which what was said of it is about; empty: none came."""
     last = progress.last
     if last is None or last.status != "complete" or not (progress.tries and progress.why):
@@ -117,7 +117,7 @@ def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
 
 def for_review(state: State, progress: Progress) -> ReviewMaterial:
     assert progress.last is not None, "only a draft is reviewed"
-    wrong = broken(state, f"review-{progress.subtask.id}")
+    wrong = last_malformed(state, f"review-{progress.subtask.id}")
     return ReviewMaterial(subtask=progress.subtask, draft=progress.last, broken=wrong)
 
 
@@ -125,7 +125,7 @@ def for_refine(state: State, progress: Progress) -> RefineMaterial:
     return RefineMaterial(
         subtask=progress.subtask,
         whys=tuple(each.why for each in progress.tries),
-        broken=broken(state, f"refine-{progress.subtask.id}"),
+        broken=last_malformed(state, f"refine-{progress.subtask.id}"),
     )
 
 
@@ -190,13 +190,15 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
     serious = [each for each in finishing.issues or () if each.severity != "info"]
     previous = finishing.synthesis.answer if finishing.synthesis else ""
     said = author_says(finishing.synthesis) if finishing.synthesis else ""
-    findings, cut = (_whole(state), ()) if room is None else _beside(previous + said, state, room)
+    findings, cut = (
+        (_whole(state), ()) if room is None else _fit_beside(previous + said, state, room)
+    )
     return SynthesisMaterial(
         goal=state.goal.text,
         instruction=state.plan.synthesis_instruction,
         template=playbook.template if playbook else "merge",
         min_confidence=verifying.least_confidence(state),
-        subtasks=_named(state.plan),
+        subtasks=_only_names(state.plan),
         findings=findings,
         cut=cut,
         inputs=state.brief.inputs,
@@ -208,12 +210,12 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         judged=finishing.conflicts,
         to_verify=len(finishing.to_verify),
         verified=verifying.verified_remarks(state),
-        broken=broken(state, "synthesize"),
+        broken=last_malformed(state, "synthesize"),
         form=state.form,
     )
 
 
-def _named(plan: Plan) -> tuple[Subtask, ...]:
+def _only_names(plan: Plan) -> tuple[Subtask, ...]:
     """The subtasks; of more than a model plans only what names them, as nobody reads more here."""
     if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
         return plan.subtasks
@@ -225,14 +227,14 @@ def for_answer(state: State) -> tuple[Finding, ...]:
     """What findings the synthesis reads: the winner of a selection, digests, or all."""
     finishing = state.finishing
     if _winner(state) is None and (finishing.rolled or finishing.rolling):
-        return (*context.replace_rolled(state), *_gone(state))
+        return (*context.replace_rolled(state), *_failed(state))
     return _whole(state)
 
 
 def _whole(state: State) -> tuple[Finding, ...]:
     """The winner of a selection and what failed; without a selection, all findings."""
     winner = _winner(state)
-    return (winner, *_gone(state)) if winner else state.findings
+    return (winner, *_failed(state)) if winner else state.findings
 
 
 def _winner(state: State) -> Finding | None:
@@ -240,11 +242,13 @@ def _winner(state: State) -> Finding | None:
     return state.work[judgement.winner].finding if judgement and judgement.winner else None
 
 
-def _gone(state: State) -> tuple[Finding, ...]:
+def _failed(state: State) -> tuple[Finding, ...]:
     return tuple(finding for finding in state.findings if not passes_on(finding))
 
 
-def _beside(answer: str, state: State, room: int) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def _fit_beside(
+    answer: str, state: State, room: int
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings, cut so that they and an answer can be read together."""
     left = max(room - len(answer.encode()), room // LEAST_SHARE)
     return context.cut_to_fit(for_answer(state), left)
@@ -254,7 +258,7 @@ def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
     assert state.plan is not None and state.finishing.synthesis is not None
     written = state.finishing.synthesis
     said = author_says(written)
-    findings, cut = _beside(written.answer + said, state, context.room(state))
+    findings, cut = _fit_beside(written.answer + said, state, context.room(state))
     return CritiqueMaterial(
         goal=state.goal.text,
         instruction=state.plan.synthesis_instruction,
@@ -265,7 +269,7 @@ def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
     )
 
 
-def broken(state: State, purpose: str) -> Problem | None:
+def last_malformed(state: State, purpose: str) -> Problem | None:
     """The last malformed answer of a purpose that is to be mended."""
     problems = state.broken.get(purpose, ())
     return problems[-1] if problems else None

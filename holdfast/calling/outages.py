@@ -181,18 +181,18 @@ def note_found(state: State) -> State:
         sure=False,
         lost=(),
     )
-    return _forgiven(replace(state, outage=over), outage.lost if outage.sure else ())
+    return _forgive(replace(state, outage=over), outage.lost if outage.sure else ())
 
 
-def _forgiven(state: State, purposes: tuple[str, ...]) -> State:
+def _forgive(state: State, purposes: tuple[str, ...]) -> State:
     for purpose in purposes:
         state = replace(state, transport=without(state.transport, purpose))
     for key in [key for key, each in state.work.items() if each.resume.losses]:
-        state = update(state, key, _excused) if f"agent-{key}" in purposes else state
+        state = update(state, key, _excuse) if f"agent-{key}" in purposes else state
     return state
 
 
-def _excused(agent: Progress) -> Progress:
+def _excuse(agent: Progress) -> Progress:
     resume = agent.resume.model_copy(update={"excused": agent.resume.losses})
     return replace(agent, resume=resume)
 

@@ -110,7 +110,9 @@ def paid_call(
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
     cut_off = (f"{kind.name}-{subtask_id}" if progress else purpose) in state.roomier
-    offered = _offered(most or kind.policy.max_output, model, cut_off=cut_off, smaller=smaller)
+    offered = _rooms_offered(
+        most or kind.policy.max_output, model, cut_off=cut_off, smaller=smaller
+    )
     max_output, amount = _room(state.ledger, model, tokens, offered, keep=keep)
     call = Call(
         kind=kind.name,
@@ -174,7 +176,7 @@ def _room(
     return room, amount
 
 
-def _offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
+def _rooms_offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
     """Rooms for the answer, the most first."""
     if cut_off:
         yield 2 * most

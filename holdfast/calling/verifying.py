@@ -33,15 +33,17 @@ def choose_remarks(state: State) -> State:
     playbook = state.brief.playbook
     if playbook is None or not is_wanted(state):
         return state
-    found = [each for each in _found(state) if not each.summed]
+    found = [each for each in _all_remarks(state) if not each.summed]
     least, merged = least_confidence(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
     agents = {each.subtask_id for each in state.findings if is_from_agent(each)}
-    first = _shared(rank_remarks(shown), agents, playbook.verify)
+    first = _share_room(rank_remarks(shown), agents, playbook.verify)
     return replace(state, finishing=replace(state.finishing, to_verify=first))
 
 
-def _shared(remarks: Sequence[Remark], agents: Collection[str], most: int) -> tuple[Remark, ...]:
+def _share_room(
+    remarks: Sequence[Remark], agents: Collection[str], most: int
+) -> tuple[Remark, ...]:
     """At most so many of the ranked remarks, by severity, of equals those of analysers first. Half
     the room is theirs and half the agents', who take turns; what one does not need, the other has.
     """
@@ -56,7 +58,7 @@ def _shared(remarks: Sequence[Remark], agents: Collection[str], most: int) -> tu
     return tuple(sorted(first, key=lambda each: SEVERITIES.index(each.severity)))
 
 
-def _found(state: State) -> list[Remark]:
+def _all_remarks(state: State) -> list[Remark]:
     return [
         remark
         for progress in state.work.values()
@@ -99,12 +101,12 @@ def _undecided(state: State) -> tuple[Remark, ...]:
     return tuple(
         remark
         for place in range(batches(state))
-        for remark, said in _said(state, place)
+        for remark, said in _verdicts(state, place)
         if said.verdict == "undecided" and not said.absent
     )
 
 
-def _said(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
+def _verdicts(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
     verdicts = state.finishing.verified.get(place)
     return zip(_batch(state, place), verdicts.verdicts if verdicts else (), strict=bool(verdicts))
 
@@ -113,7 +115,7 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
     """What the call for the batch at a place works from."""
     remarks = _batch(state, place)
     files = tuple(each.file for each in remarks)
-    places = {(each.file, each.line): None for each in _found(state) if is_credential(each)}
+    places = {(each.file, each.line): None for each in _all_remarks(state) if is_credential(each)}
     pinned = repository(state)
     assert pinned is not None, "remarks are chosen of a repository only"
     return VerifyMaterial(
@@ -126,9 +128,9 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
 
 def verified_remarks(state: State) -> tuple[Remark, ...]:
     """The remarks that were verified, each with its last verdict."""
-    later = [each for place in second_batches(state) for each in _said(state, place)]
+    later = [each for place in second_batches(state) for each in _verdicts(state, place)]
     said_later = [remark for remark, _ in later]
-    first = [each for place in range(batches(state)) for each in _said(state, place)]
+    first = [each for place in range(batches(state)) for each in _verdicts(state, place)]
     return tuple(
         remark.model_copy(update={"verdict": said.verdict, "why": said.why})
         for remark, said in (*(each for each in first if each[0] not in said_later), *later)

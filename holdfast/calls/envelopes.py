@@ -54,15 +54,15 @@ def defang(text: str) -> str:
 
     def unmarked(bracket: re.Match[str]) -> str:
         first = _FIRST.match(text, bracket.end())
-        if first is None or _folded(first[1])[:1] not in _BEGINNINGS:
+        if first is None or _fold(first[1])[:1] not in _BEGINNINGS:
             return bracket[0]
-        near = _folded(text[first.start(1) : first.end() + WINDOW])
+        near = _fold(text[first.start(1) : first.end() + WINDOW])
         return "(" if _READS.match(near) else bracket[0]
 
     return _BRACKET.sub(unmarked, text)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKD", text).casefold().translate(_ALIKE)

@@ -93,14 +93,14 @@ def select_shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
     return tuple(each for each in subtasks if each.id in first)
 
 
-def _unshown(material: ReplanMaterial) -> int:
+def _unshown_bytes(material: ReplanMaterial) -> int:
     """The bytes of the material that stand in no prompt, as a negative number."""
     seen = [each.id for each in select_shown(material)]
     hidden = (each for each in material.plan.subtasks if each.id not in seen)
     return -sum(len(each.instruction.encode()) for each in hidden)
 
 
-def _others(material: ReplanMaterial) -> str:
+def _describe_others(material: ReplanMaterial) -> str:
     """How many subtasks are not shown, by how far they are; empty: none."""
     seen = [each.id for each in select_shown(material)]
     left = Counter(each.status for each in material.standings if each.subtask_id not in seen)
@@ -120,7 +120,7 @@ def replan_prompt(material: ReplanMaterial) -> str:
             f"{subtask.instruction}"
         )
     inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
-    others = _others(material)
+    others = _describe_others(material)
     parts = [
         section("goal", material.goal),
         envelope("the plan as it stands", "\n".join([*lines, *([others] if others else [])])),
@@ -146,6 +146,6 @@ REPLAN: ModelKind[ReplanMaterial, ReplanAnswer, Patch] = ModelKind(
     prompt="replanner",
     turn=replan_prompt,
     longer=LONGER,
-    beyond=_unshown,
+    beyond=_unshown_bytes,
     words="what else to do",
 )

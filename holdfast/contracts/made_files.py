@@ -66,12 +66,12 @@ def collect_team_files(report: Report) -> tuple[tuple[MadeFile, ...], int]:
     found: list[MadeFile] = []
     for finding in report.findings:
         for file in finding.files:
-            name = _apart(finding.subtask_id, file.name, [each.name for each in found])
+            name = _unique_name(finding.subtask_id, file.name, [each.name for each in found])
             found.append(file.model_copy(update={"name": name}))
     return tuple(found[:MOST_FILES]), max(len(found) - MOST_FILES, 0)
 
 
-def _apart(subtask_id: str, name: str, taken: list[str]) -> str:
+def _unique_name(subtask_id: str, name: str, taken: list[str]) -> str:
     """The name below that of its subtask, with a number where another file is called so."""
     if check_name(name):
         return name

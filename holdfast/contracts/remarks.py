@@ -257,11 +257,11 @@ def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
 
 def add_verdicts(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
     """The same remarks, with what was said of those that were verified."""
-    said = {_unsaid(each): each for each in verified}
+    said = {_without_verdict(each): each for each in verified}
     return [said.get(each, each) for each in remarks]
 
 
-def _unsaid(remark: Remark) -> Remark:
+def _without_verdict(remark: Remark) -> Remark:
     return remark.model_copy(update={"verdict": "", "why": ""})
 
 

@@ -145,7 +145,7 @@ class Ledger:
     def _without(self, call_id: str, bill: Bill = Bill()) -> Ledger:  # noqa: B008
         rest = {key: amount for key, amount in self.reserved.items() if key != call_id}
         held = self.held - self.reserved[call_id] if rest else Amount()
-        lost = _found_again(self.lost, call_id, bill)
+        lost = _drop_found(self.lost, call_id, bill)
         return replace(self, reserved=rest, held=held, lost=lost)
 
 
@@ -153,7 +153,7 @@ def _amount(bill: Bill) -> Amount:
     return Amount(bill.dollars or Decimal(0), bill.calls, bill.usage.total)
 
 
-def _found_again(lost: tuple[Lost, ...], call_id: str, bill: Bill) -> tuple[Lost, ...]:
+def _drop_found(lost: tuple[Lost, ...], call_id: str, bill: Bill) -> tuple[Lost, ...]:
     """Return what stays lost when a bill from before the reset comes in. It stands for a loss of
     its own call: the one of the same price, else one that was assumed.
     """

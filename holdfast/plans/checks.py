@@ -77,7 +77,7 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= WORDS_LENGTH
 
 
-def _parsed(content: str) -> Any:
+def _parse(content: str) -> Any:
     """The JSON value of an answer. ValueError, also when it is nested too deeply to be read."""
     try:
         return json.loads(content, parse_constant=_no_constant)
@@ -91,7 +91,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _valid_json(_argument: str, draft: Draft) -> str:
     try:
-        _parsed(draft.content)
+        _parse(draft.content)
     except ValueError as error:
         return f"the result is not valid JSON: {error}"
     return ""
@@ -99,7 +99,7 @@ def _valid_json(_argument: str, draft: Draft) -> str:
 
 def _keys(argument: str, draft: Draft) -> str:
     try:
-        value = _parsed(draft.content)
+        value = _parse(draft.content)
     except ValueError:
         return "the result is not valid JSON, so it has no keys"
     rows = value if isinstance(value, list) else [value]

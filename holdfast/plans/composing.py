@@ -125,18 +125,18 @@ def problems(
             yield f"{where}: this name is used twice"
         if role.name not in used:
             yield f"{where}: no subtask has this role; remove it"
-        for wrong in (*_of_name(role), *_of_words(role, untrusted), *_widens(role, roles)):
+        for wrong in (*_check_name(role), *_check_words(role, untrusted), *_widens(role, roles)):
             yield f"{where}: {wrong}"
 
 
-def _of_name(role: ComposedRole) -> Iterator[str]:
+def _check_name(role: ComposedRole) -> Iterator[str]:
     rest = role.name.removeprefix(COMPOSED)
     known = rest != role.name and 0 < len(role.name) <= NAME_LENGTH
     if not (known and rest and {*rest} <= NAME_LETTERS):
         yield f"name: {COMPOSED} and then a-z, 0-9 and '-', at most {NAME_LENGTH} letters"
 
 
-def _of_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterator[str]:
+def _check_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterator[str]:
     """A description is the planner's own sentence, and names no place to go to."""
     said = role.description
     if len(said.split()) < FEWEST_WORDS or len(said) > MOST_LETTERS or len(said.splitlines()) > 1:

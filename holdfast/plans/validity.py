@@ -44,7 +44,7 @@ def problems(
     `longest`: the seconds that the run allows one call of a subtask. `untrusted`: what the planner
     has read, where a model planned.
     """
-    found = [*composing.problems(plan, roles, untrusted), *_of_size(plan, subtask_limit)]
+    found = [*composing.problems(plan, roles, untrusted), *_check_size(plan, subtask_limit)]
     roles = composing.with_composed(plan, roles)
     known = {role.name: role for role in roles}
     ids = _first_places([subtask.id for subtask in plan.subtasks])
@@ -54,7 +54,7 @@ def problems(
         if ids[subtask.id] != place:
             found.append(f"{where}: this id is used twice")
         wrong = (*_who_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
-        wrong = (*wrong, *_out_of_range(subtask, longest))
+        wrong = (*wrong, *_check_range(subtask, longest))
         found += [f"{where}: {problem}" for problem in wrong]
         # To select the best of several attempts, the same instruction may stand more than once.
         if plan.strategy != "select" and signatures[graph.signature(subtask)] < place:
@@ -68,7 +68,7 @@ def problems(
     return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
 
 
-def _of_size(plan: Plan, limit: int) -> Iterator[str]:
+def _check_size(plan: Plan, limit: int) -> Iterator[str]:
     if not plan.subtasks:
         yield "subtasks: the plan is empty; plan at least one subtask"
     if len(plan.subtasks) > limit:
@@ -129,7 +129,7 @@ def _what(reader: str) -> str:
     return "a document" if reader else "a folder"
 
 
-def _out_of_range(subtask: Subtask, longest: int) -> Iterator[str]:
+def _check_range(subtask: Subtask, longest: int) -> Iterator[str]:
     """What a subtask sets for itself beyond what the run or any answer may have."""
     seconds, room = subtask.timeout_seconds, subtask.max_output
     least, most = policies.LEAST_OUTPUT, WORK.policy.max_output

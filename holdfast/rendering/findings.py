@@ -12,7 +12,7 @@ from holdfast.contracts.data import as_markdown, is_data
 from holdfast.contracts.remarks import has_remarks, remarks_of
 from holdfast.rendering.amounts import at_most, hands, seconds
 from holdfast.text import code_span, for_json, inline
-from holdfast.text.harmless import quoted
+from holdfast.text.harmless import quote_markdown
 
 MOST_SOURCE_CHARACTERS = 1_000
 """A report shows this much of one source: a person's answer may be a page, whole in `orders`."""
@@ -44,7 +44,7 @@ def section(report: Report, finding: Finding) -> str:
     elif text and is_data(finding):
         parts.append(as_markdown(finding.data))
     elif text:
-        parts.append(quoted(text))
+        parts.append(quote_markdown(text))
     return "\n\n".join(parts)
 
 

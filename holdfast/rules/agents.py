@@ -116,23 +116,23 @@ def end_segment(state: State, event: AgentEnded, now: datetime) -> State:
     """Settle the slice by the segment's report, and go on, judge what it brought, or give it up."""
     move, report = event.move, event.report
     if report is None:
-        return _lost(state, event, now)
-    state = _paid(state, move, report)
+        return _take_loss(state, event, now)
+    state = _settle_segment(state, move, report)
     ending = state.work[move.subtask_id].ending
     if not ending or report.outcome == "answered":
-        state = _judged(state, move, report, now)
+        state = _judge(state, move, report, now)
     # What a person ended meanwhile is cancelled only if this has not completed it.
     return end_for_person(state, move.subtask_id, now)
 
 
-def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
+def _settle_segment(state: State, move: StartAgent, report: AgentReport) -> State:
     resumed, bill = report.resume, report.bill
     state = replace(
         state,
         ledger=state.ledger.settle(move.id, bill, report.tokens),
         unpaid_calls=state.unpaid_calls + report.unpaid_calls,
         transport=without(state.transport, move.purpose),
-        notes=(*state.notes, *_told(move, report)),
+        notes=(*state.notes, *_tool_notes(move, report)),
     )
     if resumed.turns > move.goal.resume.turns:
         state = replace(state, heard=True)
@@ -148,14 +148,14 @@ def _paid(state: State, move: StartAgent, report: AgentReport) -> State:
     state = update(
         state,
         move.subtask_id,
-        lambda each: replace(_went_on(add_bill(each, bill), report), unread=unread),
+        lambda each: replace(_go_on(add_bill(each, bill), report), unread=unread),
     )
     return update(state, move.subtask_id, lambda each: note_author(each, bill.model, draft=draft))
 
 
-def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:
+def _tool_notes(move: StartAgent, report: AgentReport) -> Iterator[str]:
     """What people must know of calls of tools. Lines that are alike the report counts."""
-    yield from (_unsure(move, use) for use in report.may_have_run)
+    yield from (_unsure_note(move, use) for use in report.may_have_run)
     for name in report.unasked:
         yield (
             f"{move.subtask_id}: a call of {name} was not made: a person must approve each, and"
@@ -163,13 +163,13 @@ def _told(move: StartAgent, report: AgentReport) -> Iterator[str]:
         )
 
 
-def _unsure(move: StartAgent, use: ToolUse) -> str:
+def _unsure_note(move: StartAgent, use: ToolUse) -> str:
     """What people must know who find, or miss, what a call was to do."""
     call = f"{move.subtask_id}: {use.name} {use.says}".strip()
     return f"{call}: it may have run, nobody knows, and it was not run again."
 
 
-def _went_on(progress: Progress, report: AgentReport) -> Progress:
+def _go_on(progress: Progress, report: AgentReport) -> Progress:
     """The subtask with where its agent stands now, and how often it spoke and used tools. What was
     decided on calls is carried out; what was not begun stays decided.
     """
@@ -187,7 +187,7 @@ def _went_on(progress: Progress, report: AgentReport) -> Progress:
     )
 
 
-def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
+def _judge(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
     subtask_id = move.subtask_id
     match report.outcome:
         case "more":
@@ -199,7 +199,7 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
             waiting = outages.begin(state, report.unreached, move.goal.model.tier, move.purpose)
             if waiting is None and report.unreached.lost:
                 return state
-            return waiting or _given_up(state, subtask_id, report, now)
+            return waiting or _give_up(state, subtask_id, report, now)
         case "answered":
             state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
             state = speechless.judge_answer(state, report.problem, report.resume.no_json)
@@ -210,10 +210,10 @@ def _judged(state: State, move: StartAgent, report: AgentReport, now: datetime) 
                 state = outages.begin(state, report.unreached, tier, move.purpose) or state
             if report.stopping:
                 state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
-            return _given_up(state, subtask_id, report, now)
+            return _give_up(state, subtask_id, report, now)
 
 
-def _given_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
+def _give_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
     """What it has so far is handed up with why it has no more: of one that was cut, this run knows
     that, and not the agent.
     """
@@ -234,7 +234,7 @@ def _cut_short(
     return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)), now)
 
 
-def _lost(state: State, event: AgentEnded, now: datetime) -> State:
+def _take_loss(state: State, event: AgentEnded, now: datetime) -> State:
     """Take the loss of a segment: what was said before it stands, and the next one goes
     on there.
     """

@@ -52,7 +52,7 @@ def waiting_calls(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
 
 def refusal(state: State, order: Order) -> str:
     """Why there is nothing to decide on; empty: there is."""
-    if _asked(state, order) is not None:
+    if _find_call(state, order) is not None:
         return ""
     return f"no call {order.call or ''}".strip() + f" waits for approval{hint(state)}"
 
@@ -66,26 +66,26 @@ def hint(state: State) -> str:
 
 def describe_call(state: State, order: Order) -> str:
     """Whose call an order is about, and the call; empty: it is about none that waits."""
-    found = _asked(state, order) if order.call else None
+    found = _find_call(state, order) if order.call else None
     return f"{found[0].subtask.id}: {found[1].said}" if found else ""
 
 
-def _asked(state: State, order: Order) -> tuple[Progress, CallAsked] | None:
+def _find_call(state: State, order: Order) -> tuple[Progress, CallAsked] | None:
     return next((each for each in waiting_calls(state) if each[1].number == order.call), None)
 
 
 def approve(state: State, order: Order, _now: datetime) -> State:
     """The call is made as soon as each other one of its message is decided on."""
-    return _said(state, order, "approved")
+    return _decide_call(state, order, "approved")
 
 
 def decline(state: State, order: Order, _now: datetime) -> State:
     """The call is not made, and the model is told why."""
-    return _said(state, order, "declined")
+    return _decide_call(state, order, "declined")
 
 
-def _said(state: State, order: Order, verdict: Literal["approved", "declined"]) -> State:
-    found = _asked(state, order)
+def _decide_call(state: State, order: Order, verdict: Literal["approved", "declined"]) -> State:
+    found = _find_call(state, order)
     assert found is not None, "refused when nothing waits"
     progress, asked = found
     why = order.text.strip()[:WHY_LETTERS]

@@ -132,17 +132,17 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     its subtasks at its cheapest; its synthesis. `whole`: and under which it usually gets through
     all the subtasks of a plan that is ready.
     """
-    state = replace(_begun(goal), briefing=brief)
+    state = replace(_first_state(goal), briefing=brief)
     ready = gathering.ready_plan(state)
     needed = Amount()
     if ready is None:
-        needed = _cheapest(state, brief) + _whole_goal(state)
+        needed = _least_of_plan(state, brief) + _whole_goal(state)
     else:
         state = replace(state, briefing=composing.brief_for_plan(brief, ready))
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
         due = [each for each in ready.subtasks if each.id not in taken]
         due = due if whole else _dearest(due)
-        works = [_work(state, each) for each in due]
+        works = [_least_of_subtask(state, each) for each in due]
         needed = _in_turn(works) if whole else _most(works)
     if verifying.is_wanted(state):
         # Code writes the answer; what cannot be verified stands as it is.
@@ -214,12 +214,12 @@ def _exactly(dollars: Decimal) -> str:
     return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
 
 
-def _begun(goal: Goal) -> State:
+def _first_state(goal: Goal) -> State:
     # No clock is read: nothing here depends on when it is.
     return first_state("", goal, datetime(2000, 1, 1, tzinfo=UTC), "")
 
 
-def _cheapest(state: State, brief: Briefing) -> Amount:
+def _least_of_plan(state: State, brief: Briefing) -> Amount:
     """A plan by the cheapest model with the least room."""
     *_, tier = tiers(brief, PLAN.policy.tier)
     tokens = input_tokens(PLAN, gathering.for_plan(state))
@@ -234,7 +234,7 @@ def _whole_goal(state: State) -> Amount:
         return Amount()
     names = tuple(each.name for each in state.brief.inputs)
     carried = Subtask(id="t1", title="", instruction=state.goal.text, inputs=names, role=role.name)
-    return _asked(state, carried, _cheapest_tier(state))
+    return _least_of_try(state, carried, _cheapest_tier(state))
 
 
 def _cheapest_tier(state: State) -> Tier:
@@ -242,7 +242,7 @@ def _cheapest_tier(state: State) -> Tier:
     return tier
 
 
-def _work(state: State, subtask: Subtask) -> Amount:
+def _least_of_subtask(state: State, subtask: Subtask) -> Amount:
     role = state.brief.role(subtask.role)
     if role.tier == "none":
         return Amount()
@@ -255,7 +255,7 @@ def _work(state: State, subtask: Subtask) -> Amount:
         return Amount(one.dollars * 2, max(one.calls, FEWEST_TEAM_CALLS) * 2, one.tokens * 2)
     wanted: Tier = subtask.tier or role.tier
     *_, cheapest = [role.tier] if role.fixed_tier else tiers(state.brief, wanted)
-    return _asked(state, subtask, cheapest)
+    return _least_of_try(state, subtask, cheapest)
 
 
 def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
@@ -273,7 +273,7 @@ def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
     return [each for _, each in found.values()]
 
 
-def _asked(state: State, subtask: Subtask, tier: Tier) -> Amount:
+def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
     """The least that one try is reserved at; what its dependencies will say is not known yet."""
     alone = subtask.model_copy(update={"depends_on": ()})
     role = state.brief.role(subtask.role)

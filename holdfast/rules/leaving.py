@@ -19,7 +19,7 @@ def list_sent(state: State) -> tuple[str, ...]:
     """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
-    inputs = [_sent(each) for each in state.brief.inputs if each.name in named]
+    inputs = [_describe_input(each) for each in state.brief.inputs if each.name in named]
     first = ("the goal", "the findings")
     if verifying.is_wanted(state):
         code = verifying.repository(state)
@@ -28,7 +28,7 @@ def list_sent(state: State) -> tuple[str, ...]:
     return (*first, *inputs)
 
 
-def _sent(pinned: PinnedInput) -> str:
+def _describe_input(pinned: PinnedInput) -> str:
     """An input, whole, or what an agent reads of it."""
     size = f"{pinned.name} ({pinned.size} bytes)"
     return size if pinned.enclosed else f"what agents read of {size}"

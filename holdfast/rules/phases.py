@@ -53,7 +53,7 @@ def advance(state: State, now: datetime) -> State:
             # Nobody will replan: what was held back for that is blocked like the rest.
             state = replace(state, replanning=replace(state.replanning, setbacks=()))
         state = skip_blocked(state, now)
-    state = _clock(state, now)
+    state = _set_clock(state, now)
     if state.flights or state.phase == "closed":
         return state
     if state.stop and state.phase in ("preparing", "planning", "approval"):
@@ -88,7 +88,7 @@ def move_clock(state: State, now: datetime, unserved: timedelta) -> State:
     return replace(state, now=now, waited=state.waited + seconds)
 
 
-def _clock(state: State, now: datetime) -> State:
+def _set_clock(state: State, now: datetime) -> State:
     """The deadline stands still while nothing but a person or a lost endpoint keeps the run, or a
     team that says so of itself.
     """
@@ -98,11 +98,11 @@ def _clock(state: State, now: datetime) -> State:
     if waits and state.waiting_since is None:
         return replace(state, waiting_since=now)
     if not waits and state.waiting_since is not None:
-        return replace(_waited(state, state.waiting_since, now), waiting_since=None)
+        return replace(_end_wait(state, state.waiting_since, now), waiting_since=None)
     return state
 
 
-def _waited(state: State, since: datetime, now: datetime) -> State:
+def _end_wait(state: State, since: datetime, now: datetime) -> State:
     """The state with a wait that is over; before the first paid call no deadline runs."""
     paid = max(since, min(state.first_paid or now, now))
     before = state.waited_before + (paid - since).total_seconds()

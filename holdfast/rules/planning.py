@@ -83,7 +83,7 @@ def adopt(state: State, plan: Plan) -> State:
     """Work begins on this plan, with the roles that it composes."""
     state = replace(state, briefing=brief_for_plan(state.brief, plan))
     work = {subtask.id: begin_subtask(state, subtask) for subtask in plan.subtasks}
-    work |= _taken_over(state, work)
+    work |= _take_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))
     return replace(
         state,
@@ -95,7 +95,7 @@ def adopt(state: State, plan: Plan) -> State:
     )
 
 
-def _taken_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress]:
+def _take_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress]:
     """Findings of the run that this one is a fork of, if they still stand on the same inputs."""
     fork = state.goal.fork
     if fork is None:
@@ -142,7 +142,7 @@ def count_replan(state: State) -> State:
 def judge_patch(state: State, patch: Patch | None, why: str, now: datetime) -> State:
     """A valid patch is applied; an invalid one goes back with its errors while replans are left."""
     if patch is not None:
-        return _patched(state, patch, now)
+        return _apply_patch(state, patch, now)
     replanning = replace(state.replanning, errors=tuple(why.splitlines()))
     state = replace(state, replanning=replanning)
     if replanning.count < state.goal.limits.replans:
@@ -155,16 +155,16 @@ def no_patch(state: State, why: str) -> State:
     note = f"The plan could not be changed: {'; '.join(why.splitlines())}"
     if why == NO_CHANGES:
         note = "The plan was not changed: the planner was asked what could help, and knew nothing."
-    return replace(_covered(state), notes=(*state.notes, note))
+    return replace(_drop_covered(state), notes=(*state.notes, note))
 
 
-def _covered(state: State) -> State:
+def _drop_covered(state: State) -> State:
     before = state.replanning
     left = before.setbacks[before.covered :]
     return replace(state, replanning=replace(before, setbacks=left, covered=0, errors=()))
 
 
-def _patched(state: State, patch: Patch, now: datetime) -> State:
+def _apply_patch(state: State, patch: Patch, now: datetime) -> State:
     assert state.plan is not None
     number = len(state.replanning.revisions) + 1
     # While the planner thought, a subtask may have started: what runs is frozen.
@@ -195,7 +195,7 @@ def _patched(state: State, patch: Patch, now: datetime) -> State:
     plan = state.plan.model_copy(
         update={"subtasks": tuple(progress.subtask for progress in state.work.values())}
     )
-    return _covered(replace(state, plan=plan, replanning=replanning))
+    return _drop_covered(replace(state, plan=plan, replanning=replanning))
 
 
 def is_waiting(state: State, change: Change) -> bool:

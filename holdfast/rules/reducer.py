@@ -90,7 +90,7 @@ def apply(state: State, event: Event) -> State:
     state = passing.note_call(state, event)
     match event:
         case Prepared():
-            state = _prepared(land(state, PREPARE), event)
+            state = _prepare(land(state, PREPARE), event)
         case NotPrepared():
             stop = state.stop or Stop(event.reason, event.why)
             state = replace(land(state, PREPARE), stop=stop)
@@ -111,13 +111,13 @@ def apply(state: State, event: Event) -> State:
         case NobodyCame():
             state = _nobody_came(state, event.about)
         case CancelAsked():
-            state = _cancelled(state, event, now)
+            state = _cancel(state, event, now)
         case TeamWaits():
             state = teams.note_standstill(state, event.word)
         case WasReset():
-            state = _was_reset(state, event.undone, (now - before).total_seconds())
+            state = _reset(state, event.undone, (now - before).total_seconds())
         case TimePassed(ids=ids):
-            state = _half_over(state, ids)
+            state = _mark_half_over(state, ids)
         case Abandoned():
             state = abandon(state, event.ids, now)
     return finishing.close(phases.advance(state, now), now)
@@ -130,7 +130,7 @@ def _is_late(state: State, event: Event) -> bool:
     return event.move.id not in state.flights
 
 
-def _half_over(state: State, ids: tuple[str, ...]) -> State:
+def _mark_half_over(state: State, ids: tuple[str, ...]) -> State:
     over = {
         key: replace(flight, half_over=flight.half_over or key in ids)
         for key, flight in state.flights.items()
@@ -138,7 +138,7 @@ def _half_over(state: State, ids: tuple[str, ...]) -> State:
     return replace(state, flights=over) if ids else state
 
 
-def _cancelled(state: State, event: CancelAsked, now: datetime) -> State:
+def _cancel(state: State, event: CancelAsked, now: datetime) -> State:
     given = Given(number=0, command="cancel", order=Order(by=event.by), at=event.at or now)
     return replace(state, stop=Stop("cancelled", event.why), orders=(*state.orders, given))
 
@@ -159,12 +159,12 @@ def _nobody_came(state: State, about: str) -> State:
     return state
 
 
-def _was_reset(state: State, undone: Undone, seconds: float) -> State:
+def _reset(state: State, undone: Undone, seconds: float) -> State:
     """What was paid for what is undone stays paid, and its time does not count as work. Said twice
     of one execution, the same loss counts once.
     """
     if undone.withdrawn:
-        return _was_not_reset(state, undone)
+        return _withdraw_reset(state, undone)
     if not all(_may_have_asked(state, each.id) for each in undone.lost):
         return state
     state, undone = _credible(state, undone)
@@ -172,7 +172,7 @@ def _was_reset(state: State, undone: Undone, seconds: float) -> State:
     return replace(
         state,
         resets=(*state.resets, undone),
-        ledger=state.ledger.add_lost(_said_alone(undone, state.resets)),
+        ledger=state.ledger.add_lost(_lost_only_here(undone, state.resets)),
         waited=state.waited + (seconds if counts else 0.0),
     )
 
@@ -189,7 +189,7 @@ def _credible(state: State, undone: Undone) -> tuple[State, Undone]:
     return state, undone.model_copy(update={"at": max(undone.at, state.started)})
 
 
-def _was_not_reset(state: State, undone: Undone) -> State:
+def _withdraw_reset(state: State, undone: Undone) -> State:
     """Nothing was undone of what was told under a seal, if its word is shown. Without it, all that
     was told stays in the bill: who withdraws it may be anybody.
     """
@@ -199,10 +199,12 @@ def _was_not_reset(state: State, undone: Undone) -> State:
         noted = NOT_WITHDRAWN in state.notes
         return state if noted else replace(state, notes=(*state.notes, NOT_WITHDRAWN))
     others = tuple(each for each in state.resets if each is not told)
-    return replace(state, resets=others, ledger=state.ledger.take_back(_said_alone(told, others)))
+    return replace(
+        state, resets=others, ledger=state.ledger.take_back(_lost_only_here(told, others))
+    )
 
 
-def _said_alone(undone: Undone, others: tuple[Undone, ...]) -> tuple[Lost, ...]:
+def _lost_only_here(undone: Undone, others: tuple[Undone, ...]) -> tuple[Lost, ...]:
     """What it has lost that no other word about the same execution names."""
     same = [each.lost for each in others if each.execution == undone.execution]
     return tuple(lost for lost in undone.lost if not any(lost in each for each in same))
@@ -216,7 +218,7 @@ def _may_have_asked(state: State, id: str) -> bool:
     return own or id.startswith(f"{state.run_id}.")
 
 
-def _prepared(state: State, event: Prepared) -> State:
+def _prepare(state: State, event: Prepared) -> State:
     brief = event.briefing
     state = replace(state, briefing=brief)
     asked, limits = state.goal.limits, brief.within(state.goal.limits)
@@ -241,9 +243,9 @@ def _prepared(state: State, event: Prepared) -> State:
 def _start(state: State, move: Move, now: datetime) -> State:
     match move:
         case Prepare() | Examine():
-            return _took_off(state, move, now)
+            return _take_off(state, move, now)
         case Ask():
-            state = _took_off(_reserved(state, move, now), move, now)
+            state = _take_off(_reserve(state, move, now), move, now)
             state = keeping.note_cheaper_call(finishing.note_cut(state, move), move)
             return planning.count_replan(state) if move.call.kind == "replan" else state
         case StartTeam() | StartAgent():
@@ -251,7 +253,7 @@ def _start(state: State, move: Move, now: datetime) -> State:
             state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
             if isinstance(move, StartAgent):
                 state = keeping.note_cheaper(state, move.subtask_id, move.goal.model.tier)
-            return _took_off(state, move, now)
+            return _take_off(state, move, now)
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=now))
         case AskRaise():
@@ -278,14 +280,14 @@ def _cut(state: State, move: Cut, now: datetime) -> State:
     return replace(state, flights=flights, cuts=number)
 
 
-def _reserved(state: State, move: Ask, now: datetime) -> State:
+def _reserve(state: State, move: Ask, now: datetime) -> State:
     if move.call.model is None:
         return state
     ledger = state.ledger.reserve(move.call.id, move.amount, keep=move.keep)
     return replace(state, ledger=ledger, first_paid=state.first_paid or now)
 
 
-def _took_off(state: State, move: Flying, now: datetime) -> State:
+def _take_off(state: State, move: Flying, now: datetime) -> State:
     state = replace(
         state,
         flights={**state.flights, move.id: Flight(move, now, options_of(state, move))},

@@ -42,7 +42,7 @@ def judge_work(
             return update(state, subtask_id, lambda each: replace(each, stage="review"))
         return accept(state, subtask_id, "", now)
     if verdict == "escalated" and draft and draft.escalation:
-        return _escalated(state, subtask_id, draft.escalation.reason, why, now)
+        return _escalate(state, subtask_id, draft.escalation.reason, why, now)
     return try_again(state, subtask_id, verdict, why, now)
 
 
@@ -78,7 +78,9 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
     return update(
         state,
         subtask_id,
-        lambda each: replace(_afresh(each, why), tier=tier, stage="refine" if refine else "work"),
+        lambda each: replace(
+            _start_over(each, why), tier=tier, stage="refine" if refine else "work"
+        ),
     )
 
 
@@ -122,9 +124,9 @@ def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: s
 
     state = update(state, subtask_id, anew)
     if _stronger(state, subtask_id, OUT_OF_TURNS):
-        return _handed_on(try_again(state, subtask_id, OUT_OF_TURNS, why, now), subtask_id, said)
+        return _keep_partial(try_again(state, subtask_id, OUT_OF_TURNS, why, now), subtask_id, said)
     state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TURNS, why))
-    return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
+    return _keep_partial(give_up(state, subtask_id, why, now), subtask_id, said)
 
 
 def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
@@ -135,16 +137,16 @@ def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
     return progress.tier in CLIMB and not (fixed or again)
 
 
-def _handed_on(state: State, subtask_id: str, said: str) -> State:
+def _keep_partial(state: State, subtask_id: str, said: str) -> State:
     """What was said so far goes to whoever tries next."""
     return update(state, subtask_id, lambda each: replace(each, partial=said or each.partial))
 
 
-def _afresh(progress: Progress, why: str) -> Progress:
+def _start_over(progress: Progress, why: str) -> Progress:
     return replace(progress, stage="work", why=why)
 
 
-def _escalated(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
+def _escalate(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
     progress = state.work[subtask_id]
     state = update(state, subtask_id, lambda each: record_try(each, "escalated", why))
     spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
@@ -158,7 +160,7 @@ def _escalated(state: State, subtask_id: str, reason: str, why: str, now: dateti
         if state.goal.ask_people:
             return update(state, subtask_id, lambda each: replace(each, stage="person", why=why))
         guess = f"{sentence(why)} {BEST_GUESS}"
-        return update(state, subtask_id, lambda each: replace(_afresh(each, guess), asked=now))
+        return update(state, subtask_id, lambda each: replace(_start_over(each, guess), asked=now))
     return settle(state, subtask_id, "escalated", why, now)
 
 
@@ -172,16 +174,16 @@ def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str =
     last = Draft(status="escalated", content=said, why=message, escalation=given_back)
     state = update(state, subtask_id, lambda each: replace(each, last=last, resume=Resume()))
     why = f"timeout: {message}"
-    back = _escalated(state, subtask_id, "timeout", why, now)
+    back = _escalate(state, subtask_id, "timeout", why, now)
     if back.replanning.setbacks != state.replanning.setbacks:
         return back
     # Nobody will split it: what is left is another model, and then another role.
     if _stronger(state, subtask_id, OUT_OF_TIME):
-        return _handed_on(try_again(state, subtask_id, OUT_OF_TIME, why, now), subtask_id, said)
+        return _keep_partial(try_again(state, subtask_id, OUT_OF_TIME, why, now), subtask_id, said)
     if state.work[subtask_id].relieved or second(state, state.work[subtask_id]) is None:
         return back
     state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TIME, why))
-    return _handed_on(give_up(state, subtask_id, why, now), subtask_id, said)
+    return _keep_partial(give_up(state, subtask_id, why, now), subtask_id, said)
 
 
 def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
@@ -191,7 +193,7 @@ def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
         subtask = progress.subtask.model_copy(update={"role": role.name})
         tier = role.tier if role.fixed_tier else progress.subtask.tier or role.tier
         former = (*progress.former, progress.subtask.role)
-        return replace(_afresh(progress, why), subtask=subtask, tier=tier, former=former)
+        return replace(_start_over(progress, why), subtask=subtask, tier=tier, former=former)
 
     return update(state, subtask_id, handed)
 
@@ -204,7 +206,7 @@ def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> Sta
 
     def answered(progress: Progress) -> Progress:
         answers = (*progress.answers, source) if answer else progress.answers
-        return replace(_afresh(progress, why), asked=state.now, answers=answers)
+        return replace(_start_over(progress, why), asked=state.now, answers=answers)
 
     return update(state, subtask_id, answered)
 

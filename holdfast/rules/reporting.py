@@ -15,7 +15,7 @@ from holdfast.contracts.titles import title_of
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_role
 from holdfast.rules import keeping, leaving
-from holdfast.rules.unread import unread
+from holdfast.rules.unread import find_unread
 from holdfast.state import graph
 from holdfast.state.paying import bill_notes
 from holdfast.state.run import State
@@ -67,7 +67,7 @@ def unwritten(state: State) -> str:
 
 def unread_inputs(state: State) -> dict[str, tuple[str, ...]]:
     """Return the inputs that nobody opened, with the subtasks that were to and answered anyway."""
-    return unread((each.subtask for each in state.work.values()), state.findings)
+    return find_unread((each.subtask for each in state.work.values()), state.findings)
 
 
 def misfit(state: State) -> str:
@@ -173,7 +173,7 @@ def notes(state: State) -> tuple[str, ...]:
     found = [sentence(describe_role(each)) for each in composed]
     found = [
         *found,
-        *_counted(state.notes),
+        *_count_lines(state.notes),
         *keeping.cheaper_lines(state),
         *bill_notes(state),
     ]
@@ -188,10 +188,10 @@ def notes(state: State) -> tuple[str, ...]:
         # What a template names as missing is the report's gaps.
         found += () if done.synthesis.by_template else _own_gaps(state)
     if done.cut:
-        found.append(_cut(state))
+        found.append(_cut_note(state))
     if state.phase == "closed":
-        found += _criticised(state)
-    return (*found, *_resets(state), *_assumed(state))
+        found += _critic_notes(state)
+    return (*found, *_reset_notes(state), *_assumed_notes(state))
 
 
 def _own_gaps(state: State) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _own_gaps(state: State) -> Iterator[str]:
             yield said
 
 
-def _criticised(state: State) -> Iterator[str]:
+def _critic_notes(state: State) -> Iterator[str]:
     """What a critic found in the answer, and what became of it."""
     done = state.finishing
     issues = done.issues or ()
@@ -220,13 +220,13 @@ def _criticised(state: State) -> Iterator[str]:
             yield f"A remark of the critic that was not passed on: {sentence(issue.problem)}"
 
 
-def _counted(lines: tuple[str, ...]) -> Iterator[str]:
+def _count_lines(lines: tuple[str, ...]) -> Iterator[str]:
     """Each line once, with how often it was said."""
     for line, times in Counter(lines).items():
         yield line if times == 1 else f"{line.rstrip('.')} ({times} times)"
 
 
-def _cut(state: State) -> str:
+def _cut_note(state: State) -> str:
     """Which findings the models that wrote, judged or checked the answer did not see whole."""
     whose = ", ".join(each for each in state.finishing.cut if each in state.work)
     tokens = state.goal.limits.supervisor_context_tokens
@@ -236,7 +236,7 @@ def _cut(state: State) -> str:
     )
 
 
-def _resets(state: State) -> Iterator[str]:
+def _reset_notes(state: State) -> Iterator[str]:
     """That the run was reset, by whom, and what that cost."""
     for undone in state.resets:
         by = f" by {undone.by}" if undone.by else ""
@@ -251,7 +251,7 @@ def _resets(state: State) -> Iterator[str]:
         )
 
 
-def _assumed(state: State) -> Iterator[str]:
+def _assumed_notes(state: State) -> Iterator[str]:
     """That a price is partly no fact, and whose it is."""
     if not state.ledger.all_assumed:
         return
@@ -300,15 +300,15 @@ def gaps(state: State) -> tuple[Gap, ...]:
         Gap(title=each.what, status="failed", why=each.why) for each in state.brief.unreached
     )
     if why := unwritten(state):
-        missing.append(Gap(title="The answer", status="failed", why=_of_the_answer(state, why)))
+        missing.append(Gap(title="The answer", status="failed", why=_answer_gap(state, why)))
     if why := misfit(state):
         missing.append(Gap(title="The form of the answer", status="failed", why=why))
     for name, ids in unread_inputs(state).items():
-        missing.append(Gap(title=f"Reading {name}", status="skipped", why=_not_opened(ids)))
+        missing.append(Gap(title=f"Reading {name}", status="skipped", why=_unopened_why(ids)))
     return tuple(missing)
 
 
-def _not_opened(ids: tuple[str, ...]) -> str:
+def _unopened_why(ids: tuple[str, ...]) -> str:
     """Why an input counts as read by nobody."""
     were = "was" if len(ids) == 1 else "were"
     return (
@@ -317,7 +317,7 @@ def _not_opened(ids: tuple[str, ...]) -> str:
     )
 
 
-def _of_the_answer(state: State, why: str) -> str:
+def _answer_gap(state: State, why: str) -> str:
     synthesis = state.finishing.synthesis
     merged = synthesis is not None and synthesis.answer
     how = "a template merged the findings" if merged else "there is none"

@@ -64,7 +64,7 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
         state = speechless.judge_answer(outages.end_outage(state), problem)
     state = replace(state, transport=without(state.transport, call.purpose))
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
-    cut_off = problem is not None and problem.kind == "truncated" and not _bounded(state, call)
+    cut_off = problem is not None and problem.kind == "truncated" and not _has_own_room(state, call)
     if cut_off and call.mended not in state.roomier:
         state = replace(state, roomier=(*state.roomier, call.mended))
         return end_for_person(state, call.subtask_id, now)
@@ -82,7 +82,7 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
     return end_for_person(state, call.subtask_id, now)
 
 
-def _bounded(state: State, call: Call) -> bool:
+def _has_own_room(state: State, call: Call) -> bool:
     """Whether the plan says how long an answer is at most: then it never gets twice the room."""
     progress = state.work.get(call.subtask_id)
     return call.kind == "work" and progress is not None and progress.subtask.max_output > 0
@@ -165,10 +165,10 @@ def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> St
     most = policies.TOO_LONG_TRIES if trouble.too_long else policies.TRANSPORT_TRIES
     if failures < most and (waiting is not None or trouble.kind not in HOPELESS):
         return state
-    return _given_up(state, move, trouble, now)
+    return _give_up(state, move, trouble, now)
 
 
-def _given_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+def _give_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
     """What becomes of a call that is not asked again."""
     call = move.call
     match call.kind:

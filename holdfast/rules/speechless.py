@@ -25,7 +25,7 @@ def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> Sta
     if state.no_json < policies.NO_JSON:
         return state
     who = state.brief.endpoint or "the endpoint"
-    return _stopped(state, f"{problem.why}; no answer of {who} held any, so it {MAY_NOT}")
+    return _stop(state, f"{problem.why}; no answer of {who} held any, so it {MAY_NOT}")
 
 
 def judge_team(state: State, report: Report) -> State:
@@ -35,10 +35,10 @@ def judge_team(state: State, report: Report) -> State:
     if report.stopped != "no json" or state.heard_json:
         return state
     who = state.brief.endpoint or "the endpoint"
-    return _stopped(state, f"no answer of {who} to run {report.run_id} held JSON, so it {MAY_NOT}")
+    return _stop(state, f"no answer of {who} to run {report.run_id} held JSON, so it {MAY_NOT}")
 
 
-def _stopped(state: State, why: str) -> State:
+def _stop(state: State, why: str) -> State:
     return replace(state, stop=state.stop or Stop("no json", why))
 
 

@@ -183,10 +183,10 @@ def _retry(state: State, order: Order, _now: datetime) -> State:
         fresh = replace(fresh, tier=order.tier)
     fresh = replace(fresh, paid=before.paid, usage=before.usage)
     fresh = replace(fresh, started=before.started, waited_at_start=before.waited_at_start)
-    return _revived(update(state, subtask.id, lambda _: fresh), subtask.id)
+    return _revive(update(state, subtask.id, lambda _: fresh), subtask.id)
 
 
-def _revived(state: State, subtask_id: str) -> State:
+def _revive(state: State, subtask_id: str) -> State:
     """What was skipped because of a subtask waits again."""
     for key in state.work.below(subtask_id):
         finding = state.work[key].finding
@@ -195,7 +195,7 @@ def _revived(state: State, subtask_id: str) -> State:
     return state
 
 
-def _ended(state: State, order: Order) -> str:
+def _not_endable(state: State, order: Order) -> str:
     progress = _progress(state, order)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
@@ -244,7 +244,7 @@ def _supply(state: State, order: Order, now: datetime) -> State:
         return replace(each, finding=None, last=draft, model="", unread=())
 
     state = update(state, order.subtask_id, supplied)
-    state = _revived(state, order.subtask_id)
+    state = _revive(state, order.subtask_id)
     return settle(state, order.subtask_id, "complete", source, now)
 
 
@@ -310,9 +310,9 @@ COMMANDS: Mapping[str, Command] = {
     "reject": Command(_nothing_to_approve, _reject, "the plan is rejected", "rejected the plan"),
     "answer": Command(_not_asked, _answer, "{id} goes on with the answer", "answered"),
     "retry": Command(_not_retryable, _retry, "{id} is tried again", "had tried again"),
-    "skip": Command(_ended, _skip, "{id} is skipped", "skipped"),
+    "skip": Command(_not_endable, _skip, "{id} is skipped", "skipped"),
     "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given", "supplied"),
-    "cancel_subtask": Command(_ended, _cancel, "{id} is cancelled", "cancelled"),
+    "cancel_subtask": Command(_not_endable, _cancel, "{id} is cancelled", "cancelled"),
     "pause": Command(
         _already_paused, _pause, "paused; what is in flight finishes", "paused the run"
     ),

@@ -74,7 +74,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
         heard=state.heard,
         heard_json=state.heard_json,
         roles_of=state.goal.playbook or state.goal.roles_of,
-        asked=_asked(state),
+        asked=_all_planned(state),
     )
     brief = state.brief.model_copy(update={"playbook": None, "inputs": goal.pinned})
     if keeping.short_of(goal, brief):
@@ -82,7 +82,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
     return StartTeam(subtask.id, number, goal, amount)
 
 
-def _asked(state: State) -> tuple[str, ...]:
+def _all_planned(state: State) -> tuple[str, ...]:
     """What no plan below may ask again: all that this run and those above it have planned."""
     own = (graph.fingerprint(each.subtask) for each in state.work.values())
     return tuple(dict.fromkeys((*state.goal.asked, *own)))
@@ -120,12 +120,12 @@ def tell_above(state: State) -> TellAbove | None:
     waiting = state.waiting_since is not None
     if waiting == (before is not None and bool(before.why)):
         return None
-    why = _keeps(state)[:500] if waiting else ""
+    why = _waits_for(state)[:500] if waiting else ""
     number = before.number + 1 if before else 1
     return TellAbove(Standstill(team=state.run_id, number=number, why=why, at=state.now))
 
 
-def _keeps(state: State) -> str:
+def _waits_for(state: State) -> str:
     """What keeps this run."""
     if state.outage is not None and state.out_of_reach:
         return outages.describe(state.outage)
@@ -152,13 +152,13 @@ def end_team(state: State, event: TeamEnded, now: datetime) -> State:
         note = f"{move.subtask_id}: its team made more than {len(files)} files; run {report.run_id}"
         state = replace(state, notes=(*state.notes, f"{note} has {more} that are not listed here."))
     state = update(state, move.subtask_id, lambda each: replace(each, files=files))
-    state = replace(state, notes=(*state.notes, *_admitted(state, move.subtask_id, report)))
+    state = replace(state, notes=(*state.notes, *_team_notes(state, move.subtask_id, report)))
     state = speechless.judge_team(state, report)
     state = _judge(state, move.subtask_id, report, now)
     return end_for_person(state, move.subtask_id, now)
 
 
-def _admitted(state: State, subtask_id: str, report: Report) -> Iterator[str]:
+def _team_notes(state: State, subtask_id: str, report: Report) -> Iterator[str]:
     """What a team says of how its answer came about: whoever reads the answer above must know."""
     known = {(each.what, each.why) for each in state.not_run}
     said = [*report.notes, *(f"not supported by any finding: {each}" for each in report.flags)]

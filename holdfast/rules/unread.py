@@ -14,7 +14,9 @@ from holdfast.state import graph
 from holdfast.state.parts import passes_on
 
 
-def unread(subtasks: Iterable[Subtask], findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
+def find_unread(
+    subtasks: Iterable[Subtask], findings: Iterable[Finding]
+) -> dict[str, tuple[str, ...]]:
     """Return the inputs that were somebody's to read and that nobody opened, each with the subtasks
     that answered all the same. What only failed subtasks were given is their gap.
     """
@@ -35,7 +37,7 @@ def subtasks_to_redo(plan: Plan, findings: Iterable[Finding], changed: str = "")
     answered without an input that nobody opened, and all that builds on any of these.
     """
     found = tuple(findings)
-    blind = {id: None for ids in unread(plan.subtasks, found).values() for id in ids}
+    blind = {id: None for ids in find_unread(plan.subtasks, found).values() for id in ids}
     kept = [each.subtask_id for each in found if each.status == "complete"]
     again: dict[str, None] = {}
     for subtask in plan.subtasks:

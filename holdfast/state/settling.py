@@ -14,13 +14,13 @@ from holdfast.state.run import State
 def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: datetime) -> State:
     """Freeze the finding of a subtask; if what failed matters, the plan is to be changed."""
     progress = state.work[subtask_id]
-    draft = _handed_up(progress, status)
+    draft = _last_draft(progress, status)
     finding = Finding(
         subtask_id=subtask_id,
         status=status,
         content=draft.content,
         data=draft.data,
-        confidence=_sureness(draft, status),
+        confidence=_confidence(draft, status),
         sources=(*draft.sources, *progress.answers),
         why=why,
         escalation=draft.escalation if status == "escalated" else None,
@@ -51,7 +51,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
     return replace(state, replanning=replanning)
 
 
-def _sureness(draft: Draft, status: FindingStatus) -> int | None:
+def _confidence(draft: Draft, status: FindingStatus) -> int | None:
     """Return the confidence of a draft that was handed up; None where there is none, or nothing to
     be sure of.
     """
@@ -65,7 +65,7 @@ def without_setback(state: State, subtask_id: str) -> State:
     return replace(state, replanning=replace(state.replanning, setbacks=setbacks))
 
 
-def _handed_up(progress: Progress, status: FindingStatus) -> Draft:
+def _last_draft(progress: Progress, status: FindingStatus) -> Draft:
     """Return the last draft; for an agent that ended in the middle, what it has said so far."""
     if status in ("failed", "cancelled") and progress.resume.text:
         return Draft(status="failed", content=progress.resume.text)

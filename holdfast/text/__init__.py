@@ -39,7 +39,7 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(
         letter
         if letter in keep or unicodedata.category(letter) not in HIDDEN_CATEGORIES
-        else _escaped(letter)
+        else _escape(letter)
         for letter in text
     )
 
@@ -52,7 +52,7 @@ def says_something(text: str) -> bool:
     )
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     code = ord(letter)
     if 0xDC80 <= code <= 0xDCFF:
         # How Python carries a byte of a file name that is not UTF-8.
@@ -81,16 +81,16 @@ def for_markdown(text: str) -> str:
     """Safe inside a line of Markdown: shows as the text itself, never as markup, HTML or a link."""
     shown = _SPECIAL.sub(lambda match: "\\" + match[0], visible(text))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    shown = _ADDRESS.sub(_broken_address, shown)
-    return _LEADING.sub(_broken_start, shown)
+    shown = _ADDRESS.sub(_break_address, shown)
+    return _LEADING.sub(_break_start, shown)
 
 
-def _broken_address(match: re.Match[str]) -> str:
+def _break_address(match: re.Match[str]) -> str:
     # Bare addresses become links in most renderers; an escaped character stops that.
     return {"://": ":\\/\\/", "@": "\\@"}.get(match[0], match[0][:-1] + "\\.")
 
 
-def _broken_start(match: re.Match[str]) -> str:
+def _break_start(match: re.Match[str]) -> str:
     space, mark = match[1], match[2]
     return f"{space}\\{mark}" if not mark.isdigit() else f"{space}&#{ord(mark[0])};{mark[1:]}"
 
@@ -122,10 +122,10 @@ def for_json(text: str) -> str:
     """
     if _PLAIN_LINES.match(text):
         return text
-    return _UNSEEN.sub(_json_escaped, text)
+    return _UNSEEN.sub(_escape_json, text)
 
 
-def _json_escaped(match: re.Match[str]) -> str:
+def _escape_json(match: re.Match[str]) -> str:
     letter = match[0]
     if letter == "\n" or unicodedata.category(letter) not in HIDDEN_CATEGORIES:
         return letter
@@ -143,11 +143,11 @@ def exact_json(value: JsonValue) -> str:
     and runs of spaces are made one space. ValueError for what JSON cannot say.
     """
     written = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    shown = _UNSEEN.sub(_exactly_escaped, written)
+    shown = _UNSEEN.sub(_escape_exactly, written)
     return _SECOND_SPACE.sub(lambda match: in_json(match[0]), shown)
 
 
-def _exactly_escaped(match: re.Match[str]) -> str:
+def _escape_exactly(match: re.Match[str]) -> str:
     letter = match[0]
     hidden = unicodedata.category(letter) in {*HIDDEN_CATEGORIES, "Zs"} or _BLANK.match(letter)
     return in_json(letter) if hidden else letter

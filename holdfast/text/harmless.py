@@ -44,7 +44,7 @@ def sanitize(markdown: str) -> str:
     return text.whole()
 
 
-def quoted(text: str) -> str:
+def quote_markdown(text: str) -> str:
     """Markdown that others wrote, as a quotation: its headings are none of the page's."""
     # Behind `> ` a tab is narrower than at the left: it would close a block that it does not.
     wide = _INDENT.sub(lambda indent: indent[0].expandtabs(4), text)
@@ -101,7 +101,7 @@ class _Text:
         return line.replace(marks, "".join(f"\\{mark}" for mark in marks), 1)
 
     def _settle(self) -> None:
-        prose = _LINK.sub(_checked, "".join(self.prose))
+        prose = _LINK.sub(_check_link, "".join(self.prose))
         self.done.append(_LOADED.sub(r"\g<0> ", prose))
         self.prose.clear()
 
@@ -113,7 +113,7 @@ def _closes(line: str, fence: str) -> bool:
     return indent <= 3 and len(marks) >= len(fence) and not marks.strip("`")
 
 
-def _checked(link: re.Match[str]) -> str:
+def _check_link(link: re.Match[str]) -> str:
     address = link[3]
     if _WEB.match(address) or _WITHIN.match(address):
         return link[0]

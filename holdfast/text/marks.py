@@ -50,12 +50,12 @@ def mark_unsupported(answer: str, doubtful: Collection[str]) -> str:
         elif opened:
             fence = opened[1]
         else:
-            line = _PLACES.sub(lambda found: _marked(found, doubtful), line)
+            line = _PLACES.sub(lambda found: _mark(found, doubtful), line)
         lines.append(line)
     return "".join(lines)
 
 
-def _marked(found: re.Match[str], doubtful: Collection[str]) -> str:
+def _mark(found: re.Match[str], doubtful: Collection[str]) -> str:
     whole = found[0]
     if found["number"]:
         wrong = found["number"] in doubtful

@@ -23,7 +23,7 @@ from holdfast.calls.envelopes import envelope
 from holdfast.cli.shared import completion
 from holdfast.deployment.address import address_of, withheld_of
 from holdfast.text import for_json
-from holdfast.text.harmless import quoted, sanitize
+from holdfast.text.harmless import quote_markdown, sanitize
 from holdfast.untrusted.known_secrets import KnownSecrets
 from holdfast.untrusted.redact import Redactor, redact
 from repositories import Bench, Repository, remarks_of
@@ -237,10 +237,12 @@ def test_nothing_in_an_answer_is_loaded(hostile: str) -> None:
     code = re.sub(r"(?ms)^```.*?^```", "", shown)
     assert not re.search(r"!\[|<[A-Za-z/!]", code)
     kinds = {
-        each.type for token in MARKDOWN.parse(quoted(hostile)) for each in token.children or ()
+        each.type
+        for token in MARKDOWN.parse(quote_markdown(hostile))
+        for each in token.children or ()
     }
     assert not kinds & {"image", "html_inline"}
-    assert not any(token.type == "html_block" for token in MARKDOWN.parse(quoted(hostile)))
+    assert not any(token.type == "html_block" for token in MARKDOWN.parse(quote_markdown(hostile)))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from holdfast.contracts import (
 from holdfast.rendering import findings
 from holdfast.rendering.board import board as details
 from holdfast.text import for_markdown
-from holdfast.text.harmless import quoted
+from holdfast.text.harmless import quote_markdown
 
 MARKUP = (
     "http://a.b/", "://", "www.x", "a@b", "\\", "`", "*", "_", "[", "]", "(", ")", "![", "|",
@@ -205,8 +205,8 @@ def test_what_a_finding_says_stays_a_quotation_that_loads_and_runs_nothing() -> 
     tokens = [each for block in blocks for each in (block, *(block.children or []))]
     assert not {each.type for each in tokens} & {"html_inline", "html_block", "image"}
     assert [each.attrs["href"] for each in tokens if each.attrs] == ["http://e.example/l"]
-    assert "](" not in quoted("[a](javascript:x) [b](java&#115;c:x) [c](<data:x>)")
-    assert "]:" not in quoted("[d]: data:text/html,x\n[e]:\n  javascript:x")
+    assert "](" not in quote_markdown("[a](javascript:x) [b](java&#115;c:x) [c](<data:x>)")
+    assert "]:" not in quote_markdown("[d]: data:text/html,x\n[e]:\n  javascript:x")
     assert [line for line in page.splitlines() if line.startswith("# ")] == ["# G"]
 
 

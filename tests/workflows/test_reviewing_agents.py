@@ -13,7 +13,7 @@ import pytest
 from conftest import Runs
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
-from holdfast.calling.verifying import _shared
+from holdfast.calling.verifying import _share_room
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.remarks import rank_remarks
@@ -181,7 +181,9 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
         return [Remark.model_validate({**given, "lens": lens, "line": n}) for n in range(count)]
 
     def shares(*remarks: Remark) -> Counter[str]:
-        return Counter(each.lens for each in _shared(rank_remarks(remarks), ("logic", "rules"), 30))
+        return Counter(
+            each.lens for each in _share_room(rank_remarks(remarks), ("logic", "rules"), 30)
+        )
 
     bugs, warnings = found("bugs", 40, rule="F821"), found("bugs", 3, rule="B", severity="warning")
     loud, quiet = found("logic", 40, confidence=100), found("rules", 10)
@@ -189,5 +191,5 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
     assert shares(*bugs, *loud, *quiet) == {"bugs": 15, "logic": 8, "rules": 7}
     assert shares(*bugs, *quiet[:2]) == {"bugs": 28, "rules": 2}
     assert shares(*warnings, *loud) == {"bugs": 3, "logic": 27}
-    order = _shared(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), ("logic",), 30)
+    order = _share_room(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), ("logic",), 30)
     assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3
