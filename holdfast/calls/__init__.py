@@ -1,6 +1,7 @@
-"""The kinds of calls, a module each: what is asked for, from what, and what the answer means.
+"""The kinds of calls, one module each: what is asked, from what material, and what the answer
+means.
 
-A line of KINDS makes a kind known: its activity, its reply, its policy and its words follow.
+An entry in KINDS makes a kind known, with its activity, reply, policy and words.
 """
 
 from __future__ import annotations

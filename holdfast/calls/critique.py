@@ -39,17 +39,8 @@ class CritiqueMaterial(Contract):
     synthesis: Synthesis
     findings: tuple[Finding, ...]
     cut: tuple[str, ...] = ()
-    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    """Findings that were cut to fit the supervisor's context."""
     broken: Problem | None = None
-
-
-def to_critique(answer: CritiqueAnswer) -> Critique:
-    return Critique(
-        issues=tuple(
-            Issue(severity=item.severity, problem=item.problem, fix=item.fix)
-            for item in answer.issues
-        )
-    )
 
 
 def critique_prompt(material: CritiqueMaterial) -> str:
@@ -70,7 +61,7 @@ CRITIQUE: ModelKind[CritiqueMaterial, CritiqueAnswer, Critique] = ModelKind(
     reply=Reply[Critique],
     policy=model_policy("sonnet", 8_000, "high"),
     answer=CritiqueAnswer,
-    value=lambda answer, _: to_critique(answer),
+    value=lambda answer, _: Critique.model_validate(answer.model_dump()),
     prompt="critic",
     turn=critique_prompt,
     words="what the answer lacks",

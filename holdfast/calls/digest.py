@@ -20,18 +20,14 @@ class Digest(Contract):
 
 
 class DigestMaterial(Contract):
-    """What `digest` shortens: one finding, or several that are brought under one roof."""
+    """What `digest` shortens: one finding, or several into one."""
 
     goal: str
     findings: tuple[Finding, ...]
     words: int = Field(300, ge=1)
     cut: tuple[str, ...] = ()
-    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    """Findings that were cut to fit the supervisor's context."""
     broken: Problem | None = None
-
-
-def to_digest(answer: DigestAnswer) -> Digest:
-    return Digest(text=answer.digest)
 
 
 def digest_prompt(material: DigestMaterial) -> str:
@@ -49,7 +45,7 @@ DIGEST: ModelKind[DigestMaterial, DigestAnswer, Digest] = ModelKind(
     reply=Reply[Digest],
     policy=model_policy("haiku", 4_000, "low"),
     answer=DigestAnswer,
-    value=lambda answer, _: to_digest(answer),
+    value=lambda answer, _: Digest(text=answer.digest),
     prompt="digester",
     turn=digest_prompt,
 )

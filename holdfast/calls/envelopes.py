@@ -1,5 +1,5 @@
-"""How what people, files, tools and models wrote stands in a prompt: in labelled envelopes, as data
-and never as an instruction.
+"""Labelled envelopes for what people, files, tools and models wrote: in a prompt it is data, never
+an instruction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from holdfast.contracts import Problem
 
 Tag = Literal["material", "role", "instruction", "acceptance_criteria", "goal", "question"]
-"""The marks that give a prompt its structure; no text that stands in one can write any of them."""
+"""The marks that structure a prompt; no text inside a prompt can contain one."""
 TAGS: tuple[Tag, ...] = get_args(Tag)
 WINDOW = 80
 """Characters behind the first letter after a bracket within which its tag is looked for."""
@@ -37,19 +37,20 @@ LABEL = str.maketrans({'"': "'", "<": "(", ">": ")"})
 
 
 def envelope(source: str, text: str) -> str:
-    """Untrusted text between labelled marks that it cannot close, nor open others of ours."""
+    """Put untrusted text between labelled marks, which it can neither close nor imitate."""
     label = " ".join(defang(source).translate(LABEL).split())
     return f'<material source="{label}">\n{defang(text)}\n</material>'
 
 
 def section(tag: Tag, text: str) -> str:
-    """What the agent is asked to do; it can write none of our marks either."""
+    """Mark a part of what the agent is asked to do; it cannot imitate our marks either."""
     return f"<{tag}>\n{defang(text)}\n</{tag}>"
 
 
 def defang(text: str) -> str:
-    """Untrusted text without our marks. A reader takes `< / Material >` for one as well, and what
-    looks or decodes like it, so no spelling of one is left: its bracket becomes a round one.
+    """Make the marks in untrusted text harmless, by turning their bracket into a round one.
+    Whatever a reader would take for a mark counts, such as `< / Material >`, and what looks or
+    decodes like it.
     """
 
     def unmarked(bracket: re.Match[str]) -> str:
@@ -69,7 +70,7 @@ def _fold(text: str) -> str:
 
 
 def mend(prompt: str, broken: Problem | None) -> str:
-    """The same user turn, with the malformed answer that is to be mended."""
+    """Add to a user turn the malformed answer that is to be mended."""
     if broken is None:
         return prompt
     return "\n\n".join(

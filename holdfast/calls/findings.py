@@ -11,12 +11,14 @@ from holdfast.contracts.remarks import has_remarks, list_remarks
 
 
 def enclose_findings(findings: Iterable[Finding]) -> list[str]:
-    """Each finding in an envelope, failures with why."""
+    """Put each finding into an envelope, a failure with its reason."""
     return [envelope(_label(each), each.digest or each.content or each.why) for each in findings]
 
 
 def shared_text(finding: Finding) -> str:
-    """Its content, of a lens the remarks too; of an escalation its partial."""
+    """Return what dependents read of a finding: its content, for a lens with its remarks, or the
+    partial of an escalation.
+    """
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
     if has_remarks(finding) and not is_data(finding):
@@ -30,22 +32,22 @@ def _label(finding: Finding) -> str:
 
 
 def as_data(finding: Finding) -> str:
-    """What a label adds of a finding that stands below it as data."""
+    """Return the label's addition for a finding that stands below it as data."""
     return ", as JSON" if is_data(finding) and not finding.digest else ""
 
 
 def sureness(finding: Finding) -> str:
-    """How sure it is, for the label of a finding; nothing where nobody can say."""
+    """Return the label's words on confidence; empty where nobody stated any."""
     return "" if finding.confidence is None else f", confidence {finding.confidence}"
 
 
 MOST_BESIDE = 2_000
-"""Letters of what stands beside an answer, for whoever reads or revises it."""
+"""Characters of what stands beside an answer, for its reader or reviser."""
 
 
 def author_says(synthesis: Synthesis) -> str:
-    """Return what the author of an answer says beside it: how sure it is, what it lacks, and what
-    contradicts itself; a line each.
+    """Return what the author of an answer says beside it: confidence, gaps and contradictions, a
+    line each.
     """
     sure = () if synthesis.confidence is None else (f"confidence {synthesis.confidence} of 100",)
     lacks = (f"missing: {each}" for each in synthesis.gaps)

@@ -16,22 +16,22 @@ class JudgeAnswer(Answer):
 
 class Judgement(Contract):
     winner: str
-    """A subtask id; empty: the judge cannot decide."""
+    """A subtask id; empty if the judge cannot decide."""
     why: str = ""
 
 
 class JudgeMaterial(Contract):
-    """What `judge` decides: the best of several findings, or which side of a conflict is right."""
+    """What `judge` decides on."""
 
     question: str
     findings: tuple[Finding, ...]
     cut: tuple[str, ...] = ()
-    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    """Findings that were cut to fit the supervisor's context."""
     broken: Problem | None = None
 
 
 def to_judgement(answer: JudgeAnswer, material: JudgeMaterial) -> Judgement:
-    """What was decided. ValueError unless the winner is one of the findings, or none."""
+    """Return what was decided. ValueError unless the winner is one of the findings, or none."""
     winner = answer.winner.strip()
     winner = "" if winner.lower() == "none" else winner
     known = [finding.subtask_id for finding in material.findings]

@@ -1,4 +1,4 @@
-"""What a kind of call is: one value that says all that the rest of the house must know of it."""
+"""What a kind of call is: one value with everything that other rooms need to know of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Answer(BaseModel):
     the schema.
 
     Structured outputs are smallest and surest without choices: all fields required, no defaults, no
-    Optional, no unions, no dictionaries, no recursion. An empty string stands for nothing; the case
-    of an enum's letters is not guaranteed.
+    Optional, no unions, no dictionaries, no recursion. An empty string stands for nothing; models
+    may change the case of an enum's values.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,7 +29,7 @@ def _lower(value: Any) -> Any:
 
 
 AnyCase = BeforeValidator(_lower)
-"""Of an enum in an answer."""
+"""For enums in an answer."""
 
 
 def percent(value: int) -> int:
@@ -44,18 +44,18 @@ Value = TypeVar("Value", bound=Contract)
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[Value]):
-    """A call of the supervisor: `name` is that of its activity, the method of `Agents`."""
+    """A call of the supervisor; `name` is that of its activity, the method of `Agents`."""
 
     name: str
     reply: type[Reply[Value]]
     """What its activity returns."""
     policy: Policy
     prompt: str = ""
-    """The file of its system prompt in `prompts/`; empty: it asks no model."""
+    """File of its system prompt in `prompts/`; empty if it asks no model."""
     words: str = ""
-    """What it is for, as the timeline says it where no subtask does."""
+    """Its purpose, as shown in the timeline where it has no subtask."""
     free_words: str = ""
-    """As `words`, where it is answered without a model."""
+    """Like `words`, where it is answered without a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +65,13 @@ class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     answer: type[Asked]
     """The shape that the model fills."""
     value: Callable[[Asked, Material], Value]
-    """What the answer means. ValueError: it is malformed, for this reason."""
+    """What the answer means. ValueError, with the reason, if it is malformed."""
     turn: Callable[..., str]
-    """The user turn, made of the material and of what the worker adds to it."""
+    """The user turn, from the material and what the worker adds to it."""
     longer: int = 0
-    """Bytes that its system prompt and schema may have beyond what those of every kind may."""
+    """Bytes that its system prompt and schema may have beyond those allowed for every kind."""
     beyond: Callable[[Material], int] = lambda _: 0
-    """The bytes that the worker adds to the material, at most; below 0: that it leaves out."""
+    """The most bytes that the worker adds to the material; negative: that it leaves out."""
 
 
 AnyKind = ModelKind[Any, Any, Any]

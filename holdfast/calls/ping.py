@@ -9,11 +9,13 @@ from holdfast.contracts import Contract, Reply
 from holdfast.contracts.policies import model_policy
 
 ROOM = 16
-"""Tokens of its answer: the fewest that every endpoint takes. Cut off, it is an answer, too."""
+"""Tokens of its answer: the fewest that every endpoint takes. A cut-off answer is an
+answer, too.
+"""
 MOST_TOKENS = 1_000
-"""No more than its prompt and schema have bytes, and so tokens."""
+"""At least the bytes, and so the tokens, of its prompt and schema."""
 SECONDS = 60.0
-"""How long its exchange may take."""
+"""The most that its exchange may take."""
 
 
 class PingAnswer(Answer):
@@ -21,14 +23,12 @@ class PingAnswer(Answer):
 
 
 class PingMaterial(Contract):
-    """What `ping` works from: nothing but whom it asks."""
-
     address: str = ""
-    """As in `Unreached`, for whoever reads the history."""
+    """As in `Unreached`, for readers of the history."""
 
 
 class Pinged(Contract):
-    """That a small call was answered: what it says does not matter."""
+    """A small call was answered; what it says does not matter."""
 
 
 PING: ModelKind[PingMaterial, PingAnswer, Pinged] = ModelKind(

@@ -71,13 +71,13 @@ class PlanMaterial(Contract):
     subtask_timeout_seconds: int = 300
     """As in the run's limits: a subtask may have less."""
     errors: tuple[str, ...] = ()
-    """What was wrong with the previous plan; empty at the first go."""
+    """What was wrong with the previous plan."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
 
 
 MOST_WHY = 300
-"""Letters of why a subtask is in the plan."""
+"""Characters of a subtask's reason to be in the plan."""
 
 
 def to_subtask(item: SubtaskAnswer) -> Subtask:
@@ -99,7 +99,7 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
 
 
 def to_plan(answer: PlanAnswer) -> Plan:
-    """The plan a planner meant; whether it is valid is for `validity.problems` to say."""
+    """Return the plan that an answer means; `validity.problems` says whether it is valid."""
     return Plan(
         goal=answer.goal,
         strategy=answer.strategy,
@@ -110,7 +110,7 @@ def to_plan(answer: PlanAnswer) -> Plan:
 
 
 def plan_prompt(material: PlanMaterial) -> str:
-    """The planner's user turn: goal, roles, inputs by preview, and what was wrong before."""
+    """Return the planner's user turn: goal, roles, inputs by preview, and earlier errors."""
     inputs = "\n\n".join(_preview(pinned) for pinned in material.inputs) or "none"
     parts = [
         section("goal", material.goal),
@@ -128,7 +128,7 @@ def plan_prompt(material: PlanMaterial) -> str:
 
 
 def bounds(longest: int) -> str:
-    """What a subtask may set for itself."""
+    """Return what a subtask may set for itself, for a planner."""
     least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
     return (
         f"`timeout_seconds` of one call: 0, or 1 to {longest}. `max_output`, tokens of one answer"
@@ -137,7 +137,7 @@ def bounds(longest: int) -> str:
 
 
 def menu(roles: Iterable[RoleCard]) -> str:
-    """The roles that a planner may assign, one a line."""
+    """Return the roles that a planner may assign, one a line."""
     return "\n".join(
         f"- {role.name} ({role.tier}): {role.description}{_besides(role)}"
         for role in roles
@@ -146,7 +146,7 @@ def menu(roles: Iterable[RoleCard]) -> str:
 
 
 def _besides(role: RoleCard) -> str:
-    """What it is for, what it reads with, and the names of what it hands up, where that is data."""
+    """Return a role's cases, its tools, and the fields of its result."""
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
     cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
@@ -166,7 +166,7 @@ def _preview(pinned: PinnedInput) -> str:
 
 
 LONGER = 2_000
-"""Whoever plans is told more of the rules than who works."""
+"""Planners are told more rules than those who work."""
 
 
 PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(

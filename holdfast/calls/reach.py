@@ -1,4 +1,4 @@
-"""Waiting for an endpoint that could not be reached; nothing is asked of a model."""
+"""Waiting for an endpoint that could not be reached; no model is asked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from holdfast.contracts.policies import Policy
 
 
 class ReachMaterial(Contract):
-    """What `reach` waits for: that the endpoint can be reached again."""
+    """What `reach` waits for."""
 
     after_seconds: float = Field(0.0, ge=0)
-    """How long it waits before it looks for the first time."""
+    """How long it waits before its first look."""
     address: str = ""
-    """As in `Unreached`, for whoever reads the history."""
+    """As in `Unreached`, for readers of the history."""
 
 
 class Reached(Contract):
     waited_seconds: float
-    """In all, as the worker that saw it measured; a worker that took over counts from there."""
+    """In all, as measured by the worker that saw it, or since it took over."""
     missed: bool = False
-    """Whether nobody was there at an earlier look."""
+    """True if an earlier look found nobody."""
 
 
 # Each attempt hands itself back in time, so that the Web UI shows what it last saw; how long a run

@@ -17,15 +17,11 @@ class Refined(Contract):
 
 
 class RefineMaterial(Contract):
-    """What `refine` works from: the instruction and why each try at it was not accepted."""
+    """What `refine` works from: the instruction, and why each try was not accepted."""
 
     subtask: Subtask
     whys: tuple[str, ...]
     broken: Problem | None = None
-
-
-def to_refined(answer: RefineAnswer) -> Refined:
-    return Refined(instruction=answer.instruction)
 
 
 def refine_prompt(material: RefineMaterial) -> str:
@@ -45,7 +41,7 @@ REFINE: ModelKind[RefineMaterial, RefineAnswer, Refined] = ModelKind(
     reply=Reply[Refined],
     policy=model_policy("sonnet", 4_000, "medium"),
     answer=RefineAnswer,
-    value=lambda answer, _: to_refined(answer),
+    value=lambda answer, _: Refined(instruction=answer.instruction),
     prompt="refiner",
     turn=refine_prompt,
 )

@@ -23,7 +23,7 @@ class ReplanAnswer(Answer):
 
 
 class Change(Contract):
-    """One change of a plan that runs. For `drop` only the subtask's id counts."""
+    """One change of a running plan; for `drop` only the subtask's id counts."""
 
     op: Literal["add", "replace", "drop"]
     subtask: Subtask
@@ -35,7 +35,7 @@ class Patch(Contract):
 
 
 class Standing(Contract):
-    """How far a subtask of the plan is, for whoever changes the plan."""
+    """How far a subtask is, for whoever changes the plan."""
 
     subtask_id: str
     status: FindingStatus | Literal["waiting", "running"]
@@ -49,7 +49,7 @@ class ReplanMaterial(Contract):
     plan: Plan
     standings: tuple[Standing, ...]
     trouble: str
-    """The subtask that made it necessary, and why, in a sentence."""
+    """The subtasks that made it necessary, and why."""
     roles: tuple[RoleCard, ...]
     inputs: tuple[PinnedInput, ...] = ()
     used_ids: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class ReplanMaterial(Contract):
 
 
 def to_patch(answer: ReplanAnswer) -> Patch:
-    """The patch a planner meant; whether it may be applied is for `revision.problems` to say."""
+    """Return the patch that an answer means; `revision.problems` says whether it may be applied."""
     return Patch(
         changes=tuple(
             Change(op=item.op, subtask=to_subtask(item.subtask), why=item.why)
@@ -74,12 +74,12 @@ def to_patch(answer: ReplanAnswer) -> Patch:
 
 
 MOST_SHOWN = 60
-"""Subtasks of a plan that whoever changes it is shown; a model plans half as many."""
+"""Subtasks of a plan that are shown to whoever changes it; a model plans half as many."""
 
 
 def select_shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
-    """The subtasks that are shown, in plan order: of very many first what went wrong and what needs
-    that, then what has not ended.
+    """Return the subtasks to show, in plan order. Of very many: first what went wrong and what
+    needs it, then what has not ended.
     """
     subtasks = material.plan.subtasks
     if len(subtasks) <= MOST_SHOWN:
@@ -94,14 +94,14 @@ def select_shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
 
 
 def _unshown_bytes(material: ReplanMaterial) -> int:
-    """The bytes of the material that stand in no prompt, as a negative number."""
+    """Return the bytes of the material that stand in no prompt, as a negative number."""
     seen = [each.id for each in select_shown(material)]
     hidden = (each for each in material.plan.subtasks if each.id not in seen)
     return -sum(len(each.instruction.encode()) for each in hidden)
 
 
 def _describe_others(material: ReplanMaterial) -> str:
-    """How many subtasks are not shown, by how far they are; empty: none."""
+    """Return how many subtasks are not shown, by status; empty for none."""
     seen = [each.id for each in select_shown(material)]
     left = Counter(each.status for each in material.standings if each.subtask_id not in seen)
     counts = ", ".join(f"{count} {status}" for status, count in left.items())

@@ -16,22 +16,16 @@ class ReviewAnswer(Answer):
 
 
 class Review(Contract):
-    """Whether a draft meets the criteria that no check covers."""
-
     passed: bool
     why: str = ""
 
 
 class ReviewMaterial(Contract):
-    """What `review` reads: what was asked and what came, nothing of who did it."""
+    """What `review` reads: the subtask and its draft, nothing about its author."""
 
     subtask: Subtask
     draft: Draft
     broken: Problem | None = None
-
-
-def to_review(answer: ReviewAnswer) -> Review:
-    return Review(passed=answer.verdict == "pass", why=answer.why)
 
 
 def review_prompt(material: ReviewMaterial) -> str:
@@ -51,7 +45,7 @@ REVIEW: ModelKind[ReviewMaterial, ReviewAnswer, Review] = ModelKind(
     reply=Reply[Review],
     policy=model_policy("haiku", 4_000, "low"),
     answer=ReviewAnswer,
-    value=lambda answer, _: to_review(answer),
+    value=lambda answer, _: Review(passed=answer.verdict == "pass", why=answer.why),
     prompt="reviewer",
     turn=review_prompt,
 )

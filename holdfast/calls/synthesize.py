@@ -33,7 +33,7 @@ class SynthesisAnswer(Answer):
 
 
 class FormedAnswer(Answer):
-    """The same with an answer that is data. The schema that it is asked for names the form."""
+    """The same with an answer that is data, by a schema of its own."""
 
     answer: JsonValue
     confidence: int
@@ -47,18 +47,18 @@ class SynthesisMaterial(Contract):
     goal: str
     instruction: str = ""
     template: str = "merge"
-    """Under which name code writes the answer where the call names no model."""
+    """The template that writes the answer where the call names no model."""
     min_confidence: Percent = 0
     subtasks: tuple[Subtask, ...] = ()
     findings: tuple[Finding, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
     not_run: tuple[Omission, ...] = ()
     citable: tuple[str, ...] = ()
-    """Ids of the subtasks that found something for this answer: none else may be cited."""
+    """Subtasks that found something for this answer: only these may be cited."""
     cut: tuple[str, ...] = ()
-    """Ids of the findings that had to be cut to fit the supervisor's context."""
+    """Findings that were cut to fit the supervisor's context."""
     previous: str = ""
-    """In a revision: the answer that is to be revised."""
+    """In a revision: the answer to revise."""
     beside: str = ""
     """In a revision: what was said beside that answer."""
     issues: tuple[str, ...] = ()
@@ -68,11 +68,10 @@ class SynthesisMaterial(Contract):
     to_verify: int = 0
     """How many remarks a model was to verify."""
     verified: tuple[Remark, ...] = ()
-    """Those of them that one did, each with its verdict."""
+    """Those that one did verify, each with its verdict."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
     form: AnswerForm = AnswerForm()
-    """How the answer is to look."""
 
 
 AS_JSON = (
@@ -90,7 +89,7 @@ OF_DATA = (
 
 
 def to_synthesis(answer: SynthesisAnswer | FormedAnswer, text: str) -> Synthesis:
-    """`text`: the answer as people read it."""
+    """Return the synthesis that an answer means; `text` is the answer as people read it."""
     return Synthesis(
         answer=text,
         confidence=percent(answer.confidence),
@@ -100,7 +99,7 @@ def to_synthesis(answer: SynthesisAnswer | FormedAnswer, text: str) -> Synthesis
 
 
 def synthesis_prompt(material: SynthesisMaterial) -> str:
-    """The synthesizer's user turn: goal, instruction, every finding, and why any of them failed."""
+    """Return the synthesizer's user turn: goal, instruction, and every finding or why it failed."""
     titles = {subtask.id: subtask.title for subtask in material.subtasks}
     parts = [
         section("goal", material.goal),
@@ -126,7 +125,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
 
 
 def _as_data(form: AnswerForm) -> str:
-    """That the answer is no text this time, and how it cites all the same."""
+    """Return the instruction for an answer that is data: its form, and how it cites."""
     if form.kind == "json":
         return f"{AS_JSON} {OF_DATA}"
     wanted = f" The columns are these: {json.dumps(form.columns, ensure_ascii=False)}."

@@ -1,7 +1,8 @@
-"""An agent with tools: what each turn works from and brings, what its run is told and reports.
+"""An agent with tools: what each turn works from and brings, what its workflow is given and
+reports.
 
-Its transcript travels by reference. Each turn stores the model's message and a list of all messages
-so far, and hands on the list's digest: so a history grows by the same few bytes with every turn.
+The transcript travels by reference. Each turn stores the model's message and a list of all messages
+so far, and passes on the digest of the list: so each turn adds the same few bytes to the history.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from holdfast.contracts import (
 from holdfast.contracts.policies import REPAIRS, model_policy
 
 OF_SERVERS = "mcp__"
-"""The names of tools that MCP servers offer begin so."""
+"""Prefix of the names of tools that MCP servers offer."""
 WEB_SEARCH, WEB_FETCH = "web_search", "web_fetch"
 """The tools that some endpoints have themselves."""
 READS_ON = "read_result"
-"""Whoever has any tool has this one: it reads on in results that were too long to be shown."""
+"""Comes with any other tool: it reads on in results that were too long to show."""
 
 
 class ToolUse(Contract):
@@ -45,37 +46,38 @@ class ToolUse(Contract):
     """As the endpoint named it."""
     name: str
     says: str = ""
-    """Its arguments in a few harmless words without secrets, for the timeline and for notes."""
+    """Its arguments in a few harmless words without secrets, for timeline and notes."""
     shown: str = ""
-    """All of its arguments, as the person is shown them who must approve it: JSON that reads back
-    as what the tool gets. Empty: nobody must, or nobody is asked.
+    """All its arguments, as shown to the person who must approve it: JSON that reads back as what
+    the tool gets. Empty if no approval is needed, or nobody is asked.
     """
 
 
 class ToolResult(Contract):
-    """What a call of a tool brought: the blob that holds the text which the model is shown."""
+    """The result of a tool call: the blob with the text that the model reads.
+
+    `text` beside a digest, `unknown`, `files`, `opened` and `span` are not part of what a turn
+    works from, so that it is the same when it is asked again after a reset.
+    """
 
     use_id: str
     digest: str
-    """Empty: the text stands here, because nothing could be kept."""
+    """Empty if the text is here, because nothing could be stored."""
     size: int
     is_error: bool = False
     text: str = ""
-    """Beside a digest, of an error: its reason in a line; no part of what a turn works from."""
+    """Beside a digest, the reason of an error in a line."""
     unknown: bool = False
-    """Whether the call may have run, and nobody knows; no part of what a turn works from."""
+    """True if nobody knows whether the call ran."""
     files: tuple[MadeFile, ...] = ()
-    """That it made; no part of what a turn works from."""
+    """Files that it made."""
     opened: tuple[str, ...] = ()
-    """Names of the inputs that it read; no part of what a turn works from."""
+    """Names of the inputs that it read."""
     span: Span | None = None
-    """When it was made; no part of what a turn works from, which is the same when it is asked again
-    after a reset.
-    """
 
 
 class TurnMaterial(Contract):
-    """What `take_turn` works from: the subtask, and how far its conversation has come."""
+    """What `take_turn` works from: the subtask, and its conversation so far."""
 
     work: WorkMaterial
     tools: tuple[str, ...]
@@ -84,11 +86,11 @@ class TurnMaterial(Contract):
     approval: tuple[str, ...] = ()
     """As in the role's card."""
     transcript: str = ""
-    """Digest of the list of messages so far; empty: there are none."""
+    """Digest of the list of messages so far; empty at the first turn."""
     results: tuple[ToolResult, ...] = ()
-    """Of the calls in the last message, in their order."""
+    """Results of the calls in the last message, in their order."""
     said: str = ""
-    """What the agent is told besides: what is wrong with its answer, or that it must answer now."""
+    """What else the agent is told: what is wrong with its answer, or that it must answer now."""
 
 
 class Turn(Contract):
@@ -98,27 +100,27 @@ class Turn(Contract):
     """Digest of the list of messages, this one included."""
     uses: tuple[ToolUse, ...] = ()
     unfit: dict[str, str] = Field(default_factory=dict)
-    """Why no person is asked about calls that one must approve, by their ids."""
+    """By call id, why a call that needs approval cannot be put before a person."""
     draft: Draft | None = None
     text: str = ""
-    """The beginning of what the model said beside its calls: what there is if it is cut."""
+    """The beginning of what the model said beside its calls, in case it is cut."""
     tokens: int = 0
     """Of the whole conversation, as the endpoint counted them."""
 
 
 class UseMaterial(Contract):
-    """What `use_tool` works from: one call that the last message of a transcript holds."""
+    """What `use_tool` works from: one call in the last message of a transcript."""
 
     work: WorkMaterial
     tools: tuple[str, ...]
     transcript: str
     use: ToolUse
     approved: bool = False
-    """Whether a person has approved this very call."""
+    """True if a person has approved this very call."""
     made: tuple[MadeFile, ...] = ()
-    """By the agent so far."""
+    """Files that the agent has made so far."""
     run: str = ""
-    """The first execution of the run above, which stays when that is reset."""
+    """First execution of the run above, which a reset does not change."""
 
 
 class Slice(Contract):
@@ -130,14 +132,14 @@ class Slice(Contract):
 
 
 class Decision(Contract):
-    """What became of a call that a person was asked to approve."""
+    """What became of a call that needed approval."""
 
     use_id: str
     verdict: Literal["approved", "declined", "unknown"]
-    """Unknown: it was approved, and a segment that may have run it was lost."""
+    """`unknown`: it was approved, and a segment that may have run it was lost."""
     why: str = ""
     by: str = ""
-    """The person; empty: nobody came, or gave no name."""
+    """The person; empty if nobody came, or gave no name."""
 
 
 class Resume(Contract):
@@ -149,30 +151,29 @@ class Resume(Contract):
     """All calls of the last message, as long as some of them have no result yet."""
     said: str = ""
     turns: int = 0
-    """Turns taken so far."""
     tool_calls: int = 0
     failed_calls: int = 0
-    """Of these, how many brought an error, or were not made."""
+    """Tool calls that brought an error, or were not made."""
     tokens: int = 0
-    """No fewer than the next prompt has; 0: it is the first."""
+    """At least those of the next prompt; 0 before the first."""
     needed: int = 0
     """Input tokens that a worker counted when it refused a reservation."""
     text: str = ""
     files: tuple[MadeFile, ...] = ()
-    """That the agent has made so far."""
+    """Files that the agent has made so far."""
     opened: tuple[str, ...] = ()
-    """Names of the inputs that the agent has read so far: a list of files is no reading."""
+    """Inputs that the agent has read so far; listing files is not reading."""
     repairs: int = 0
     no_json: int = 0
     """Answers that held no JSON at all."""
     losses: int = 0
     """Turns in a row that ended without a result."""
     excused: int = 0
-    """Of these, how many were lost in an outage of the endpoint."""
+    """How many of these were lost in an outage of the endpoint."""
 
 
 class AgentGoal(Contract):
-    """What a segment of an agent is told: the input of its workflow."""
+    """The input of an agent's workflow, for one segment."""
 
     work: WorkMaterial
     role: RoleCard
@@ -180,44 +181,44 @@ class AgentGoal(Contract):
     slice: Slice
     resume: Resume = Resume()
     turns: int
-    """The most that the agent may take, in all segments."""
+    """The most turns of the agent, over all segments."""
     capabilities: Capabilities = Capabilities()
     first_run: str = ""
     ask_people: bool = False
-    """Whether a person may be asked to approve a call; if not, such a call is not made."""
+    """True if a person may be asked to approve calls; otherwise such calls are not made."""
     decisions: tuple[Decision, ...] = ()
-    """On the calls that are pending."""
+    """On the pending calls."""
     no_json: int = REPAIRS + 1
-    """After how many answers without any JSON it is not asked again."""
+    """Answers without any JSON after which it is not asked again."""
 
 
 class AgentReport(Contract):
-    """How a segment ended: with an answer, for want of money, because the run above is paused, with
-    calls that a person is to approve, or because it was stopped.
+    """How a segment ended: with an answer, without money, because the run above is paused, with
+    calls that need approval, or because it was stopped.
     """
 
     outcome: Literal["answered", "more", "asks", "unreachable", "stopped", "cut", "lost"]
-    """`stopped`: it has used all its turns; `cut`: nobody wanted more of it."""
+    """`stopped`: it has used all its turns; `cut`: nobody wants more of it."""
     draft: Draft | None = None
     problem: Problem | None = None
     why: str = ""
     stopping: Literal["", "endpoint", "allowance"] = ""
     """Why every further call would fail, too."""
     too_long: bool = False
-    """Whether its last turns took longer than a turn may."""
+    """True if its last turns took longer than a turn may."""
     resume: Resume = Resume()
     needs: Slice | None = None
-    """What the next turn costs at worst, where that is what it lacks."""
+    """The worst case of the next turn, where it could not be paid."""
     bill: Bill = Bill()
     tokens: int = 0
-    """What the segment counts at: more than its bill has where a turn was lost."""
+    """Tokens that the segment counts at: more than in its bill where a turn was lost."""
     unpaid_calls: int = 0
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
     unanswered: tuple[NoAnswer, ...] = ()
-    """Turns of the segment that brought no answer, with what each counts at."""
+    """Turns without an answer, with what each counts at."""
     unasked: tuple[str, ...] = ()
-    """The tools of calls that were not made because nobody could be asked, one for each call."""
+    """Tools of calls that were not made because nobody could be asked, once per call."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

@@ -31,16 +31,16 @@ class Place(Contract):
 
 
 class Verdict(Contract):
-    """What a model says of one remark, once it has seen the code."""
+    """A model's verdict on one remark, with the code in view."""
 
     verdict: Literal["confirmed", "refuted", "undecided"]
     why: str
     absent: bool = False
-    """True: there is no such place, so no model could tell more."""
+    """True if there is no such place, so that no model could tell more."""
 
 
 class Verdicts(Contract):
-    """One for each remark of the material, in its order."""
+    """One for each remark of the material, in order."""
 
     verdicts: tuple[Verdict, ...]
 
@@ -51,25 +51,25 @@ class VerifyMaterial(Contract):
     repository: PinnedInput
     remarks: tuple[Remark, ...]
     withheld: tuple[Place, ...] = ()
-    """Lines of their files in which a credential was seen: they stay here."""
+    """Lines of their files with a credential, which models may not see."""
     broken: Problem | None = None
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What of a remark a model may see: without secrets."""
+    """What a model may see of a remark: without secrets."""
 
     place: str
     message: str
     code: str
-    """Around its line; empty: there is none."""
+    """The code around its line, if any."""
     absent: str = ""
-    """Why there is no such place; empty: there is one."""
+    """Why there is no such place; empty if there is."""
 
 
 def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
-    """The verdicts on the remarks, which are numbered from 1. ValueError unless there is exactly
-    one for each, with its why.
+    """Return the verdicts on the remarks, which are numbered from 1. ValueError unless there is
+    exactly one for each, with a reason.
     """
     count = len(material.remarks)
     said = {each.remark: each for each in answer.verdicts}
@@ -83,7 +83,9 @@ def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
 
 
 def mark_absent(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
-    """The verdicts; of a place that is not there, nothing can be confirmed or refuted."""
+    """Replace the verdict on a place that does not exist: it can be neither confirmed
+    nor refuted.
+    """
     return Verdicts(
         verdicts=tuple(
             Verdict(verdict="undecided", why=each.absent, absent=True) if each.absent else said
@@ -93,7 +95,7 @@ def mark_absent(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
 
 
 def show_without_code(material: VerifyMaterial) -> tuple[Shown, ...]:
-    """The remarks as they stand in a history, which has no code."""
+    """Return the remarks as a history holds them, without code."""
     return tuple(
         Shown(f"{each.file} line {each.line}" if each.line else each.file, each.message, "")
         for each in material.remarks
@@ -101,7 +103,7 @@ def show_without_code(material: VerifyMaterial) -> tuple[Shown, ...]:
 
 
 def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:
-    """The verifier's user turn: each remark under its number, and the code around it."""
+    """Return the verifier's user turn: each remark under its number, and the code around it."""
     parts = ["Verify each of these remarks."]
     for number, (remark, shown) in enumerate(zip(material.remarks, code, strict=True), 1):
         by = lens_and_rule(remark)
@@ -109,10 +111,6 @@ def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:
         parts.append(envelope(f"remark {number}", said))
         parts.append(envelope(f"code around remark {number}", shown.code or "none can be shown"))
     return "\n\n".join(parts)
-
-
-def _excerpts(material: VerifyMaterial) -> int:
-    return len(material.remarks) * EXCERPT_BYTES
 
 
 VERIFY: ModelKind[VerifyMaterial, VerifyAnswer, Verdicts] = ModelKind(
@@ -124,5 +122,5 @@ VERIFY: ModelKind[VerifyMaterial, VerifyAnswer, Verdicts] = ModelKind(
     prompt="verifier",
     turn=verify_prompt,
     words="whether remarks hold",
-    beyond=_excerpts,
+    beyond=lambda material: len(material.remarks) * EXCERPT_BYTES,
 )

@@ -27,7 +27,7 @@ from holdfast.contracts.policies import model_policy
 
 Result = TypeVar("Result")
 COMPOSED_ROLE = "composed"
-"""The file in `prompts/` of what all roles are told that plans compose."""
+"""File in `prompts/` for all roles that plans compose."""
 
 
 class _Worked(Answer, Generic[Result]):
@@ -73,36 +73,36 @@ ROOM = (
 
 
 class WorkMaterial(Contract):
-    """What `work` and `examine` work from: one subtask and what its dependencies found, nothing
-    else of the run.
+    """What `work` and `examine` work from: one subtask and the findings of its dependencies,
+    nothing else of the run.
     """
 
     subtask: Subtask
     inputs: tuple[PinnedInput, ...] = ()
     dependencies: tuple[Finding, ...] = ()
     lens: str = ""
-    """Only for `examine`: the lens to look through."""
+    """For `examine` only."""
     timeout_seconds: int = 300
     number: int = 1
     why: str = ""
-    """Why the previous try was not accepted; empty at the first."""
+    """Why the previous try was not accepted."""
     previous: str = ""
-    """The result that this is about, as far as it may be told; empty: there was none."""
+    """The result that `why` is about, as far as it may be shown."""
     partial: str = ""
-    """What an earlier try had found that ended without an answer."""
+    """What an earlier try found that ended without an answer."""
     broken: Problem | None = None
     """The malformed answer that this call is to mend."""
     composed: str = ""
-    """Of a role that the plan composed, what kind of work it does."""
+    """What kind of work a composed role does."""
     form: dict[str, JsonValue] = Field(default_factory=dict)
-    """The JSON schema that the result must have; empty: it is text."""
+    """JSON schema of the result; empty: text."""
     prompt: str = ""
-    """Digest of the role's system prompt, as `RoleCard` has it."""
+    """Digest of the role's system prompt, as in `RoleCard`."""
 
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
-    """What a try produced; an escalation keeps what there is as its partial. `data`: its result, as
-    far as that is in its form.
+    """Return what a try produced; an escalation keeps its result as the partial. `data`: the
+    result, as far as it is in its form.
     """
     text = answer.result if isinstance(answer.result, str) else as_text(answer.result)
     common: dict[str, Any] = {
@@ -126,7 +126,9 @@ def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | No
 
 
 def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
-    """An agent's user turn: instruction, inputs verbatim, what it depends on, why asked again."""
+    """Return an agent's user turn: instruction, inputs verbatim, dependencies, and why it is asked
+    again.
+    """
     subtask = material.subtask
     parts = [section("role", material.composed)] if material.composed else []
     parts.append(section("instruction", subtask.instruction))
@@ -157,7 +159,7 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
 
 
 def _unread(pinned: PinnedInput) -> str:
-    """An input that stands in no prompt, with the tool that reads it."""
+    """Describe an input that stands in no prompt, with the tool that reads it."""
     if pinned.is_folder:
         return f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files"
     return f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
@@ -170,12 +172,12 @@ def _dependency_label(finding: Finding) -> str:
 
 
 def join_rules(role: str, rules: str) -> str:
-    """What an agent is told: the prompt of its role, and how to answer."""
+    """Join the prompt of a role and the rules for answering."""
     return f"{role}\n\n---\n{rules}"
 
 
 def _inputs(material: WorkMaterial) -> int:
-    """What only tools read is named, never enclosed."""
+    """Return the bytes of the enclosed inputs; those that only tools read are just named."""
     return sum(pinned.size for pinned in material.inputs if pinned.enclosed)
 
 
@@ -192,13 +194,13 @@ WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
 
 
 def most_written(subtask: Subtask) -> int:
-    """The tokens that one answer to a subtask may have: what the plan says, else the most."""
+    """Return the tokens that one answer to a subtask may have: the plan's, else the usual limit."""
     return subtask.max_output or WORK.policy.max_output
 
 
 def exchange_seconds(subtask: Subtask, limit: float, room: int) -> float:
-    """How long one exchange with the model may take that has this room for its answer: twice the
-    run's limit for twice the room; what the plan says for the subtask holds as it is.
+    """Return how long an exchange with so much room for its answer may take: twice the run's limit
+    for twice the room; a plan's own timeout holds as it is.
     """
     if subtask.timeout_seconds:
         return limit

@@ -1,9 +1,9 @@
-"""Every shape that crosses a durable boundary: workflow input and output, activity arguments and
-results; a chapter a module.
+"""Every shape that crosses a durable boundary: input and output of workflows, arguments and results
+of activities. One module a chapter.
 
-Contracts are frozen, hold tuples instead of lists and ignore fields they do not know, so that an
-old history still decodes after a field was added. They only gain fields, and the default of a new
-field means "as before". Money is dollars, quantised to 0.000001, rounded up, a string in JSON.
+Contracts are frozen, hold tuples instead of lists and ignore unknown fields, so that an old history
+still decodes after a field was added. They only gain fields, and the default of a new field means
+"as before". Money is dollars, quantised to 0.000001, rounded up, a string in JSON.
 """
 
 from holdfast.contracts.base import (

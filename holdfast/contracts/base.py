@@ -1,4 +1,4 @@
-"""Values that every shape is made of, and the base of all."""
+"""The base of all contracts, and the values that they are made of."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MICRODOLLAR = Decimal("0.000001")
 
 
 def dollars(amount: Decimal | int | str) -> Decimal:
-    """Quantise an amount of dollars to a millionth, rounded up: a price is never understated.
-    ValueError where the amount has no such form.
+    """Quantise dollars to a millionth, rounded up: a price is never understated. ValueError for
+    what is not an amount.
     """
     try:
         # Plus nothing: -0 is 0.
@@ -33,13 +33,13 @@ InputKind = Literal["text", "file", "repository", "folder"]
 FileKind = Literal[
     "production", "tests", "docs", "examples", "generated", "vendored", "minified", "built"
 ]
-"""What a file of a repository is for; the last four are not what people edit."""
+"""Purpose of a file in a repository; people do not edit the last four."""
 FindingStatus = Literal["complete", "failed", "escalated", "skipped", "cancelled"]
 EscalationReason = Literal[
     "out_of_scope", "not_in_material", "ambiguous_input", "confidence_too_low", "timeout"
 ]
-"""Why an agent gives a subtask back: it is another role's, what it asks for stands in nothing that
-the agent was given, it can be read in two ways, nothing sure came of it, or it is too large.
+"""Why an agent gives a subtask back: it belongs to another role, its material does not hold what is
+asked, it has two readings, nothing sure came of it, or it is too large.
 """
 AnswerKind = Literal["", "markdown", "json", "table"]
 ReportStatus = Literal[
@@ -53,11 +53,13 @@ CheckKind = Literal[
 ]  # fmt: skip
 
 HARD_SUBTASK_LIMIT = 1_000
-"""Of a plan that somebody wrote: what a history of 51,200 events and 50 MB surely holds."""
+"""Subtasks of a plan that somebody wrote: so many surely fit into a history of 51,200 events and 50
+MB.
+"""
 PLANNED_SUBTASK_LIMIT = 30
-"""Of a plan that a model makes."""
+"""Subtasks of a plan that a model makes."""
 LONGEST_CALL_SECONDS = 3_600
-"""No call of a model or a tool takes longer, and no worker that drains has to wait longer."""
+"""The most for one call of a model or tool, and so for draining a worker."""
 
 
 class Contract(BaseModel):
@@ -67,8 +69,8 @@ class Contract(BaseModel):
 
 
 class Span(Contract):
-    """When an activity ran: the last attempt's start by the server's clock, and its end, which is
-    that start plus what the worker measured, so that no two clocks are ever compared.
+    """When an activity ran: its last attempt's start by the server's clock, and that start plus
+    what the worker measured. So no two clocks are compared.
     """
 
     started: datetime

@@ -1,4 +1,4 @@
-"""What a role with a `result` hands up: the text that models read, and its look in a report."""
+"""The result of a role with a `result` schema: as text for models, and as Markdown for people."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from holdfast.text import inline
 
 Data = Mapping[str, JsonValue]
 MOST_COLUMNS = 8
-"""A list of objects with more fields is no table that one can read."""
+"""A list of objects with more fields than this is not readable as a table."""
 
 
 def as_text(data: Data) -> str:
-    """The data as the content of a finding."""
+    """Return data as the content of a finding."""
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
 def is_data(finding: Finding) -> bool:
-    """Whether what a finding says is data in the form of its role; what was cut, or is a digest of
-    it, is text, and what lenses report has a text beside it.
+    """True if the content of a finding is its data, as its role's schema wants it. Content that was
+    cut or digested is text, and a lens has text beside its data.
     """
     return bool(finding.data) and finding.content == as_text(finding.data)
 
 
 def as_markdown(data: Data) -> str:
-    """The data for people: a line for each field, and a table of objects that are alike."""
+    """Return data for people: a line for each field, a table for objects that are alike."""
     return "\n".join(_fields(data, ""))
 
 
 def block(value: JsonValue) -> str:
-    """A value as a block of code in Markdown. No line of JSON can end the block: each begins with a
-    bracket, a quote, or a word of JSON.
+    """Return a value as a code block in Markdown. No line of JSON can end the block: each begins
+    with a bracket, a quote, or a word of JSON.
     """
     return f"```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; an empty cell is a dash."""
+    """Return a Markdown table; an empty cell is a dash."""
     return "\n".join(_table(columns, [[inline(cell) or "–" for cell in row] for row in rows]))
 
 
 def texts(value: JsonValue) -> Iterator[str]:
-    """Each text and each number in a value, as it reads."""
+    """Yield each text and number in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -83,7 +83,7 @@ def _entry(head: str, value: JsonValue, indent: str) -> Iterator[str]:
 
 
 def _columns(value: JsonValue) -> tuple[str, ...]:
-    """The fields of a list of flat objects that all have the same ones; else none."""
+    """Return the fields of a list of flat objects that all have the same ones; else none."""
     rows = value if isinstance(value, list) else []
     names = tuple(rows[0]) if rows and isinstance(rows[0], dict) else ()
     alike = all(isinstance(row, dict) and tuple(row) == names and _flat(row) for row in rows)

@@ -44,7 +44,7 @@ TroubleKind = Literal[
     "lost",
     "cancelled",
 ]
-"""What a run makes of a model call that ended without a result."""
+"""What a model call without a result means to its run."""
 
 
 class OrchestrationError(ApplicationError):
@@ -70,20 +70,20 @@ class OrchestrationError(ApplicationError):
 
 
 class BadGoal(OrchestrationError):
-    """The goal names something that does not exist or asks for something absurd."""
+    """The goal names something that does not exist, or asks for something absurd."""
 
 
 class CapTooSmall(BadGoal):
-    """No answer can be had for what the goal allows; the message says what would do."""
+    """The goal's cap does not cover any answer; the message names one that would."""
 
 
 class NotBilled(OrchestrationError):
-    """A throttle, an overload, a fault of the endpoint that it does not charge, or no room here.
+    """A throttle, an overload, a fault that the endpoint does not charge, or no room here.
 
-    `throttled` tells the first two from the rest: they slow the tier down for everyone and are
-    tried again for as long as the call may take; a fault gets few tries, the last of them `final`.
-    With `unreached` the endpoint is at fault, whoever asks: the run waits until it answers again.
-    `named`: whether it was the server that said how long to wait.
+    `throttled`: a throttle or overload, which slows the tier down for everyone and is tried again
+    for as long as the call may take. Other faults get few tries, the last of them `final`.
+    `unreached`: the endpoint is at fault whoever asks, so the run waits until it answers again.
+    `named`: the server said how long to wait.
     """
 
     retryable = True
@@ -108,8 +108,8 @@ class NotBilled(OrchestrationError):
 
 
 class EndpointUnreachable(OrchestrationError):
-    """Nobody answers at the endpoint, also not after some seconds; nothing was sent. Not retried by
-    Temporal: the activity `reach` tells when asking makes sense again.
+    """Nobody answers at the endpoint, even after some seconds; nothing was sent. Temporal does not
+    retry it: the activity `reach` returns when asking makes sense again.
     """
 
     trouble = "unreachable"
@@ -121,7 +121,7 @@ class EndpointUnreachable(OrchestrationError):
 
 class PossiblyBilled(OrchestrationError):
     """The request left and no complete answer arrived. Carries the bill as far as it is known, and
-    `unreached` where it was the endpoint that lost it.
+    `unreached` if it was the endpoint that lost it.
     """
 
     trouble = "possibly_billed"
@@ -131,7 +131,7 @@ class PossiblyBilled(OrchestrationError):
 
 
 class TookTooLong(PossiblyBilled):
-    """The exchange had all the time that one call may take, and was cut."""
+    """The exchange was cut after all the time that one call may take."""
 
 
 class OverReservation(OrchestrationError):
@@ -158,13 +158,13 @@ class AuthenticationRefused(RunStopping):
 
 
 class SpendLimitReached(RunStopping):
-    """The spend limit of the organisation or of the workspace is reached, or what this deployment
-    has spent cannot be told.
+    """The spend limit of the organisation or workspace is reached, or this deployment's spending is
+    not known.
     """
 
 
 class AllowanceReached(RunStopping):
-    """The call does not fit into what this deployment may spend, whoever asks."""
+    """The call does not fit into what this deployment may spend."""
 
     trouble = "allowance"
 
@@ -174,8 +174,8 @@ class LensFailed(OrchestrationError):
 
 
 class WorkerDied(OrchestrationError):
-    """The process of an attempt ended in its middle. A call may have left; the next attempt looks
-    into the journal, and tries again at once.
+    """The process of an attempt died. A call may have left: the next attempt, at once, finds out
+    from the journal.
     """
 
     retryable = True
@@ -186,7 +186,7 @@ class WorkerDied(OrchestrationError):
 
 
 class BlobLost(OrchestrationError):
-    """What is needed is not in the store, or is there and is not what its name says."""
+    """A blob is not in the store, or is not what its name says."""
 
     trouble = "lost"
 
@@ -201,5 +201,5 @@ _TROUBLES = {error.__name__: error.trouble for error in _tree(OrchestrationError
 
 
 def trouble_of(type: str | None) -> TroubleKind:
-    """By the name of a class; what is none of these will not go better another time."""
+    """Return what an error of this class name means; for others: another try will not help."""
     return _TROUBLES.get(type or "", OrchestrationError.trouble)

@@ -26,10 +26,10 @@ class Excerpt(Contract):
     """The lines of code around a place, without secrets and cut to a bound."""
 
     first: int
-    """The number of the first line."""
+    """Number of the first line."""
     lines: tuple[str, ...]
     letter: int = 0
-    """Where in the line of the remark the place begins, 1-based; 0: the line as a whole."""
+    """Column of the place in the remark's line, 1-based; 0: the whole line."""
 
 
 class Remark(Contract):
@@ -38,35 +38,33 @@ class Remark(Contract):
     severity: Severity
     file: str
     line: int = 0
-    """1-based; 0: the file as a whole."""
+    """1-based; 0: the whole file."""
     column: int = 0
     """1-based, in characters; 0: not known."""
     message: str
     matters: str = ""
-    """Why it matters, in a sentence; empty: nobody has written that of its rule."""
+    """Why it matters, in a sentence; empty where nobody has written that of its rule."""
     suggestion: str = ""
-    """What to do."""
     rule: str = ""
     confidence: Percent
     lens: str = ""
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
-    """Of a model that looked at the code around it; empty: none did."""
+    """From a model that looked at the code around it; empty: none did."""
     why: str = ""
-    """Of the verdict."""
+    """Reason of the verdict."""
     kind: FileKind = "production"
-    """Of the file."""
     fingerprint: str = ""
-    """The same for the same defect when lines move; empty: there is none."""
+    """Stays the same for the same defect when lines move; may be empty."""
     hidden: str = ""
     """Why it is counted and not listed: `known`, `threshold`, `rule NAME` or `path PATTERN`."""
     summed: bool = False
-    """Whether it is told in a paragraph with others of its lens, as what is only complex is."""
+    """True if a paragraph tells it together with others of its lens, as for mere complexity."""
     weight: int = 0
-    """Of two that are as severe and as sure, the heavier is worse; 0: nothing was measured."""
+    """Breaks ties of severity and confidence, the heavier first; 0: not measured."""
     excerpt: Excerpt | None = None
-    """The code at its place; None: it is about no line, or nothing of it may be shown."""
+    """The code at its place; None if it has no line, or nothing may be shown."""
 
 
 class Unread(Contract):
@@ -77,40 +75,40 @@ class Unread(Contract):
 
 
 class Narrowing(Contract):
-    """What the settings of a repository, and a baseline, take out of its review."""
+    """What a repository's settings, and a baseline, take out of its review."""
 
     source: str = ""
-    """The file they come from, in words; empty: there are none."""
+    """The file of the settings, in words; empty without one."""
     paths_out: tuple[str, ...] = ()
     """Patterns of files."""
     rules_off: dict[str, str] = Field(default_factory=dict)
-    """Each with the reason that is given for it."""
+    """Rules, each with the reason given for it."""
     threshold: Percent = 0
     """Remarks below this confidence are not listed."""
     not_obeyed: tuple[str, ...] = ()
-    """What of the settings or of a baseline has no effect, and why."""
+    """Settings and baseline entries without effect, and why."""
     changed: tuple[str, ...] = ()
-    """Files of settings that are part of what is reviewed, and which word counts instead."""
+    """Settings files that are part of the change under review, and which version counts instead."""
     baselines: tuple[str, ...] = ()
     """Where the known remarks are listed, in words."""
 
 
 class LanguageShare(Contract):
-    """One language of the files in scope, and who looks for what is wrong in it."""
+    """One language of the files in scope, and its lenses."""
 
     name: str
     kind: Literal["code", "prose", "data", "other"] = "code"
-    """What could hold defects is code; of `other` files nothing tells what they are."""
+    """Only code can hold defects; of `other` files the kind is not known."""
     files: int
     percent: Percent
     """Of all text files in scope."""
     lenses: tuple[str, ...] = ()
-    """The lenses for this language; none: only those look at it that read every file."""
+    """Lenses for this language; without any, only lenses for every file look at it."""
 
 
 class Sightings(Contract):
-    """What one lens hands on of what its tool said: the `data` of its draft and its finding. Lists
-    are cut to a bound; what is counted beside them is all there is.
+    """What a lens reports: the `data` of its draft and its finding. Lists are cut to a bound; the
+    counts beside them are not.
     """
 
     remarks: tuple[Remark, ...] = ()
@@ -126,17 +124,17 @@ class Sightings(Contract):
     not_parsed_in_all: int = 0
     unread: int = 0
     unread_why: dict[str, int] = Field(default_factory=dict)
-    """How many files were not read for each reason."""
+    """Number of unread files by reason."""
     unread_files: tuple[Unread, ...] = ()
     missed: int = 0
-    """Of these, how many are text of production code, tests, examples or docs as far as anybody can
-    tell: what they hold nobody knows.
+    """Unread files that are probably text of production code, tests, examples or docs: what they
+    hold is not known.
     """
     missed_files: tuple[Unread, ...] = ()
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
     scope: str = ""
-    """How much of the repository was taken and why, in words; empty: nobody had a choice."""
+    """How much of the repository was taken and why, in words; empty where there was no choice."""
     narrowing: Narrowing = Narrowing()
     notes: tuple[str, ...] = ()
     languages: tuple[LanguageShare, ...] = ()
@@ -210,12 +208,12 @@ class Draft(Contract):
     content: str = ""
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent | None = None
-    """Of whoever made it; None: nobody stated any, as of a lens or of what a person supplied."""
+    """Stated by its author; None if there was no statement, as for a lens or a person."""
     sources: tuple[str, ...] = ()
     why: str = ""
     escalation: Escalation | None = None
     verdicts: tuple[str, ...] = ()
-    """Failed checks, one sentence each; empty: all passed."""
+    """One sentence for each check that failed."""
 
 
 class Try(Contract):
@@ -227,24 +225,26 @@ class Try(Contract):
     """`accepted`, or the kind of problem."""
     why: str = ""
     dollars: Money | None = None
-    """Of its answered calls, reviews and repairs included; None: not known, or no model's."""
+    """Price of its answered calls, reviews and repairs included; None: not known, or no model."""
     assumed: Money = Decimal(0)
-    """Of `dollars`, what is a worst case."""
+    """The part of `dollars` that is a worst case."""
     role: str = ""
-    """Of the fallback that did it; empty: the subtask's own role did."""
+    """The fallback that did it; empty: the subtask's own role."""
 
 
 class NoAnswer(Contract):
-    """A call for a subtask that brought no answer: no try, as nothing came that could be judged."""
+    """A call for a subtask that brought no answer. It is not a try, as there was
+    nothing to judge.
+    """
 
     id: str
-    """Of its activity."""
+    """Activity id."""
     tier: Tier
     why: str
     dollars: Money | None = Decimal(0)
     """What it counts at; 0: it surely cost nothing. None: its model has no price."""
     assumed: Money = Decimal(0)
-    """Of `dollars`, what is its worst case."""
+    """The part of `dollars` that is its worst case."""
 
 
 class Finding(Contract):
@@ -254,13 +254,13 @@ class Finding(Contract):
     status: FindingStatus
     content: str = ""
     digest: str = ""
-    """The content in fewer words, for the synthesis; empty: it was short enough."""
+    """The content in fewer words, for the synthesis; empty if it was short enough."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent | None = 0
-    """Of the agent that made it; None: nobody stated any."""
+    """Stated by its author; None if there was no statement."""
     sources: tuple[str, ...] = ()
     why: str = ""
-    """Why there is no complete finding; empty when there is one."""
+    """Why it is not complete; empty if it is."""
     escalation: Escalation | None = None
     tries: tuple[Try, ...] = ()
     unanswered: tuple[NoAnswer, ...] = ()
@@ -268,26 +268,25 @@ class Finding(Contract):
     usage: Usage = Usage()
     dollars: Money | None = Decimal(0)
     assumed: Money = Decimal(0)
-    """Of `dollars`, what is the worst case of calls whose answers were lost."""
+    """The part of `dollars` that is the worst case of calls whose answers were lost."""
     started: datetime | None = None
     finished: datetime | None = None
     waited: float = 0.0
-    """Seconds, start to end, in which nothing but a person or a lost endpoint kept the run."""
+    """Seconds between start and end in which only a person or a lost endpoint kept the run."""
     turns: int = 0
-    """Of an agent with tools, in all its tries; 0: it was asked without tools."""
+    """Turns of an agent with tools, over all tries; 0 without tools."""
     tool_calls: int = 0
     failed_calls: int = 0
-    """Of these, how many brought an error, or were not made."""
+    """Tool calls that brought an error, or were not made."""
     files: tuple[MadeFile, ...] = ()
-    """That its agent made."""
     unread: tuple[str, ...] = ()
-    """Names of the inputs that its agent was to read with tools, and of which it opened nothing."""
+    """Inputs that its agent should have read with tools, and of which it opened nothing."""
     reused_from: str = ""
-    """The run that this finding was taken over from; empty: this run's own."""
+    """The run that it was taken over from; empty: this run's own."""
 
     @property
     def seconds(self) -> float:
-        """From its start to its end, less what the run waited meanwhile; 0: it never started."""
+        """Seconds from start to end, without those that the run waited; 0: it never started."""
         if self.started is None or self.finished is None:
             return 0.0
         return max((self.finished - self.started).total_seconds() - self.waited, 0.0)
@@ -299,19 +298,19 @@ class Synthesis(Contract):
     answer: str
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent | None = None
-    """None: nobody judged the answer as a whole."""
+    """None if nobody judged the answer as a whole."""
     conflicts: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     document: JsonValue = None
-    """The answer as data, in the form that was asked for; None: it is text alone."""
+    """The answer as data in the form that was asked for; None: text only."""
     misfit: str = ""
-    """Where the answer does not have the form that was asked for; empty: it has."""
+    """Where the answer is not in the form that was asked for; empty if it is."""
     by_template: bool = False
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    """What the answer cites, counts or links without support in any finding."""
+    """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()
-    """The words that the flags are about, in their order, as the answer has them; a citation in its
+    """The words that the flags are about, in order, as the answer has them; a citation in its
     brackets.
     """
 
@@ -320,27 +319,27 @@ class Gap(Contract):
     """A planned subtask without a complete finding, or an answer that a template had to write."""
 
     subtask_id: str = ""
-    """Empty: the answer."""
+    """Empty for the answer."""
     title: str
     status: FindingStatus
     why: str
     took_down: tuple[str, ...] = ()
-    """Ids of the subtasks that were skipped because of it."""
+    """Subtasks that were skipped because of it."""
 
 
 class Timings(Contract):
-    """Seconds, by the recorded moments. None of them says what another order of the subtasks would
-    have taken: that was not measured.
+    """Seconds, by recorded moments. They do not say what another order of the subtasks would have
+    taken: that was not measured.
     """
 
     makespan: float = 0.0
     """From the start of the run to its end."""
     waited: float = 0.0
-    """Of the makespan, in which nothing but a person or a lost endpoint kept the run."""
+    """The part of the makespan in which only a person or a lost endpoint kept the run."""
     work: float = 0.0
     """From the first start to the last end of a subtask."""
     critical_path: float = 0.0
-    """The longest chain of dependent subtasks, start to end, less what the run waited meanwhile."""
+    """The longest chain of dependent subtasks, without what the run waited meanwhile."""
 
 
 class Revision(Contract):

@@ -28,20 +28,20 @@ class Limits(Contract):
     dollars: Money = Field(Decimal(2), ge=0, le=10_000)
     model_calls: int = Field(60, ge=0, le=3_000)
     tokens: int = Field(5_000_000, ge=0)
-    """Input and output tokens of all calls: the bound that holds for models without a price."""
+    """Input and output tokens of all calls: the bound for models without a price."""
     subtasks: int = Field(6, ge=1, le=PLANNED_SUBTASK_LIMIT)
-    """Of a plan that a model makes, and that it may add at a time."""
+    """Subtasks of a plan that a model makes, and subtasks that it may add at a time."""
     concurrency: int = Field(5, ge=1, le=500)
     tries_per_subtask: int = Field(3, ge=1, le=5)
     turns_per_agent: int = Field(10, ge=1, le=100)
-    """Exchanges with the model that an agent with tools may need for its subtask."""
+    """Exchanges of an agent with tools with its model, for one subtask."""
     replans: int = Field(2, ge=0, le=10)
     depth: int = Field(5, ge=1, le=10)
     deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)
     """Working time from the first paid call; it stands still while a person lets the run wait."""
     subtask_timeout_seconds: int = Field(300, ge=1, le=LONGEST_CALL_SECONDS)
-    """Start-to-close of one try at a subtask, by a tool or by one call of a model (twice that when
-    an answer gets twice the room); time in a queue is not in it.
+    """Start-to-close of one try at a subtask, by a tool or one call of a model (twice that for an
+    answer with twice the room); time in a queue excluded.
     """
     outage_seconds: int = Field(3_600, ge=0, le=7 * 86_400)
     """How long a run waits for an endpoint that cannot be reached; its deadline stands still
@@ -51,7 +51,7 @@ class Limits(Contract):
     digest_above_tokens: int = Field(2_000, ge=100)
     min_confidence: Percent | None = None
     """A finding below it is tried again, and a remark of a review below it is counted, not shown.
-    None: 60 for findings, and for remarks what the playbook says.
+    None: 60 for findings, and the playbook's value for remarks.
     """
 
 
@@ -64,7 +64,7 @@ class GoalInput(Contract):
 
 
 FILE_NAME = 100
-"""Letters of a file's name that are shown."""
+"""Characters of a file's name that are shown."""
 
 
 class PinnedInput(Contract):
@@ -79,36 +79,33 @@ class PinnedInput(Contract):
     preview: str = ""
     """The first 500 tokens, for the planner."""
     path: str = ""
-    """Where the worker found it, if it is no text; for people. Models see no more of it than the
-    name of a file.
-    """
+    """Where the worker found it, for people; empty for text. Models see at most a file's name."""
     commit: str = ""
-    """Of a repository: what is checked out; empty: nothing is committed yet."""
+    """Checked-out commit of a repository; empty: nothing is committed yet."""
     base: str = ""
-    """Of a repository: the commit that it is compared with; empty: none, the whole tree counts."""
+    """Commit that a repository is compared with; empty: the whole tree counts."""
     base_name: str = ""
     """The base as the caller named it, or the main line that it was found on."""
     scope: str = ""
-    """Of a repository: how much of it is taken and why, in words; empty: nobody had a choice."""
+    """How much of a repository is taken and why, in words; empty where there was no choice."""
     changed: int | None = None
-    """Of a repository: files that are not as the commit has them; None: that is not known."""
+    """Files of a repository that differ from its commit; None: not known."""
     reader: str = ""
-    """Of a document: the tool that reads it. Empty: it is text, or a repository or folder."""
+    """The tool that reads a document; empty for text, repository and folder."""
 
     @property
     def file_name(self) -> str:
-        """Of a file its own name, harmless and short: what findings cite. Empty: it has none."""
+        """A file's own name, harmless and short: what findings cite. May be empty."""
         name = one_line(PurePath(self.path).name) if self.kind == "file" else ""
         return name if len(name) <= FILE_NAME else f"{name[: FILE_NAME - 20]}…{name[-19:]}"
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a tree of files."""
         return self.kind in ("repository", "folder")
 
     @property
     def enclosed(self) -> bool:
-        """Whether its text stands in the prompts of its subtasks; if not, only tools read it."""
+        """True if its text stands in the prompts of its subtasks; if not, only tools read it."""
         return not self.is_folder and not self.reader
 
 
@@ -120,18 +117,18 @@ class Approval(Contract):
 
 
 class AnswerForm(Contract):
-    """How the answer of a run is to look."""
+    """The form of a run's answer."""
 
     kind: AnswerKind = ""
     """Empty: as the playbook says, else Markdown."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
-    """Of `json`, its JSON schema: closed objects alone."""
+    """JSON schema for `json`, closed objects only."""
     columns: tuple[str, ...] = ()
-    """Of a `table`, the names of its columns; empty: whoever writes it chooses them."""
+    """Column names of a `table`; empty: its author chooses them."""
 
     @property
     def is_data(self) -> bool:
-        """Whether the answer is to be data, which is checked, and no text."""
+        """True if the answer is data, which is checked, instead of text."""
         return self.kind in ("json", "table")
 
 
@@ -157,24 +154,26 @@ class Goal(Contract):
     depth: int = 0
     use_models: bool = False
     ask_people: bool = False
-    """Whether an ambiguous input may wait for a person, durably; else the best guess is made."""
+    """True if an ambiguous input may wait for a person, durably; else the best guess is made."""
     wait_for_raise: bool = False
-    """Whether a run out of budget waits durably for a higher cap; else it ends with a synthesis."""
+    """True if a run out of budget waits durably for a higher cap; else it ends with a synthesis."""
     fork: Fork | None = None
     pinned: tuple[PinnedInput, ...] = ()
     """Inputs that a parent run has pinned already."""
     unpriced: bool = False
-    """Whether models without a known price may be asked, bounded by calls and tokens alone."""
+    """True if models without a known price may be asked, bounded by calls and tokens alone."""
     probe: str = ""
     """Digest of a blob that the starter wrote to its store; `prepare` reads it back."""
     search_attributes: tuple[str, ...] = ()
     """The project's search attributes that the namespace has."""
     form: AnswerForm = AnswerForm()
-    """How the answer is to look; without a kind, as the playbook says."""
+    """Form of the answer; without a kind, as the playbook says."""
     heard: bool = False
-    """Whether the endpoint has answered this run's parent: then a name that is gone comes back."""
+    """True if the endpoint has answered this run's parent: then a host name that is gone comes
+    back.
+    """
     heard_json: bool = False
-    """True if an answer to this run's parent held JSON: then the endpoint can do it."""
+    """True if an answer to this run's parent held JSON: then the endpoint can produce it."""
     roles_of: str = ""
     """The playbook whose roles the agents of a team may have, without its plan and guidance."""
     asked: tuple[str, ...] = ()

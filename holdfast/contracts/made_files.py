@@ -1,5 +1,5 @@
-"""Files that agents make: what they may be called, how many there may be, and where they stand
-beside a report. Their names and their content are a model's, and so nobody's to trust. Pure.
+"""Files that agents make: their names, their number, their place beside a report. Names and content
+come from a model and are untrusted. Pure.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from holdfast.contracts import Finding, MadeFile, Report
 from holdfast.text import PLAIN_ID, visible
 
 MOST_FILES = 20
-"""Of one subtask."""
+"""Per subtask."""
 FILE_BYTES = 4 * 1024 * 1024
 ALL_BYTES = 16 * 1024 * 1024
-"""Of one subtask."""
+"""Per subtask."""
 ENDINGS = (
     "csv", "diff", "json", "jsonl", "log", "md", "patch", "py", "sql", "toml", "tsv", "txt", "yaml",
     "yml",
 )  # fmt: skip
-"""Of files that a browser or a desktop shows, and does not run when somebody clicks on them."""
+"""Endings of files that a browser or desktop shows, and does not run on a click."""
 STEM = 80
-"""Letters of a name before its first dot."""
+"""Characters of a name before its first dot."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}(?:\.[A-Za-z0-9_-]{1,20}){1,3}\Z")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\Z", re.IGNORECASE)
-"""Names that mean no file on some systems, whatever their ending is."""
+"""Names of devices on some systems, whatever their ending."""
 
 
 def check_name(name: str) -> str:
-    """Why a file may not be called so; empty: it may."""
+    """Return why a file may not have this name; empty if it may."""
     shown = visible(name[:80])
     if not _NAME.match(name) or _DEVICES.match(name.partition(".")[0]):
         return f"{shown!r} is no name of a file here; use letters, digits, - and _, as notes-1.csv"
@@ -38,7 +38,7 @@ def check_name(name: str) -> str:
 
 
 def check_room(made: Iterable[MadeFile], name: str, size: int) -> str:
-    """Why a subtask that has made these files makes no other one; empty: it may."""
+    """Return why a subtask that has made these files may not make this one; empty if it may."""
     others = [each for each in made if not same_name(each.name, name)]
     if size > FILE_BYTES:
         return f"{name} has {size:,} bytes; a file has at most {FILE_BYTES:,}"
@@ -50,19 +50,21 @@ def check_room(made: Iterable[MadeFile], name: str, size: int) -> str:
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether two names may be one file: some disks do not tell capitals apart."""
+    """True if two names may be one file: some disks ignore case."""
     return one.lower() == other.lower()
 
 
 def merge_files(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[MadeFile, ...]:
-    """The files with what was made after them; a later one of a name takes the place of it."""
+    """Add files to those made before; a later one of the same name replaces the earlier."""
     for new in more:
         made = (*(each for each in made if not same_name(each.name, new.name)), new)
     return made
 
 
 def collect_team_files(report: Report) -> tuple[tuple[MadeFile, ...], int]:
-    """What the agents of a team made, each named after its subtask there; and how many more."""
+    """Return the files of a team, each named after its subtask there, and how many more
+    there were.
+    """
     found: list[MadeFile] = []
     for finding in report.findings:
         for file in finding.files:
@@ -72,7 +74,7 @@ def collect_team_files(report: Report) -> tuple[tuple[MadeFile, ...], int]:
 
 
 def _unique_name(subtask_id: str, name: str, taken: list[str]) -> str:
-    """The name below that of its subtask, with a number where another file is called so."""
+    """Prefix a name with that of its subtask, with a number where another file has that name."""
     if check_name(name):
         return name
     before = f"{subtask_id.replace('.', '_')}-" if PLAIN_ID.fullmatch(subtask_id) else ""
@@ -86,8 +88,8 @@ def _unique_name(subtask_id: str, name: str, taken: list[str]) -> str:
 
 
 def place_files(report: Report) -> Iterator[tuple[Finding, MadeFile, str]]:
-    """Each file of a report's findings with its path below the folder of its files; an empty path
-    is that of one which must not be written.
+    """Yield each file of a report's findings with its path below the folder of its files; the path
+    is empty for a file that must not be written.
     """
     for finding in report.findings:
         taken = list[str]()

@@ -19,22 +19,22 @@ class PriceStep(Contract):
 
 
 class ModelCard(Contract):
-    """The model that serves a tier and what it costs; no steps: unpriced."""
+    """The model that serves a tier and its prices; without steps it is unpriced."""
 
     tier: Tier
     id: str
     prices: tuple[PriceStep, ...] = ()
     search: Decimal | None = None
-    """Dollars for one search by the endpoint's own tool. None: nobody knows."""
+    """Dollars for one search by the endpoint's own tool; None: not known."""
 
 
 class Capabilities(Contract):
-    """What the model endpoint understands: decides what a request may carry."""
+    """What the endpoint understands, and so what a request may carry."""
 
     schema_mode: Literal["native", "prompt"] = "native"
     effort: bool = True
     token_counting: bool = True
     caching: bool = False
-    """Whether parts of a request may be marked for its prompt cache."""
+    """True if parts of a request may be marked for its prompt cache."""
     web: bool = False
-    """Whether it searches and reads the web itself, in the place of our own tools."""
+    """True if it searches and reads the web itself, in place of our tools."""

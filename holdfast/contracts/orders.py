@@ -15,22 +15,22 @@ from holdfast.contracts.plans import Plan
 
 
 def seal_word(word: str) -> str:
-    """Return what shows that somebody has a word, and does not tell the word."""
+    """Return a seal that proves knowledge of a word without revealing it."""
     return sha256(word.encode()).hexdigest()
 
 
 MOST_DOLLARS, MOST_CALLS, MOST_TOKENS = 10_000, 3_000, 10**12
-"""Of one call or team that a reset has undone: no more than the Limits of a run can allow."""
+"""Bounds on one call or team that a reset has undone: no more than a run's Limits can allow."""
 
 
 class Order(Contract):
-    """One steering command: the argument of every Update. Which fields count, its kind says."""
+    """One steering command: the argument of every Update. Its kind decides which fields count."""
 
     subtask_id: str = ""
     call: int = Field(0, strict=True)
-    """The number of a call of a tool that waits to be approved; 0: it is about none."""
+    """Number of the tool call that waits for approval; 0 if it is not about one."""
     text: str = ""
-    """An answer, a finding supplied by hand, a new instruction, or why."""
+    """An answer, a finding supplied by hand, a new instruction, or a reason."""
     tier: Tier | None = None
     plan: Plan | None = None
     limits: Limits | None = None
@@ -44,32 +44,34 @@ class Order(Contract):
 
 
 class Given(Contract):
-    """An order of a person whose turn has come, and whether the run could follow it."""
+    """An order whose turn has come, and whether the run could follow it."""
 
     number: int
-    """Of the run's orders, from 1; 0: it was told to the server, as the cancel of a run is."""
+    """Number of the order in the run, from 1; 0 for the cancel of the run, which goes to the
+    server.
+    """
     command: str
     order: Order
     at: datetime
     refused: str = ""
-    """Why it made no sense any more; empty: it was carried out."""
+    """Why it no longer made sense; empty: it was carried out."""
     before: Plan | None = None
-    """Of an edit: the plan as it was."""
+    """For an edit, the plan before it."""
     about: str = ""
-    """Of an order about a call of a tool: whose it is, and the call as the person was shown it."""
+    """For an order about a tool call: whose it is, and the call as the person saw it."""
 
 
 class Lost(Contract):
-    """A call that was paid, or may have been, and that its run forgot when it was reset."""
+    """A call that was or may have been paid, and that its run forgot when it was reset."""
 
     id: str = Field(max_length=300)
-    """Of its activity, or the run of a team."""
+    """Activity id, or id of a team's run."""
     bill: Bill
 
     @field_validator("bill")
     @classmethod
     def _credible(cls, bill: Bill) -> Bill:
-        """Anybody who can reach the server can tell a run of a reset."""
+        """Refuse absurd bills: anybody who can reach the server can send one."""
         dollars = (bill.dollars or Decimal(0), bill.assumed)
         if not all(0 <= each <= MOST_DOLLARS for each in dollars):
             raise ValueError(f"dollars are from 0 to {MOST_DOLLARS}")
@@ -85,29 +87,29 @@ class Lost(Contract):
 
 
 class Standstill(Contract):
-    """What a team tells the run above it: that it waits, or that it goes on."""
+    """A team tells the run above it that it waits, or that it goes on."""
 
     team: str
-    """The team's run."""
+    """Id of the team's run."""
     number: int
-    """Of what it tells, from 1: the latest counts."""
+    """Counts its messages from 1: the latest counts."""
     why: str = Field("", max_length=500)
     """What it waits for; empty: it goes on."""
     at: AwareDatetime
 
 
 class Undone(Contract):
-    """What a reset undid: told by whoever resets a run, to the run as it goes on."""
+    """What a reset undid, sent by whoever resets a run to the run as it goes on."""
 
     execution: str = Field(max_length=100)
     """Temporal's id of the execution that was left."""
     at: AwareDatetime
-    """When it was reset: until then, from the point it was reset to, the deadline stood still."""
+    """When it was reset. From the point it was reset to until then, the deadline stood still."""
     lost: tuple[Lost, ...] = ()
     seal: str = Field("", max_length=100)
     """`seal_word` of a word that only the sender knows: who shows the word can take this back."""
     withdrawn: bool = False
-    """Whether the server refused the reset after it was told: then nothing was undone."""
+    """True if the server refused the reset after it was announced: nothing was undone."""
     word: str = Field("", max_length=100)
-    """Of what is withdrawn, the word of its seal: anybody can read a history, and send Signals."""
+    """The word of the seal of what is withdrawn: anybody can read a history and send Signals."""
     by: str = ""

@@ -8,7 +8,7 @@ from holdfast.contracts.base import CheckKind, Contract, Strategy, Tier
 
 
 class Check(Contract):
-    """A criterion that code can decide; `argument` stands as in a plan: `250`, or `name,date`."""
+    """A criterion that code can decide; `argument` is as in a plan: `250`, or `name,date`."""
 
     kind: CheckKind
     argument: str = ""
@@ -23,8 +23,8 @@ class Subtask(Contract):
     inputs: tuple[str, ...] = ()
     role: str
     secondary: str = ""
-    """The role that has it instead, where its own is passed over, gives it back as out of scope, or
-    has tried in vain. Empty: the fallback of its own role.
+    """The role that takes over where its own is passed over, gives it back as out of scope, or has
+    tried in vain. Empty: the fallback of its own role.
     """
     tier: Tier | None = None
     """None: the tier of the role."""
@@ -32,15 +32,15 @@ class Subtask(Contract):
     acceptance_criteria: str = ""
     checks: tuple[Check, ...] = ()
     timeout_seconds: int = 0
-    """How long one call of its model or one tool may take; 0: as long as the run's limits say."""
+    """The most for one call of its model or one tool; 0: the run's limit."""
     max_output: int = 0
-    """Tokens of one answer of its model, thoughts included; 0: as many as any answer may have."""
+    """Tokens of one answer of its model, thoughts included; 0: the usual limit."""
     why: str = ""
-    """What it is in the plan for, and why its role does it: a sentence that people read."""
+    """Why it is in the plan and why its role does it: a sentence for people."""
 
 
 class ComposedRole(Contract):
-    """A role that is made for one plan, of tools and tiers that the run has anyway."""
+    """A role made for one plan, from tools and tiers that the run has anyway."""
 
     name: str
     description: str

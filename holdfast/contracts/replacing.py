@@ -1,8 +1,8 @@
-"""A copy of a frozen object with some of its fields changed.
+"""Copying a frozen object with some fields changed.
 
-As `dataclasses.replace`, which the type checker takes it for, but without handing every field
-through the constructor: each event changes a run's state of forty fields a dozen times over. So it
-is for classes whose constructor does nothing else than keep its arguments.
+Like `dataclasses.replace`, which it is to the type checker, but without the constructor: each event
+changes a state of forty fields a dozen times over. Only for classes whose constructor just keeps
+its arguments.
 """
 
 from __future__ import annotations

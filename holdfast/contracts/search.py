@@ -1,5 +1,5 @@
-"""What the server keeps of a run beside its history, so that runs can be found and listed: the
-names of its search attributes and of what stands in its memo.
+"""What the server keeps of a run beside its history, so that runs can be found and listed: search
+attributes and memo.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ SEARCH_ATTRIBUTES = {
     key.name: key.indexed_value_type.name.capitalize()
     for key in (STATUS, PLAYBOOK, DOLLARS, WAITING, REQUESTER)
 }
-"""name -> its type, as a server is told it."""
+"""Type of each search attribute, as a server wants it."""
 
 OUTAGE = "outage"
-"""The status of a run that waits for the endpoint of the models."""
+"""Status of a run that waits for the model endpoint."""
 MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
 MEMO_REMARKS = "remarks"
 UNPRICED = "unpriced"
-"""In the place of dollars where no price is known."""
+"""Stands for dollars where no price is known."""

@@ -1,4 +1,4 @@
-"""What a run is about, in a line for people: in its report, in lists and in the Web UI. Pure."""
+"""What a run is about, in a line for people. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ COMMIT_LETTERS = 10
 
 
 def title_of(goal: str, own: str, pattern: str, inputs: Sequence[PinnedInput]) -> str:
-    """The goal's words. Where they are only the playbook's `own`, its title `pattern`, with the
-    inputs by what they hold.
+    """Return the goal's words; where they are only the playbook's `own`, its title `pattern` filled
+    in with the inputs.
     """
     if not pattern or goal != own:
         return goal
@@ -23,7 +23,9 @@ def title_of(goal: str, own: str, pattern: str, inputs: Sequence[PinnedInput]) -
 
 
 def describe_input(pinned: PinnedInput) -> str:
-    """`httpx at 1a2b3c4d5e, with 3 files not committed, against main`; of a file its name."""
+    """Return what an input holds: `httpx at 1a2b3c4d5e, with 3 files not committed, against main`,
+    or the name of a file.
+    """
     name = PurePath(pinned.path).name or pinned.name
     if pinned.kind != "repository":
         return name

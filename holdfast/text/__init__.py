@@ -1,4 +1,4 @@
-"""Showing text that others wrote: one function for a terminal, one for Markdown.
+"""Showing text that others wrote, in a terminal, in Markdown and in JSON.
 
 File names, messages and answers come from repositories and models. Shown raw, they can move a
 cursor, turn the reading direction around, or become links and HTML.
@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Control, format (bidi, zero width), surrogate, private, unassigned, and separators of lines."""
+"""Control, format (bidi, zero width), surrogate, private, unassigned, and line separators."""
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,254}")
-"""Ids of runs and subtasks that mean nothing to a shell or a file system, wherever they are put;
-with the colons that Temporal's Schedules put into the ids of what they start.
+"""Ids of runs and subtasks that mean nothing to a shell or file system; with the colons that
+Temporal's Schedules put into the ids of what they start.
 """
 _PLAIN = re.compile(r"[ -~]*\Z")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$^]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|!(?=\[)")
@@ -27,13 +27,13 @@ _UNSEEN = re.compile(r"[^ -~]")
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters, marks and signs that nobody sees, in whatever category they are."""
+"""Invisible letters, marks and signs, of whatever category."""
 _SECOND_SPACE = re.compile("(?<= ) ")
 _ADDRESS = re.compile(r"(?i)(://|\bwww\.|(?<=\S)@(?=\S))")
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text with each character that is not seen shown as an escape, `\\x1b`, except `keep`."""
+    r"""Show each invisible character, except those in `keep`, as an escape such as `\x1b`."""
     if _PLAIN.match(text):
         return text
     return "".join(
@@ -45,7 +45,9 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def says_something(text: str) -> bool:
-    """Whether a person would see anything of it: a character that is neither a space nor hidden."""
+    """True if a person would see anything of it: any character that is neither a space
+    nor hidden.
+    """
     return any(
         not letter.isspace() and unicodedata.category(letter) not in HIDDEN_CATEGORIES
         for letter in text
@@ -63,22 +65,28 @@ def _escape(letter: str) -> str:
 
 
 def for_terminal(text: str, *, lines: bool = False) -> str:
-    """Safe to print: control and bidi characters as escapes. `lines` keeps line ends and tabs."""
+    """Make text safe to print: control and bidi characters as escapes. `lines` keeps line ends and
+    tabs.
+    """
     return visible(text, keep="\n\t" if lines else "")
 
 
 def one_line(text: str) -> str:
-    """Safe to print, on one line: a line break in a title would tear a table."""
+    """Make text safe to print on one line: a line break in a title would tear a table."""
     return for_terminal(" ".join(text.split()))
 
 
 def inline(text: str) -> str:
-    """Safe inside a line of Markdown, with line ends and runs of spaces as one space each."""
+    """Make text safe inside a line of Markdown, with line ends and runs of spaces as one space
+    each.
+    """
     return for_markdown(" ".join(text.split()))
 
 
 def for_markdown(text: str) -> str:
-    """Safe inside a line of Markdown: shows as the text itself, never as markup, HTML or a link."""
+    """Make text safe inside a line of Markdown: it shows as itself, never as markup, HTML or a
+    link.
+    """
     shown = _SPECIAL.sub(lambda match: "\\" + match[0], visible(text))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     shown = _ADDRESS.sub(_break_address, shown)
@@ -96,18 +104,18 @@ def _break_start(match: re.Match[str]) -> str:
 
 
 def pluralize(number: int, noun: str) -> str:
-    """`1 file`, `1,200 files`: of nouns whose plural is an s."""
+    """Return `1 file`, `1,200 files`; for nouns whose plural is an s."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def sentence(text: str) -> str:
-    """The text with one full stop at its end, unless it ends a sentence already."""
+    """End a text with one full stop, unless it ends a sentence already."""
     trimmed = text.strip()
     return trimmed if trimmed.endswith((".", "!", "?", "…", ":")) else f"{trimmed}."
 
 
 def code_span(text: str) -> str:
-    """Markdown for the text in code letters, whatever backticks it holds."""
+    """Return a Markdown code span, whatever backticks the text holds."""
     shown = visible(text).replace("|", "\u2502") or " "
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * (longest + 1)
@@ -117,8 +125,8 @@ def code_span(text: str) -> str:
 
 
 def for_json(text: str) -> str:
-    """JSON with every character that is not seen as an escape of JSON: `\\u009b`. Line ends of the
-    document stay; its meaning, too.
+    r"""Replace invisible characters in a JSON document by JSON escapes such as `\u009b`. Its line
+    ends and its meaning stay.
     """
     if _PLAIN_LINES.match(text):
         return text
@@ -133,14 +141,14 @@ def _escape_json(match: re.Match[str]) -> str:
 
 
 def in_json(letter: str) -> str:
-    """A letter as the escape that JSON has for any: `\\u009b`, or two of them."""
+    r"""Return a character as a JSON escape: `\u009b`, or two of them."""
     return json.dumps(letter)[1:-1] if letter > "\x7e" else f"\\u{ord(letter):04x}"
 
 
 def exact_json(value: JsonValue) -> str:
-    """JSON in one line that shows all of a value and reads back as that very value: what nobody
-    would see, and each space behind a space, is an escape. So it stays itself wherever line ends
-    and runs of spaces are made one space. ValueError for what JSON cannot say.
+    """Return one line of JSON that shows all of a value and reads back as that very value:
+    invisible characters, and each space behind a space, are escapes. So it survives where line ends
+    and runs of spaces become one space. ValueError for what JSON cannot express.
     """
     written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     shown = _UNSEEN.sub(_escape_exactly, written)
@@ -154,7 +162,7 @@ def _escape_exactly(match: re.Match[str]) -> str:
 
 
 def group_lines(lines: Iterable[str]) -> str:
-    """Lines `NAME: SENTENCE` in one, each sentence once, behind all names that it is said of."""
+    """Join lines `NAME: SENTENCE`, each sentence once, behind all its names."""
     names: dict[str, list[str]] = {}
     for line in lines:
         name, colon, said = line.partition(": ")

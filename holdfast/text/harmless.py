@@ -1,8 +1,8 @@
-"""Markdown that a model wrote, for a page of ours: the board in the Web UI and the report's file.
+"""Markdown that a model wrote, for our pages: the board in the Web UI and the report's file.
 
-It keeps its form, and loses what a viewer would load or run: images, HTML, and links to anything
-but web pages, mail and places in the document. Pure, and without a parser: renderers differ, so
-only what none of them can misread is left as it is.
+It keeps its form and loses what a viewer would load or run: images, HTML, and links to anything but
+web pages, mail and places in the document. There is no parser, because renderers differ: only what
+none of them can misread stays as it is. Pure.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ from dataclasses import dataclass, field
 from holdfast.text import visible
 
 _LOADED = re.compile(r"!(?=\[)|<(?=[A-Za-z/!?])")
-"""Where an image or a tag begins. A space ends both; a backslash could meet another."""
+"""Start of an image or a tag. A space breaks both; a backslash could meet another one."""
 _LINK = re.compile(r"\]([(:])([\s>]{0,200})(<?[^\s()<>]{0,2000})")
-"""Where the address of a link begins: behind its text, or in the definition of a reference."""
+"""Start of a link's address: behind its text, or in the definition of a reference."""
 _WEB = re.compile(r"(?i)<?(?:https?://|mailto:)")
 _WITHIN = re.compile(r"[^<\s:&\\/?#]*(?:\Z|[/?#])")
 """A relative address: its first part holds no scheme, nor a character reference to one."""
 LONGEST_BLOCK = 200
-"""Lines of an indented block of code that is left as it is."""
+"""Lines of an indented code block that is left as it is."""
 _FENCE = re.compile(r"(`{3,})[^`\n]*\n?\Z")
 _OTHER_FENCE = re.compile(r"( *)(`{3,}(?=[^`\n]*\n?\Z)|~{3,})([^\n]*)\n?\Z")
-"""Backticks that have more of them behind them open nothing: such a line is prose to all readers,
-and to take it for a block would leave what does open one within it unseen.
+"""Backticks that have more of them behind them open nothing: all readers take such a line for
+prose. Taking it for a block would hide what does open one within it.
 """
 _INDENT = re.compile(r"(?m)^[ \t]+")
 
 
 def sanitize(markdown: str) -> str:
-    """The text with every character that is not seen shown as an escape, and nothing in it that a
-    viewer loads or runs. No block of code reaches beyond its end, where it would swallow what we
-    write below it.
+    """Return the text with invisible characters as escapes and nothing that a viewer loads or runs.
+    Every code block ends, so that none swallows what we write below it.
 
-    Between two lines of backticks at the very left all readers agree that it is code: nothing but
-    the unseen is changed there.
+    Between two lines of backticks at the very left all readers agree that it is code: only
+    invisible characters are changed there.
     """
     text = _Text()
     lines = visible(markdown, keep="\n\t").splitlines(keepends=True)
@@ -45,7 +44,7 @@ def sanitize(markdown: str) -> str:
 
 
 def quote_markdown(text: str) -> str:
-    """Markdown that others wrote, as a quotation: its headings are none of the page's."""
+    """Quote Markdown that others wrote, so that its headings are not headings of the page."""
     # Behind `> ` a tab is narrower than at the left: it would close a block that it does not.
     wide = _INDENT.sub(lambda indent: indent[0].expandtabs(4), text)
     return "\n".join(f"> {line}".rstrip() for line in sanitize(wide).splitlines())
@@ -53,17 +52,16 @@ def quote_markdown(text: str) -> str:
 
 @dataclass
 class _Text:
-    """What was read so far: prose that is not yet made harmless, behind what is done."""
+    """What was read so far: finished text, and prose that is not sanitized yet."""
 
     done: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
     fence: str = ""
-    """The backticks that opened the block of code that we are in."""
+    """The backticks that opened the current code block."""
     until: str = ""
     """The line that closes an indented block, which may be code or not."""
 
     def take(self, line: str, following: list[str]) -> None:
-        """The next line."""
         if self.fence:
             self.done.append(line)
             if _closes(line, self.fence):
@@ -82,14 +80,14 @@ class _Text:
             self.prose.append(line)
 
     def whole(self) -> str:
-        """Everything, with what is open closed."""
+        """Return the whole text, with an open code block closed."""
         self._settle()
         text = "".join(self.done)
         return f"{text.rstrip()}\n{self.fence}\n" if self.fence else text
 
     def _opened(self, other: re.Match[str], line: str, following: list[str]) -> str:
-        """The line that may open a block, of which readers think differently; without its meaning
-        unless the block is closed whoever is right.
+        """Return the line that may open a block, on which readers disagree; escaped, unless the
+        block is closed whichever reader is right.
         """
         space, marks = other[1], other[2]
         for each in following:

@@ -1,7 +1,7 @@
-"""Which words of an answer no finding supports, marked where they stand. Pure.
+"""Marking words of an answer that no finding supports, where they stand. Pure.
 
-Code holds each figure, address and citation of an answer against the findings. What none of them
-has may still be right, as a sum is: so it is marked, and a reader looks there first.
+Code compares each figure, address and citation of an answer with the findings. What none of them
+has may still be right, for example a sum; so it is marked, and a reader looks there first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,]{0,40}\d)?(?:\.\d{1,40})?(?![\w])")
 """Bounded, because a number that never ends would be tried from each of its digits."""
 MARK = "(⚠ in no finding)"
 LOOK_FIRST = "Look here first: not supported by any finding"
-"""Above the lines that say what it is."""
+"""Heading of the lines that say what it is."""
 _PLACES = re.compile(
     r"(?P<code>`[^`\n]*`)|(?P<link>\]\([^()\n]*\))|(?P<address><?https?://[^\s<>()\[\]\"'`]+>?)"
     rf"|(?P<cited>{BRACKETS.pattern})|(?P<number>{NUMBER.pattern})%?"
@@ -26,17 +26,17 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def strip_stop(address: str) -> str:
-    """An address without the stop behind it."""
+    """Return an address without the stop behind it."""
     return address.rstrip(".,;:")
 
 
 def count_unsupported(flags: Sequence[str]) -> str:
-    """How many statements of an answer nothing supports, in words; empty: none is known."""
+    """Return how many statements nothing supports, in words; empty for none."""
     return f"{pluralize(len(flags), 'statement')} that no finding supports" if flags else ""
 
 
 def mark_unsupported(answer: str, doubtful: Collection[str]) -> str:
-    """The answer, as Markdown, with a mark behind each of these words. Blocks of code stay as they
+    """Return a Markdown answer with a mark behind each of these words. Code blocks stay as they
     are, because people copy them.
     """
     if not doubtful:

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a value, in words for the person who wrote it."""
+"""Validation errors of pydantic, in words for the person who wrote the value."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 LONGEST_NAME = 100
-"""Letters of what may be a misspelt name; to compare more takes time that a stranger would choose.
+"""Characters of a name that may be misspelt; a stranger could make the comparison of longer ones
+slow.
 """
 
 
 def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
-    """Each mistake as `place.within: what is wrong`; `whole` names the value where a mistake is of
-    all of it. What was given is not repeated: it may be a secret.
+    """Return each mistake as `place.within: what is wrong`; `whole` names the value where a mistake
+    concerns all of it. The given value is not repeated: it may be a secret.
     """
     return tuple(
         f"{'.'.join(map(str, mistake['loc'])) or whole}: {mistake['msg']}"
@@ -23,12 +24,14 @@ def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
 
 
 def as_rest(message: str) -> str:
-    """A message of pydantic's as the rest of a sentence."""
+    """Return a message of pydantic's as the rest of a sentence."""
     return message[:1].lower() + message[1:]
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant, as the rest of a sentence; empty: none is alike."""
+    """Return the known name that was probably meant, as the rest of a sentence; empty if none is
+    alike.
+    """
     if len(name) > LONGEST_NAME:
         return ""
     alike = get_close_matches(name, [*known], n=1)
@@ -36,8 +39,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def refuse_choice(choices: Sequence[str], value: str) -> str:
-    """Why a value is none of those that there are, as the rest of a sentence; empty: it is one, or
-    there is no choice.
+    """Return why a value is not one of the choices, as the rest of a sentence; empty if it is, or
+    if there is no choice.
     """
     if not choices or value in choices:
         return ""
