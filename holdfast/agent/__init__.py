@@ -1,1 +1,1 @@
-"""How an agent with tools goes from turn to turn: pure, as the rules of the supervisor."""
+"""How an agent with tools goes from turn to turn. Pure, like the rules of the supervisor."""

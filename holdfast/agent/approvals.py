@@ -1,8 +1,8 @@
 """Calls of tools that a person must approve: which they are, and how a segment ends and begins with
 them. Pure.
 
-A turn's other calls are made first. Then the segment ends with what is pending in its Resume, so
-that waiting for a person holds no money and no place; the next one begins with what was decided.
+A turn's other calls are made first. Then the segment ends with the pending calls in its Resume, so
+that waiting for a person holds no money and no slot; the next one begins with the decisions.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ UNKNOWN = (
 
 
 def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """The state that a segment begins with: where the one before it ended, and what a person has
-    decided on since then.
+    """Return the state that a segment begins with: where the one before it ended, and what a person
+    has decided since then.
     """
     cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
     state = AgentState(goal, now, Ledger(cap), goal.resume)
@@ -64,7 +64,7 @@ def _refusal(decision: Decision) -> str:
 
 
 def answer_unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
-    """What the model is told at once of calls that no person is asked about."""
+    """Return results for calls that need approval and that no person is asked about, by place."""
     placed = enumerate(turn.uses, start=1)
     told = {
         place: error(use, why)
@@ -75,27 +75,27 @@ def answer_unaskable(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
 
 
 def _why_unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
-    """Why no person is asked about a call; empty: one is."""
+    """Return why no person is asked about a call; empty if one is."""
     if not state.goal.ask_people:
         return NOBODY
     return turn.unfit.get(use.id, "") or ("" if use.shown else TOO_LONG)
 
 
 def unasked_tools(state: AgentState, told: Mapping[int, ToolResult], turn: Turn) -> tuple[str, ...]:
-    """The tools of the calls that were not made because nobody could be asked."""
+    """Return the tools of the calls that were not made because nobody could be asked."""
     if state.goal.ask_people:
         return ()
     return tuple(use.name for place, use in enumerate(turn.uses, start=1) if place in told)
 
 
 def must_wait(state: AgentState, place: int, use: ToolUse) -> bool:
-    """Whether a call may not be made before a person has approved it."""
+    """True if a person must approve a call before it is made."""
     return use.name in state.goal.role.approval and place not in state.approved
 
 
 def put_off(state: AgentState) -> AgentState:
-    """Where the next segment goes on with what has no result yet: once a person has decided on it,
-    or once the run above goes on.
+    """Keep the calls without a result for the next segment: until a person has decided on them, or
+    until the run above goes on.
     """
     back = tuple(state.results[place] for place in sorted(state.results))
     resume = state.resume.model_copy(update={"pending": state.uses, "results": back})
@@ -103,7 +103,7 @@ def put_off(state: AgentState) -> AgentState:
 
 
 def gather_results(state: AgentState) -> AgentState:
-    """All results of a turn go back together, in the order of its calls, once there are all."""
+    """Pass all results of a turn back together, in the order of its calls, once all are there."""
     if len(state.results) < len(state.uses):
         return state
     ordered = tuple(state.results[place] for place in sorted(state.results))
@@ -113,6 +113,6 @@ def gather_results(state: AgentState) -> AgentState:
 
 
 def error(use: ToolUse, text: str) -> ToolResult:
-    """What a model is told of a call where nothing was kept."""
+    """Return an error for the model, as the result of a call that stored nothing."""
     size = len(text.encode())
     return ToolResult(use_id=use.id, digest="", size=size, is_error=True, text=text)

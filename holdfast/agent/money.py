@@ -1,4 +1,4 @@
-"""What an agent's turns cost at worst, and what its segment has paid. Pure."""
+"""What an agent's turns cost: at worst, as expected, and as paid by its segment. Pure."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ BESIDE_A_MESSAGE = 1_000
 
 
 def amount_of(state: AgentState) -> Amount:
-    """The worst case of the next turn."""
+    """Return the worst case of the next turn."""
     return worst_turn(state.goal, state.resume)
 
 
 def room_of(goal: AgentGoal) -> int:
-    """The tokens that one message of the model may have: what the plan says, else the most."""
+    """Return the tokens that one message of the model may have: the plan's limit, else the most."""
     return goal.work.subtask.max_output or TAKE_TURN.policy.max_output
 
 
 def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
-    """The worst case of the turn that comes after this point: what the endpoint has counted of the
-    conversation so far, each byte that was added since as a token, and the longest answer.
+    """Return the worst case of the next turn: the conversation as the endpoint counted it, a token
+    for each byte added since, and the longest answer.
     """
     if resume.tokens:
         added = sum(each.size + BESIDE_A_RESULT for each in resume.results)
@@ -46,8 +46,8 @@ def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
 
 
 def of_endpoint(goal: AgentGoal) -> tuple[int, int]:
-    """How many searches an endpoint with web tools of its own may make in one turn of this agent,
-    and how often all its tools together may have it read the prompt again.
+    """Return how many searches an endpoint with web tools may make in one turn of this agent, and
+    how often all its tools may have it reread the prompt.
     """
     if not goal.capabilities.web:
         return 0, 0
@@ -65,7 +65,7 @@ def settle_turn(state: AgentState, move: TakeTurn, bill: Bill) -> AgentState:
 
 
 def settle_lost_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
-    """Settle a turn that brought no answer: at the usage that is known, else at its reservation."""
+    """Settle a turn without an answer: at its known usage, else at its reservation."""
     ledger = state.ledger
     if trouble.kind == "over_reservation":
         needed = trouble.bill.usage.total - move.call.max_output
@@ -81,7 +81,7 @@ def settle_lost_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> Age
 
 
 def bill_report(state: AgentState, report: AgentReport) -> AgentReport:
-    """The report with where the agent stands, and what the segment has really cost and done."""
+    """Complete a report with where the agent stands, and what the segment has cost and done."""
     ledger = state.ledger
     bill = Bill(
         model=(state.served or state.goal.model.id) if ledger.spent.calls else "",
@@ -108,7 +108,7 @@ def bill_report(state: AgentState, report: AgentReport) -> AgentReport:
 
 @dataclass(frozen=True)
 class Talk:
-    """One try of an agent, predicted. Dollars; None where the model has no price."""
+    """One predicted try of an agent. Dollars; None where the model has no price."""
 
     low: Decimal | None
     expected: Decimal | None
@@ -122,7 +122,9 @@ class Talk:
 
 
 def predict_talk(goal: AgentGoal, tokens: int, slice_turns: int) -> Talk:
-    """The conversation of an agent whose first prompt has about so many tokens."""
+    """Predict the conversation of an agent whose first prompt has about so many tokens. Each turn
+    reads all of it again, mostly from the cache.
+    """
     model, most = goal.model, goal.turns
     few, usual = (min(most, policies.AGENT_TURNS[each]) for each in ("low", "expected"))
     first = worst_turn(goal, Resume())
@@ -139,7 +141,9 @@ def predict_talk(goal: AgentGoal, tokens: int, slice_turns: int) -> Talk:
 
 
 def _usual(model: ModelCard, tokens: int, turns: int) -> Decimal | None:
-    """Each turn writes to the cache what came since the one before, and reads the rest from it."""
+    """Price turns that each write to the cache what came since the one before, and read the rest
+    from it.
+    """
     added = policies.TURN_TOKENS + policies.RESULT_TOKENS
     first = Usage(cache_write_tokens=tokens, output_tokens=policies.OUTPUT_TOKENS["expected"])
     later = [
@@ -156,7 +160,7 @@ def _usual(model: ModelCard, tokens: int, turns: int) -> Decimal | None:
 
 
 def _longest(goal: AgentGoal) -> Decimal:
-    """Nothing is read from the cache, each turn writes all that it may, and gets a whole result."""
+    """Price turns that read nothing from the cache, write all they may, and get a whole result."""
     room = room_of(goal)
     first = worst_turn(goal, Resume())
     prompt = first.tokens - room

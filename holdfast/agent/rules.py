@@ -1,4 +1,4 @@
-"""What an agent does next, and how its state changes: `apply` and `next_moves`, pure.
+"""What an agent does next, and how its state changes: `next_moves` and `apply`, pure.
 
 Decisions follow from the sequence of events alone; the only moments are those that events carry.
 """
@@ -63,13 +63,13 @@ MENDABLE = ("malformed", "truncated")
 LAST_TURN = "This is your last turn: answer now, with what you have. No tool will be run any more."
 MOST = policies.MOST_TOOL_CALLS
 MOST_TEXT = 4_000
-"""Characters of what the model said last that are kept, for an agent that is cut."""
+"""Characters kept of what the model said last, in case the agent is cut."""
 HOPELESS = ("refused", "stopping", "allowance", "not_billed")
-"""What another turn would end as, too."""
+"""Another turn would end the same way."""
 
 
 def next_moves(state: AgentState) -> tuple[Move, ...]:
-    """Everything that can start now: a turn, all calls of a turn at once, or the end."""
+    """Return everything that can start now: a turn, all calls of a turn at once, or the end."""
     if state.flights:
         return ()
     if state.ending is not None:
@@ -89,7 +89,7 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
 
 
 def _uses(state: AgentState) -> tuple[Move, ...]:
-    """The calls that can be made now; none: a person is to approve all that are left."""
+    """Return the calls that can be made now; none if all that are left need approval."""
     return tuple(
         UseTool(use, state.resume.turns, place, approved=place in state.approved)
         for place, use in enumerate(state.uses, start=1)
@@ -133,7 +133,7 @@ def _turn(state: AgentState) -> TakeTurn:
 
 
 def options_of(state: AgentState, move: Flying) -> Options:
-    """Timeouts and retries of the activity that carries out a move."""
+    """Return timeouts and retries of the activity for a move."""
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
         subtask = state.goal.work.subtask
@@ -146,7 +146,7 @@ def options_of(state: AgentState, move: Flying) -> Options:
 
 
 def take_off(state: AgentState, flight: Flight) -> AgentState:
-    """The state once a move is carried out; a turn is reserved before it is asked for."""
+    """Return the state once a move is carried out; a turn is reserved before it is asked for."""
     move, ledger = flight.move, state.ledger
     if isinstance(move, TakeTurn):
         ledger = ledger.reserve(move.id, move.amount)
@@ -154,7 +154,7 @@ def take_off(state: AgentState, flight: Flight) -> AgentState:
 
 
 def apply(state: AgentState, event: Event) -> AgentState:
-    """The state after an event."""
+    """Return the state after an event."""
     if event.at is not None and event.at > state.now:
         state = replace(state, now=event.at)
     match event:
@@ -186,7 +186,7 @@ def apply(state: AgentState, event: Event) -> AgentState:
 
 
 def _take_made(state: AgentState, result: ToolResult) -> AgentState:
-    """The state that knows what a call has made and read."""
+    """Keep what a call has made and read."""
     files = merge_files(state.resume.files, result.files)
     opened = tuple(dict.fromkeys((*state.resume.opened, *result.opened)))
     update = {"files": files, "opened": opened}
@@ -225,7 +225,7 @@ def _end_turn(state: AgentState, event: TurnEnded) -> AgentState:
 
 
 def _skip_message(state: AgentState) -> AgentState:
-    """A message that no conversation can go on from counts as a turn, and is left out of it."""
+    """Count a turn whose message no conversation can go on from, and leave it out."""
     update = {"turns": state.resume.turns + 1, "losses": 0, "excused": 0, "needed": 0}
     return replace(state, resume=state.resume.model_copy(update=update))
 
@@ -250,7 +250,7 @@ def _take_message(state: AgentState, turn: Turn) -> AgentState:
 
 
 def _problem(state: AgentState, problem: Problem) -> AgentState:
-    """What is wrong with a message is mended in the same conversation, twice at most."""
+    """Have a flawed message mended in the same conversation, twice at most."""
     no_json = state.resume.no_json + problem.no_json
     resume = state.resume.model_copy(update={"no_json": no_json})
     state = replace(state, resume=resume)
@@ -267,7 +267,9 @@ def _problem(state: AgentState, problem: Problem) -> AgentState:
 
 
 def _lose_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
-    """A turn that brought no answer; nothing before it is lost, and the next one goes on there."""
+    """Take in a turn without an answer; nothing before it is lost, and the next one
+    goes on there.
+    """
     state = settle_lost_turn(state, move, trouble)
     if trouble.kind == "cancelled" or state.cut:
         return replace(state, cut=state.cut or trouble.why)

@@ -34,13 +34,13 @@ class UseTool:
     use: ToolUse
     turn: int
     place: int
-    """Which of the calls of its turn it is, from 1."""
+    """The place of the call in its turn, from 1."""
     approved: bool = False
-    """Whether a person has approved it."""
+    """True if a person has approved it."""
 
     @property
     def id(self) -> str:
-        """The activity id: it comes from the place of the call in the run, not from the model."""
+        """Activity id: from the place of the call in the run, not from the model."""
         return f"tool-{self.turn}-{self.place}"
 
 
@@ -93,26 +93,26 @@ class ToolEnded:
 
 @dataclass(frozen=True)
 class ToolLost:
-    """A call of a tool ended without a result that could be kept."""
+    """A call of a tool ended without a result."""
 
     move: UseTool
     why: str
     at: datetime | None = None
     unsent: bool = False
-    """Whether it was cut before any worker was given it: then it surely did not run."""
+    """True if it was cut before any worker was given it: then it surely did not run."""
 
 
 @dataclass(frozen=True)
 class CutAsked:
-    """No more of it is wanted."""
+    """The segment is to end."""
 
     why: str
     at: datetime
 
 
 def cut_event(by: str, at: datetime) -> CutAsked:
-    """A cancel of the segment, taken in at this recorded moment. `by` is what Temporal calls its
-    reason: who asked, or nothing where the run above did, which says itself why.
+    """Return the event of a cancel at a recorded moment. `by` is Temporal's reason of it: who
+    asked, or nothing where the run above did, which knows why.
     """
     who = cancel_event(by, at).by
     return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
@@ -120,8 +120,8 @@ def cut_event(by: str, at: datetime) -> CutAsked:
 
 @dataclass(frozen=True)
 class HoldAsked:
-    """The run above is paused: the segment ends once what flies has landed, and another one goes on
-    when the run does.
+    """The run above is paused: the segment ends once everything in flight has landed, and another
+    one goes on when the run does.
     """
 
     at: None = None
@@ -149,29 +149,29 @@ class AgentState:
     ledger: Ledger
     resume: Resume
     uses: tuple[ToolUse, ...] = ()
-    """Of the last turn, those whose results are not in the transcript yet."""
+    """Calls of the last turn whose results are not in the transcript yet."""
     results: Mapping[int, ToolResult] = field(default_factory=dict)
-    """Of these, what has come back, by the place of the call, from 1."""
+    """Their results so far, by place, from 1."""
     approved: tuple[int, ...] = ()
-    """Of these, the places of those that a person has approved."""
+    """The places of those that a person has approved."""
     flights: Mapping[str, Flight] = field(default_factory=dict)
     unpaid_calls: int = 0
     anew: bool = False
-    """Whether anything was paid that had not been before the run above was reset."""
+    """True if anything was paid that had not been paid before the run above was reset."""
     notes: tuple[str, ...] = ()
-    """What is to be known of its bills."""
+    """Notes on its bills."""
     served: str = ""
     """The model that the endpoint named with its last answer."""
     held: bool = False
-    """Whether it is to start nothing more, so that it can go on later."""
+    """True if it is to start nothing more, and go on later."""
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
     unanswered: tuple[NoAnswer, ...] = ()
-    """Turns that brought no answer, with what each counts at."""
+    """Turns without an answer, with what each counts at."""
     unasked: tuple[str, ...] = ()
-    """The tools of calls that were not made because nobody could be asked, one for each call."""
+    """Tools of calls that were not made because nobody could be asked, once per call."""
     cut: str = ""
-    """Why no more is wanted of it."""
+    """Why it is to end."""
     cut_at: datetime | None = None
     ending: AgentReport | None = None
     """How it ends, once nothing is in flight."""

@@ -1,1 +1,1 @@
-"""How a call is made: its material, its reservation, its time. Pure."""
+"""How a call is made: its material, its reservation, its timeouts. Pure."""

@@ -1,6 +1,7 @@
-"""How much of what was found one model may read: the cap of the supervisor's context. Pure.
+"""How much of the findings one model may read: the cap of the supervisor's context. Pure.
 
-What is beyond it is rolled up, as far as that can be paid and succeeds; the rest is cut, and said.
+What exceeds it is rolled up into digests, as far as that can be paid and succeeds; the rest is cut,
+and the report says so.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from holdfast.state.parts import passes_on
 from holdfast.state.run import State
 
 EXPECTED_BYTES_PER_TOKEN = 4
-"""Of plain English text; for sizes that decide what is shortened, never for what is paid."""
+"""For plain English text; decides what is shortened, never what is paid."""
 MOST_REASON = 400
-"""Bytes of why a subtask found nothing."""
+"""Bytes of a reason why a subtask found nothing."""
 
 
 def room(state: State) -> int:
-    """The bytes of findings that one model may read."""
+    """Return the bytes of findings that one model may read."""
     return state.goal.limits.supervisor_context_tokens * EXPECTED_BYTES_PER_TOKEN
 
 
 def fits(state: State) -> bool:
-    """Whether all that is usable can be read at once, as far as it is rolled up."""
+    """True if everything usable, as far as it is rolled up, can be read at once."""
     return sum(map(_size, state.finishing.rolled or state.usable)) <= room(state)
 
 
 def batches(state: State) -> list[tuple[Finding, ...]]:
-    """The findings in order, in batches of at most half a context."""
+    """Return the findings in order, in batches of at most half a context."""
     found: list[tuple[Finding, ...]] = []
     batch: list[Finding] = []
     filled = 0
@@ -44,8 +45,8 @@ def batches(state: State) -> list[tuple[Finding, ...]]:
 
 
 def replace_rolled(state: State) -> tuple[Finding, ...]:
-    """What is usable, with a digest in place of each batch that was rolled up, also of a round that
-    did not come to its end.
+    """Return what is usable, with a digest in place of each batch that was rolled up, also in an
+    unfinished round.
     """
     finishing = state.finishing
     if not finishing.rolling:
@@ -60,8 +61,8 @@ def replace_rolled(state: State) -> tuple[Finding, ...]:
 def cut_to_fit(
     findings: Iterable[Finding], most: int
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings with what a model is shown of them as their content, in at most this many bytes
-    together, and the ids of those that had to be cut. The longest are cut, to the same length.
+    """Cut findings to at most so many bytes in all. Return them with what a model reads as their
+    content, and the ids of those that were cut: the longest, all to the same length.
     """
     found = tuple(findings)
     # Of very many that failed the reasons alone would fill the room.
@@ -75,7 +76,7 @@ def cut_to_fit(
 
 
 def is_longer(text: str, most: int) -> bool:
-    """Whether a text has more than this many bytes in UTF-8, which has one to four a character."""
+    """True if a text has more than so many bytes in UTF-8, which has one to four per character."""
     return len(text) > most or (len(text) * 4 > most and len(text.encode()) > most)
 
 
@@ -91,8 +92,8 @@ def _as_read(finding: Finding, reason: int) -> Finding:
 
 
 def _share(sizes: Sequence[int], most: int) -> int:
-    """The length that the longest of these are cut to, so that together they have at most this many
-    bytes; what is shorter leaves its rest to the others.
+    """Return the length to cut the longest of these to, so that all together have at most `most`
+    bytes; shorter ones leave their rest to the others.
     """
     left = most
     for place, size in enumerate(sorted(sizes)):
@@ -112,7 +113,7 @@ def _cut(finding: Finding, most: int) -> Finding:
 
 
 def _beginning(text: str, most: int) -> str:
-    """The text in at most this many bytes of UTF-8, with a mark where it was cut."""
+    """Cut a text to at most so many bytes of UTF-8, with a mark."""
     whole = text.encode()
     if len(whole) <= most:
         return text

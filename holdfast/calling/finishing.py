@@ -1,8 +1,8 @@
 """From findings to the answer: digests, selection, synthesis, conflicts, critique, one revision.
 Pure.
 
-Everything but the synthesis is optional: what fails, is not affordable or comes too late is left
-out and said.
+Everything but the synthesis is optional: what fails, cannot be paid or comes too late is left out,
+and the report says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.state.run import State
 
 CONFLICTS_JUDGED = 3
 ROLL = "ROLL"
-"""In the name of a batch's digest, in capitals so that no subtask's id looks like it."""
+"""Part of the id of a batch's digest; in capitals, so that no subtask's id looks like it."""
 ROUNDS = 3
 """How often batches of findings are rolled up before the rest is cut."""
 NARROW_SHARE = 4
@@ -44,9 +44,9 @@ class Reading:
 
     kind: AnyKind
     title: str
-    """Of its row in the price of a plan."""
+    """For its row in the price of a plan."""
     gathered: Callable[[State, Problem | None], Contract]
-    """Its material, of the answer that it is to mend."""
+    """Its material, with the malformed answer that it is to mend."""
     take: Callable[[State, Any], State]
     """What follows from its reply."""
 
@@ -61,11 +61,11 @@ READINGS: Mapping[str, Reading] = {
         Reading(CRITIQUE, "a critic reads the answer", gathering.for_critique, _take_critique),
     )
 }
-"""In the order in which they are asked, each by the name of its kind."""
+"""In the order in which they are asked, by the name of their kind."""
 
 
 def next_ask(state: State) -> Ask | None:
-    """The next call on the way to the answer; None: wait for what is in flight, or done."""
+    """Return the next call on the way to the answer. None: wait for what is in flight, or done."""
     if state.finishing.synthesis is None:
         verification = _next_verification(state)
         if verification is not None:
@@ -84,7 +84,7 @@ def next_ask(state: State) -> Ask | None:
 
 
 def close(state: State, now: datetime) -> State:
-    """A run is over when nothing is in flight and no call is left to make."""
+    """Close the run when nothing is in flight and no call is left to make."""
     if state.phase != "synthesizing" or state.flights:
         return state
     over = state.finishing.synthesis is not None and next_ask(state) is None
@@ -111,7 +111,7 @@ def _next_verification(state: State) -> Ask | None:
 
 
 def _next_second_verification(state: State) -> Ask | None:
-    """What was left undecided is shown to the strongest model, once."""
+    """Show what is undecided to the strongest model, once."""
     first = [f"verify-{place + 1}" for place in range(verifying.batches(state))]
     if not {*first} <= {*state.finishing.given_up}:
         return None
@@ -155,7 +155,7 @@ def _next_digest(state: State) -> Ask | None:
 
 
 def _next_roll(state: State) -> Ask | None:
-    """Rounds of digests over batches, until the findings fit into the supervisor's context."""
+    """Roll batches of findings up, in rounds, until they fit into the supervisor's context."""
     flying = (flight.move for flight in state.flights.values())
     digesting = any(isinstance(move, Ask) and move.subject for move in flying)
     if digesting or state.finishing.round >= ROUNDS or context.fits(state):
@@ -174,7 +174,7 @@ def _next_roll(state: State) -> Ask | None:
 
 
 def roll_name(state: State, place: int) -> str:
-    """The name of a batch of this round."""
+    """Return the name of a batch in this round."""
     return f"{ROLL}{state.finishing.round + 1}-{place}"
 
 
@@ -245,8 +245,8 @@ def _optional(
     place: int | None = None,
     first: Tier | None = None,
 ) -> Ask | None:
-    """A call that is left out when it was given up, does not fit or comes too late. `gathered`
-    makes its material, of the answer that it is to mend.
+    """Return a call, unless it was given up, does not fit or comes too late. `gathered` makes its
+    material, with the malformed answer that it is to mend.
     """
     if purpose in state.finishing.given_up or state.stop is not None:
         return None
@@ -268,7 +268,7 @@ def _first(asks: Iterable[Ask | None]) -> Ask | None:
 
 
 def note_cut(state: State, ask: Ask) -> State:
-    """Remember what had to be cut for a call, so that the report can say it."""
+    """Remember which findings were cut for a call, for the report."""
     cut = getattr(ask.material, "cut", ())
     if not cut:
         return state
@@ -280,7 +280,9 @@ def note_cut(state: State, ask: Ask) -> State:
 
 
 def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
-    """The reply to an optional call; None: it is left out, and the report says why."""
+    """Take in the reply to an optional call; without a value it is left out, and the report says
+    why.
+    """
     finishing = replace(state.finishing, given_up=(*state.finishing.given_up, ask.purpose))
     state = replace(state, finishing=finishing)
     if value is None:
@@ -308,7 +310,9 @@ def _take_digest(state: State, ask: Ask, digest: Digest) -> State:
 
 
 def _take_roll(state: State, place: int, digest: Digest) -> State:
-    """A batch was rolled up; the round is over when every batch of more than one has been."""
+    """Take in the digest of a batch. The round ends with its last batch of more than
+    one finding.
+    """
     finishing = state.finishing
     rolled = Finding(
         subtask_id=roll_name(state, place),
@@ -349,15 +353,15 @@ def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State
 
 
 def keep_unformed(state: State, value: Contract | None) -> State:
-    """Keep a complete answer that is to be mended: it is paid, and what mends it may not come."""
+    """Keep a complete answer that is to be mended: it is paid, and its repair may not come."""
     if not isinstance(value, Synthesis):
         return state
     return replace(state, finishing=replace(state.finishing, unformed=value))
 
 
 def _take_unformed(state: State) -> Synthesis | None:
-    """The last complete answer that is not in its form, where no model mended it; None: a template
-    has nothing better to give way to.
+    """Return the last complete answer that is not in its form and was not mended; None
+    without one.
     """
     unformed = state.finishing.unformed
     if unformed is None:
@@ -369,7 +373,7 @@ def _take_unformed(state: State) -> Synthesis | None:
 
 
 def no_synthesis(state: State, why: str) -> State:
-    """The first synthesis is replaced by a template; a failed revision leaves what there is."""
+    """Replace a first synthesis by a template's; without a revision, keep the answer there is."""
     finishing = state.finishing
     if finishing.synthesis is not None:
         note = f"The answer could not be revised: {why}"

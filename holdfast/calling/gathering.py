@@ -1,4 +1,4 @@
-"""What each activity works from, made from the state: nothing more than it needs. Pure."""
+"""What each activity works from: of the state, nothing more than it needs. Pure."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ LEAST_SHARE = 4
 
 
 def ready_plan(state: State) -> Plan | None:
-    """The plan that a person or a playbook gives: nobody is asked for one."""
+    """Return the plan that a person or a playbook gives: no planner is asked."""
     playbook = state.brief.playbook
     return state.goal.plan or (playbook.plan if playbook else None)
 
 
 def for_plan(state: State) -> PlanMaterial:
-    """The goal, the menu of roles, a preview of each input; never a repository's files."""
+    """Return the goal, the menu of roles, and a preview of each input; never a
+    repository's files.
+    """
     brief = state.brief
     return PlanMaterial(
         goal=state.goal.text,
@@ -57,7 +59,7 @@ def for_plan(state: State) -> PlanMaterial:
 
 
 def for_subtask(state: State, progress: Progress) -> Contract:
-    """What the next activity of a subtask works from, by its stage."""
+    """Return what the next activity of a subtask works from, by its stage."""
     if progress.stage == "review":
         return for_review(state, progress)
     if progress.stage == "refine":
@@ -66,7 +68,7 @@ def for_subtask(state: State, progress: Progress) -> Contract:
 
 
 def for_work(state: State, progress: Progress) -> WorkMaterial:
-    """The subtask, its inputs and what its own dependencies found."""
+    """Return the subtask, its inputs and the findings of its own dependencies."""
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     findings = (state.work[edge].finding for edge in subtask.depends_on)
@@ -88,11 +90,11 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
 
 
 MOST_PREVIOUS = 12_000
-"""Letters of a result that was not accepted, for whoever tries next."""
+"""Characters of a result that was not accepted, for whoever tries next."""
 
 
 def _rejected_result(progress: Progress) -> str:
-    """Return the result of the last try, which what was said of it is about; empty: none came."""
+    """Return the result that the last verdict is about; empty if there was none."""
     last = progress.last
     if last is None or last.status != "complete" or not (progress.tries and progress.why):
         return ""
@@ -102,13 +104,13 @@ def _rejected_result(progress: Progress) -> str:
 
 
 def timeout_of(state: State, subtask: Subtask) -> int:
-    """How long one call of a subtask may take: what the plan says, within what the run may."""
+    """Return the seconds for one call of a subtask: the plan's, within the run's limit."""
     most = state.goal.limits.subtask_timeout_seconds
     return min(subtask.timeout_seconds or most, most)
 
 
 def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
-    """What the result must be: what the first role sets is promised to whoever works with it, and a
+    """Return the schema of the result. The first role's is promised to its dependents, and a
     fallback keeps the promise.
     """
     first = progress.former[0] if progress.former else progress.subtask.role
@@ -162,7 +164,7 @@ def _standing(progress: Progress) -> Literal["waiting", "running"]:
 def for_digest(
     state: State, findings: tuple[Finding, ...], broken: Problem | None
 ) -> DigestMaterial:
-    """One finding, whole; or a batch of them, within the context."""
+    """Return one finding, whole; or a batch of them, within the context."""
     cut: tuple[str, ...] = ()
     if len(findings) > 1:
         findings, cut = context.cut_to_fit(findings, context.room(state))
@@ -181,8 +183,8 @@ def for_judge(state: State, question: str, broken: Problem | None) -> JudgeMater
 
 
 def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
-    """Every finding, failures included; in a revision also what is to change. `room`: the bytes
-    that a model may read of them; None: all of them, for a template.
+    """Return every finding, failures included; in a revision also what is to change. `room`: bytes
+    of findings that a model may read; None: all of them, for a template.
     """
     assert state.plan is not None, "only a plan's findings are synthesized"
     playbook = state.brief.playbook
@@ -216,7 +218,9 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
 
 
 def _only_names(plan: Plan) -> tuple[Subtask, ...]:
-    """The subtasks; of more than a model plans only what names them, as nobody reads more here."""
+    """Return the subtasks; of a plan larger than a model's only what names them, as nobody reads
+    more here.
+    """
     if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
         return plan.subtasks
     untold = {"instruction": "", "acceptance_criteria": "", "checks": (), "why": ""}
@@ -224,7 +228,7 @@ def _only_names(plan: Plan) -> tuple[Subtask, ...]:
 
 
 def for_answer(state: State) -> tuple[Finding, ...]:
-    """What findings the synthesis reads: the winner of a selection, digests, or all."""
+    """Return the findings that the synthesis reads: the winner of a selection, digests, or all."""
     finishing = state.finishing
     if _winner(state) is None and (finishing.rolled or finishing.rolling):
         return (*context.replace_rolled(state), *_failed(state))
@@ -232,7 +236,7 @@ def for_answer(state: State) -> tuple[Finding, ...]:
 
 
 def _whole(state: State) -> tuple[Finding, ...]:
-    """The winner of a selection and what failed; without a selection, all findings."""
+    """Return the winner of a selection and what failed; without a selection, all findings."""
     winner = _winner(state)
     return (winner, *_failed(state)) if winner else state.findings
 
@@ -249,7 +253,7 @@ def _failed(state: State) -> tuple[Finding, ...]:
 def _fit_beside(
     answer: str, state: State, room: int
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings, cut so that they and an answer can be read together."""
+    """Cut the findings so that a model can read them together with an answer."""
     left = max(room - len(answer.encode()), room // LEAST_SHARE)
     return context.cut_to_fit(for_answer(state), left)
 
@@ -270,6 +274,6 @@ def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
 
 
 def last_malformed(state: State, purpose: str) -> Problem | None:
-    """The last malformed answer of a purpose that is to be mended."""
+    """Return the last malformed answer of a purpose, if it is to be mended."""
     problems = state.broken.get(purpose, ())
     return problems[-1] if problems else None

@@ -1,10 +1,9 @@
-"""An endpoint that cannot be reached, or loses calls, costs next to nothing: the run waits, says
-so, and goes on by itself.
+"""Waiting for an endpoint that cannot be reached, or that loses calls.
 
-Nothing is asked meanwhile but `reach`, a free activity that returns when somebody is there. Where
-calls were lost that proves nothing: then `ping`, a call of a few tokens, has to be answered before
-any other leaves. So what an outage costs is what was in flight when it began, and one small call a
-pause. What is lost after `ping` was answered is the fault of the call, which has its tries.
+Meanwhile only `reach` is asked, a free activity that returns when somebody is there. Where calls
+were lost that proves nothing: then `ping`, a call of a few tokens, has to be answered before any
+other leaves. So an outage costs what was in flight when it began, and one small call per pause.
+What is lost after `ping` was answered is the fault of the call, which has its tries. Pure.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ CURE = "check ANTHROPIC_BASE_URL, then run: starter.py up (or start your worker 
 def begin(
     state: State, unreached: Unreached, tier: Tier, purpose: str, sent: datetime | None = None
 ) -> State | None:
-    """The state after a call that did not reach its endpoint, or was lost there; None: this run
-    waits for none. `sent`: when the call was scheduled, where that is known.
+    """Take in a call that did not reach its endpoint, or was lost there. None: this run does not
+    wait for it. `sent`: when the call was scheduled, where that is known.
     """
     before, loses = state.outage, unreached.lost
     if before is not None and state.out_of_reach:
@@ -63,13 +62,15 @@ def begin(
 
 
 def is_excused(state: State) -> bool:
-    """Whether a call that was lost just now was not at fault: nobody was answered in this time."""
+    """True if the call that was lost just now was not at fault: no call was answered in
+    this time.
+    """
     return state.outage is not None and state.outage.sure and state.out_of_reach
 
 
 def _waits(state: State) -> bool:
-    """Whether the run has something left that is worth waiting for: a run that was stopped at its
-    budget or deadline still has its answer to be written.
+    """True if waiting is worth it. A run that was stopped at its budget or deadline still has to
+    write its answer.
     """
     finishing = state.finishing
     unwritten = finishing.synthesis is None and not finishing.by_template
@@ -81,8 +82,8 @@ def _waits(state: State) -> bool:
 
 
 def next_look(state: State) -> Ask | None:
-    """The look at the endpoint, or the small call, that may end an outage; None: one is under way,
-    or none is needed.
+    """Return the look at the endpoint, or the small call, that may end an outage. None: one is
+    under way, or none is needed.
     """
     outage = state.outage
     if outage is None or not state.out_of_reach or state.asking("reach") or state.asking("ping"):
@@ -119,7 +120,7 @@ def _ping(state: State, outage: Outage) -> Ask:
 
 
 def needless_look(state: State) -> Cut | None:
-    """The end of a look that nobody waits for: what is left to do asks no model."""
+    """Cut a look that nobody waits for: what is left to do asks no model."""
     done = state.phase == "working" and state.all_settled and not state.replanning.setbacks
     if not done or any(finding.status == "complete" for finding in state.findings):
         return None
@@ -132,14 +133,14 @@ def needless_look(state: State) -> Cut | None:
 
 
 def seconds_left(state: State) -> float:
-    """How long a look at the endpoint may take before the run gives up."""
+    """Return the seconds that a look may take before the run gives up."""
     assert state.outage is not None
     limit = state.goal.limits.outage_seconds
     return max(limit - seconds_lost(state.outage, state.now), 1.0)
 
 
 def seconds_lost(outage: Outage, now: datetime) -> float:
-    """Seconds since the last answer in which nobody was there."""
+    """Return the seconds since the last answer in which nobody was there."""
     return outage.before + (now - outage.since).total_seconds()
 
 
@@ -147,7 +148,9 @@ def seconds_lost(outage: Outage, now: datetime) -> float:
 
 
 def end_outage(state: State) -> State:
-    """A model has answered a call that was due. What left before calls were lost proves nothing."""
+    """Take in that a model has answered a call that was due. One that left before calls were lost
+    proves nothing.
+    """
     outage = state.outage
     if outage is not None and outage.loses and state.out_of_reach:
         return state
@@ -155,8 +158,8 @@ def end_outage(state: State) -> State:
 
 
 def take_reached(state: State, reached: Reached | None) -> State:
-    """Somebody is there again. Where calls were lost, a small one shows whether any are answered;
-    without money for it that is left to the next one that is due.
+    """Take in that somebody is there again. Where calls were lost, a small one shows whether any
+    are answered; without money for it the next one that is due does.
     """
     outage = state.outage
     if outage is None or outage.stage != "looking":
@@ -167,8 +170,8 @@ def take_reached(state: State, reached: Reached | None) -> State:
 
 
 def note_found(state: State) -> State:
-    """Calls are answered again, as far as is known. The outage is over with the first that was due;
-    those that were lost in it, and not by their own fault, have all their tries again.
+    """Take in that calls are answered again, as far as is known. The outage ends with the first
+    that was due; calls lost in it without their fault have all their tries again.
     """
     outage = state.outage
     if outage is None or outage.stage == "found":
@@ -198,7 +201,7 @@ def _excuse(agent: Progress) -> Progress:
 
 
 def take_lost_ping(state: State, trouble: Trouble) -> State:
-    """A small call brought no answer: it is lost like those before, or refused by somebody who
+    """Take in a small call without an answer: lost like those before, or refused by somebody who
     reads calls.
     """
     outage = state.outage
@@ -220,7 +223,7 @@ def take_lost_ping(state: State, trouble: Trouble) -> State:
 
 
 def give_up(state: State, trouble: Trouble) -> State:
-    """Nobody waits for the endpoint any more: the limit is reached, or the run ends anyway."""
+    """Stop waiting for the endpoint: the limit is reached, or the run ends anyway."""
     outage = state.outage
     if outage is None or trouble.kind == "cancelled":
         return replace(state, outage=None)
@@ -236,14 +239,14 @@ def give_up(state: State, trouble: Trouble) -> State:
 
 
 def describe(outage: Outage) -> str:
-    """What a person must know of it."""
+    """Return what a person must know of an outage."""
     since = f"{outage.since:%Y-%m-%d %H:%M:%S} UTC"
     what = "does not answer calls" if outage.loses else "cannot be reached"
     return f"the endpoint {outage.unreached.address} {what} since {since} ({outage.unreached.why})"
 
 
 def describe_next_look(state: State) -> str:
-    """What is tried next, true at any time until something happens."""
+    """Return what is tried next, in words that stay true until something happens."""
     flights = [each for each in state.flights.values() if each.move.purpose == "reach"]
     outage = state.outage
     if outage is None or not flights:

@@ -32,7 +32,9 @@ CHEAPER: Mapping[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 
 
 def rooms(most: int) -> Iterator[int]:
-    """Tokens for an answer, the most first: each half of the one before, down to the least."""
+    """Yield tokens for an answer, the most first: each half of the one before, down to
+    the least.
+    """
     room = most
     yield room
     while room // 2 >= policies.LEAST_OUTPUT:
@@ -41,7 +43,7 @@ def rooms(most: int) -> Iterator[int]:
 
 
 def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
-    """A tier and the cheaper ones that this deployment serves."""
+    """Yield a tier and the cheaper ones that this deployment serves."""
     served = [card.tier for card in brief.models]
     tier: Tier | None = first
     while tier is not None:
@@ -51,7 +53,7 @@ def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
 
 
 def free_call(state: State, kind: AnyKind, purpose: str, material: Contract) -> Ask:
-    """A call that asks no model and costs nothing."""
+    """Build a call that asks no model and costs nothing."""
     call = Call(kind=kind.name, purpose=purpose, number=state.next_number(purpose))
     return Ask(call, material, Amount())
 
@@ -66,9 +68,9 @@ def fitting_call(
     keep: bool = True,
     first: Tier | None = None,
 ) -> Ask:
-    """A call of the supervisor's own with the strongest model, and for that the most room, that can
-    be paid now; the cheapest there is where none can. `first`: a stronger one than usual, which is
-    asked if this deployment serves it and its whole room can be paid.
+    """Build a call of the supervisor's own with the strongest model, and then the most room, that
+    can be paid now; the cheapest where none can. `first`: a stronger tier than usual, used if it is
+    served and its whole room can be paid.
     """
     ask = None
     served = first if any(card.tier == first for card in state.brief.models) else None
@@ -102,9 +104,10 @@ def paid_call(
     smaller: bool = False,
     most: int = 0,
 ) -> Ask:
-    """A call and its reservation; its tier is else that of its kind's policy. One whose last answer
-    was cut off gets twice the room, if that can be paid; one that is `smaller` gets less, where its
-    whole room cannot be paid. `most`: its whole room; 0: that of its kind."""
+    """Build a call with its reservation; its tier is by default its kind's. After an answer that
+    was cut off it gets twice the room, if that can be paid. `smaller`: it gets less where its whole
+    room cannot be paid. `most`: its whole room; 0: its kind's.
+    """
     model = state.brief.model(tier or kind.policy.tier)
     subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
@@ -134,8 +137,8 @@ def paid_call(
 
 
 def work_call(state: State, progress: Progress) -> Ask:
-    """The next try with its tier's whole room for an answer; where that cannot be paid, with the
-    next cheaper tier, unless the role's is fixed; at last with less room. The cheapest of these
+    """Build the next try at a subtask with its tier's whole room; where that cannot be paid, with
+    the next cheaper tier, unless the role's is fixed; at last with less room. The cheapest of these
     where none can be paid.
     """
     assert progress.tier != "none", "work without a model is a lens's"
@@ -167,7 +170,9 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
 def _room(
     ledger: Ledger, model: ModelCard, tokens: int, offered: Iterator[int], *, keep: bool
 ) -> tuple[int, Amount]:
-    """The first of the offered rooms that can be paid, else the last; and its reservation."""
+    """Return the first of the offered rooms that can be paid, else the last; and its
+    reservation.
+    """
     room, amount = 0, Amount()
     for room in offered:
         amount = reservation(model, tokens, room)
@@ -177,7 +182,7 @@ def _room(
 
 
 def _rooms_offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool) -> Iterator[int]:
-    """Rooms for the answer, the most first."""
+    """Yield rooms for the answer, the most first."""
     if cut_off:
         yield 2 * most
     # What was cut off is not asked for again with as little, while a cheaper model has the room.
@@ -188,8 +193,8 @@ def _rooms_offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool)
 
 
 def least(state: State, kind: AnyKind, size: int) -> Amount:
-    """No call of this kind with so many bytes of material is reserved at less: what does not fit
-    need not be made to find that out.
+    """Return the least that a call of this kind, with so many bytes of material, is reserved at:
+    what does not fit need not be built.
     """
     *_, tier = tiers(state.brief, kind.policy.tier)
     *_, room = rooms(kind.policy.max_output)
@@ -197,14 +202,14 @@ def least(state: State, kind: AnyKind, size: int) -> Amount:
 
 
 def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
-    """The worst case of one call."""
+    """Return the worst case of one call."""
     cost = worst(model, tokens, max_output, searches)
     return Amount(cost or Decimal(0), 1, tokens + max_output)
 
 
 def input_tokens(kind: AnyKind, material: Contract) -> int:
-    """The tokens that are reserved for a prompt made of this material, its inputs' content
-    included. A prompt that may have more is counted before it leaves.
+    """Return the tokens reserved for a prompt of this material, with its inputs' content. A prompt
+    that may have more is counted before it leaves.
     """
     # Without defaults, so that a contract that gains a field reserves what it did before. A reset
     # run waits otherwise and must reserve the same, because the journal knows its calls by what

@@ -1,4 +1,4 @@
-"""How long what is in flight may take: Temporal's options of a move. Pure."""
+"""Timeouts and retries of what is in flight. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.state.run import State
 
 
 def options_of(state: State, move: Flying) -> Options | None:
-    """Timeouts and retries of the activity that carries out a move; None for a run of its own."""
+    """Return Temporal's options for the activity of a move; None for a workflow below."""
     match move:
         case Prepare():
             # For a model it waits, like a call, until a worker asks models.
@@ -39,8 +39,8 @@ def options_of(state: State, move: Flying) -> Options | None:
 
 
 def _seconds(state: State, call: Call) -> float:
-    """How long the exchange with the model may take. Of an agent for its subtask the caller says
-    it, and within that the plan; all other calls take what their room needs.
+    """Return the seconds for the exchange with the model: for a subtask its plan's or the caller's
+    limit, otherwise what its room needs.
     """
     if call.kind == "work":
         subtask = state.work[call.subtask_id].subtask

@@ -1,6 +1,6 @@
-"""Which remarks of a review a model verifies, in which batches, and what it said of them. Pure.
+"""Which remarks of a review a model verifies, in which batches, with which verdicts. Pure.
 
-The analysers' remarks stand whatever a model says: a verdict is added, none is taken away.
+The analysers' remarks stand whatever a model says: a verdict is added, and no remark removed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from holdfast.state.run import State
 
 
 def is_wanted(state: State) -> bool:
-    """Whether a model verifies remarks of this run."""
+    """True if a model verifies remarks of this run."""
     playbook = state.brief.playbook
     asked = playbook is not None and playbook.verify > 0 and state.goal.use_models
     return asked and repository(state) is not None
 
 
 def choose_remarks(state: State) -> State:
-    """The remarks that are to be verified, once the lenses have ended."""
+    """Choose the remarks to verify, once the lenses have ended."""
     playbook = state.brief.playbook
     if playbook is None or not is_wanted(state):
         return state
@@ -44,8 +44,9 @@ def choose_remarks(state: State) -> State:
 def _share_room(
     remarks: Sequence[Remark], agents: Collection[str], most: int
 ) -> tuple[Remark, ...]:
-    """At most so many of the ranked remarks, by severity, of equals those of analysers first. Half
-    the room is theirs and half the agents', who take turns; what one does not need, the other has.
+    """Return at most so many of the ranked remarks, by severity, among equals those of analysers
+    first. Analysers have half of the room and agents, in turns, the other; each may use what the
+    other leaves.
     """
     of_agent: dict[str, list[Remark]] = {}
     analysed = list[Remark]()
@@ -68,25 +69,27 @@ def _all_remarks(state: State) -> list[Remark]:
 
 
 def least_confidence(state: State) -> int:
-    """The least confidence of a remark that the answer shows: the caller's, else the playbook's."""
+    """Return the least confidence of a remark that the answer shows: the caller's, else the
+    playbook's.
+    """
     said, playbook = state.goal.limits.min_confidence, state.brief.playbook
     return said if said is not None else playbook.min_confidence if playbook else 0
 
 
 def repository(state: State) -> PinnedInput | None:
-    """The repository that the lenses looked at."""
+    """Return the repository that the lenses looked at."""
     pinned = (each for each in state.brief.inputs if each.kind == "repository")
     return next(pinned, None)
 
 
 def batches(state: State) -> int:
-    """How many calls the chosen remarks need."""
+    """Return how many calls the chosen remarks need."""
     return _calls(state.finishing.to_verify)
 
 
 def second_batches(state: State) -> range:
-    """The places of the batches that a stronger model looks at: of what was undecided, once all
-    others have been looked at.
+    """Return the places of the batches for a stronger model: what the first looks left
+    undecided.
     """
     first = batches(state)
     return range(first, first + _calls(_undecided(state)))
@@ -97,7 +100,9 @@ def _calls(remarks: Sequence[Remark]) -> int:
 
 
 def _undecided(state: State) -> tuple[Remark, ...]:
-    """What the first look at all remarks could not decide, though there was something to see."""
+    """Return what the first look at all remarks could not decide, though there was something to
+    see.
+    """
     return tuple(
         remark
         for place in range(batches(state))
@@ -112,7 +117,7 @@ def _verdicts(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
 
 
 def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
-    """What the call for the batch at a place works from."""
+    """Return what the call for the batch at a place works from."""
     remarks = _batch(state, place)
     files = tuple(each.file for each in remarks)
     places = {(each.file, each.line): None for each in _all_remarks(state) if is_credential(each)}
@@ -127,7 +132,7 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
 
 
 def verified_remarks(state: State) -> tuple[Remark, ...]:
-    """The remarks that were verified, each with its last verdict."""
+    """Return the verified remarks, each with its last verdict."""
     later = [each for place in second_batches(state) for each in _verdicts(state, place)]
     said_later = [remark for remark, _ in later]
     first = [each for place in range(batches(state)) for each in _verdicts(state, place)]
@@ -138,7 +143,7 @@ def verified_remarks(state: State) -> tuple[Remark, ...]:
 
 
 def take_verdicts(state: State, place: int, verdicts: Verdicts) -> State:
-    """What came back for one batch."""
+    """Take in the verdicts on one batch."""
     said = {**state.finishing.verified, place: verdicts}
     return replace(state, finishing=replace(state.finishing, verified=said))
 

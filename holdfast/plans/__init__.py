@@ -1,1 +1,3 @@
-"""Whether a plan, or a change of it, can be carried out. Pure; asked where nothing replays."""
+"""Whether a plan, or a change of it, can be carried out. Pure; never called where a history
+replays.
+"""

@@ -1,5 +1,4 @@
-"""Criteria that code can decide about an answer. They run at the end of the activity that produced
-it.
+"""Criteria that code can decide about an answer, at the end of the activity that produced it.
 
 Patterns come from a model or a plan file: they are RE2 (linear time), at most 200 characters.
 """
@@ -18,19 +17,19 @@ from holdfast.contracts import Check, CheckKind, Draft, Plan
 
 PATTERN_LENGTH = 200
 WORDS_LENGTH = 6
-"""Digits of a number of words: no answer is longer."""
+"""Digits of a number of words."""
 NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 
 def verdicts(checks: tuple[Check, ...], draft: Draft) -> tuple[str, ...]:
-    """One sentence for each check that the draft fails; empty: it passes all."""
+    """Return one sentence for each check that the draft fails."""
     return tuple(
         why for check in checks if (why := _CHECKS[check.kind].verdict(check.argument, draft))
     )
 
 
 def plan_problems(plan: Plan) -> tuple[str, ...]:
-    """Every check of a plan that cannot be carried out, with its place."""
+    """Return a sentence, with its place, for every check of a plan that cannot be carried out."""
     return tuple(
         f"subtasks[{place}] {subtask.id!r}: checks: {why}"
         for place, subtask in enumerate(plan.subtasks)
@@ -39,7 +38,7 @@ def plan_problems(plan: Plan) -> tuple[str, ...]:
 
 
 def problems(wanted: Sequence[Check]) -> tuple[str, ...]:
-    """A sentence for every check that cannot be carried out."""
+    """Return a sentence for every check that cannot be carried out."""
     return tuple(why for check in wanted if (why := _problem(check)))
 
 
@@ -67,7 +66,7 @@ def _problem(check: Check) -> str:
 
 
 def _quiet() -> re2.Options:
-    """Without what RE2 writes to the error stream of its own accord."""
+    """Keep RE2 from writing to the error stream."""
     options = re2.Options()
     options.log_errors = False
     return options
@@ -78,7 +77,7 @@ def _is_count(text: str) -> bool:
 
 
 def _parse(content: str) -> Any:
-    """The JSON value of an answer. ValueError, also when it is nested too deeply to be read."""
+    """Parse the JSON of an answer. ValueError, also where it is nested too deeply."""
     try:
         return json.loads(content, parse_constant=_no_constant)
     except RecursionError:
@@ -155,12 +154,12 @@ def _number_between(argument: str, draft: Draft) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of check: what is wrong with a draft, and what whoever asks for it is told."""
+    """A kind of check: how to decide it, and how planners are told of it."""
 
     verdict: Callable[[str, Draft], str]
-    """Of an argument and a draft: what is missing; empty: the draft passes."""
+    """From argument and draft: what is missing; empty if the draft passes."""
     argument: str
-    """What the argument is, in words."""
+    """The argument in words."""
 
 
 _CHECKS: Mapping[CheckKind, _Kind] = {
@@ -174,4 +173,4 @@ _CHECKS: Mapping[CheckKind, _Kind] = {
     "number_between": _Kind(_number_between, "low,high"),
 }
 KINDS = ", ".join(f"{name} ({kind.argument})" for name, kind in _CHECKS.items())
-"""What a plan may ask for, as planners are told: `{checks}` in a system prompt."""
+"""The checks that a plan may ask for, for planners: `{checks}` in a system prompt."""

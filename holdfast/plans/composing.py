@@ -1,5 +1,5 @@
-"""Roles that a planner composes for one plan: of what the roles of its run may do already, so that
-nothing is widened. Pure.
+"""Roles that a planner composes for one plan, from what the roles of its run may do already, so
+that nothing is widened. Pure.
 """
 
 from __future__ import annotations
@@ -12,50 +12,52 @@ from holdfast.contracts import Briefing, ComposedRole, PinnedInput, Plan, RoleCa
 from holdfast.state.graph import COMPOSED
 
 MOST = 3
-"""Roles that one plan may compose: whoever needs more has not looked at those there are."""
+"""Roles that one plan may compose: more means that the planner ignores those there are."""
 FEWEST_WORDS, MOST_LETTERS = 4, 300
-"""Of the description of a composed role."""
+"""For the description of a composed role."""
 NAME_LENGTH = 40
 NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 COPIED_WORDS = 8
-"""So many words of an input in a row are no longer the planner's own."""
+"""So many words of an input in a row are not the planner's own any more."""
 
 _DOT = "[.\u3002\uff0e\uff61]"
-"""What stands between the parts of a host's name, wherever a browser looks it up."""
+"""Separates the parts of a host's name, wherever a browser looks it up."""
 _ADDRESS = re.compile(rf"://|\S@\S|(?<![\w.])(?:\d{{1,3}}{_DOT}){{3}}\d{{1,3}}(?![\w.])")
 """With a scheme, of e-mail, or in numbers."""
 _HOST = re.compile(rf"(?<![\w.-])(?:[\w-]+{_DOT})+[^\W\d_]{{2,}}(?![\w-])")
-"""What may be the bare name of a host: words with dots, letters at the end."""
+"""Possibly the bare name of a host: words with dots, letters at the end."""
 _NO_HOST = re.compile(
     r"[\w-]+\.(?:js|jsx|mjs|ts|tsx|json|yaml|yml|toml|xml|csv|tsv|txt|pdf|docx|xlsx|pptx|html|css|sql)",
     re.IGNORECASE,
 )
-"""A library (node.js) or a file: no top-level domain is called so, and no other words are let by:
-ASP.NET and README.md could be hosts.
+"""A library (node.js) or a file: these endings are no top-level domains. Others may be, such as
+ASP.NET and README.md.
 """
 _MARKUP = frozenset("<>{}`＜＞")
-"""What could pass for the end of the passage of a prompt that a description stands in."""
+"""Could look like the end of the prompt's passage that holds the description."""
 
 
 def with_composed(plan: Plan, roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
-    """The roles of a run with those that this plan composes, in place of any that another did."""
+    """Return the roles of a run with those that this plan composes, in place of any that another
+    plan did.
+    """
     own = drop_composed(roles)
     made = (card_of(each, own) for each in plan.roles)
     return (*own, *(card for card in made if card is not None))
 
 
 def brief_for_plan(brief: Briefing, plan: Plan) -> Briefing:
-    """The Briefing of a run with this plan."""
+    """Return the Briefing of a run with this plan."""
     return brief.model_copy(update={"roles": with_composed(plan, brief.roles)})
 
 
 def drop_composed(roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
-    """The roles that are files of this deployment."""
+    """Return the roles that are files of this deployment."""
     return tuple(role for role in roles if not role.name.startswith(COMPOSED))
 
 
 def card_of(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
-    """Its card, as narrow as it is described; None: it would widen what the roles may do."""
+    """Return the card of a composed role; None if it would widen what the roles may do."""
     like = _like(role, roles)
     if like is None:
         return None
@@ -74,8 +76,8 @@ def card_of(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
 
 
 def _like(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
-    """The first role that may do all that this one may: then nothing comes together that no role of
-    the run has together.
+    """Return the first role that may do everything that this one may: so nothing is combined that
+    no role of the run combines.
     """
     return next(
         (
@@ -92,8 +94,8 @@ def _lends(role: RoleCard) -> bool:
 
 
 def composable(role: RoleCard) -> tuple[str, ...]:
-    """Its tools that a composed role may have: none that changes something outside, that a person
-    must approve, or that is a server's.
+    """Return the tools that a composed role may take from a role: without effects outside,
+    approvals, and servers.
     """
     if not _lends(role):
         return ()
@@ -104,7 +106,7 @@ def composable(role: RoleCard) -> tuple[str, ...]:
 
 
 def closed_set(roles: Sequence[RoleCard]) -> tuple[str, ...]:
-    """All tools that composed roles may have, each once, in the order of the roles."""
+    """Return all tools that composed roles may have, each once, in the order of the roles."""
     every = [name for role in drop_composed(roles) for name in composable(role) if name != READS_ON]
     return tuple(dict.fromkeys(every))
 
@@ -112,8 +114,8 @@ def closed_set(roles: Sequence[RoleCard]) -> tuple[str, ...]:
 def problems(
     plan: Plan, roles: Sequence[RoleCard], untrusted: Sequence[PinnedInput] = ()
 ) -> Iterator[str]:
-    """What is wrong with the roles that a plan composes, each with its place. `untrusted`: what its
-    planner has read.
+    """Yield what is wrong with the roles that a plan composes, each with its place. `untrusted`:
+    what its planner has read.
     """
     if len(plan.roles) > MOST:
         yield f"roles: {len(plan.roles)} are composed, the limit is {MOST}"
@@ -137,7 +139,7 @@ def _check_name(role: ComposedRole) -> Iterator[str]:
 
 
 def _check_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterator[str]:
-    """A description is the planner's own sentence, and names no place to go to."""
+    """Require the planner's own sentence, without any address."""
     said = role.description
     if len(said.split()) < FEWEST_WORDS or len(said) > MOST_LETTERS or len(said.splitlines()) > 1:
         most = f"at most {MOST_LETTERS} letters"
@@ -158,7 +160,7 @@ def _check_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterat
 
 
 def _address_in(said: str) -> str:
-    """The first address in a text; empty: there is none."""
+    """Return the first address in a text, or nothing."""
     if found := _ADDRESS.search(said):
         return found[0]
     hosts = (found[0] for found in _HOST.finditer(said))
@@ -166,7 +168,7 @@ def _address_in(said: str) -> str:
 
 
 def _copies(said: str, text: str) -> bool:
-    """Whether many words in a row are the same, whatever stands between them."""
+    """True if many words in a row are the same, whatever stands between them."""
     own, other = _words(said), " ".join(["", *_words(text), ""])
     runs = (own[at : at + COPIED_WORDS] for at in range(len(own) - COPIED_WORDS + 1))
     return any(f" {' '.join(run)} " in other for run in runs)
@@ -191,6 +193,6 @@ def _widens(role: ComposedRole, roles: Sequence[RoleCard]) -> Iterator[str]:
 
 
 def describe_role(role: ComposedRole) -> str:
-    """The role in a line, for whoever approves the plan or reads the report."""
+    """Return the role in a line, for whoever approves the plan or reads the report."""
     tools = f"tools {', '.join(role.tools)}" if role.tools else "no tools"
     return f"role {role.name} is composed for this plan: {role.description} ({role.tier}, {tools})"

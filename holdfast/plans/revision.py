@@ -1,4 +1,4 @@
-"""Changing a plan that runs: a patch to the part that has not finished. Pure."""
+"""Changing a running plan: a patch to the part that has not finished. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.state import graph
 
 
 def apply_patch(plan: Plan, patch: Patch) -> Plan:
-    """The plan with a patch applied. Replaced subtasks keep their place, added ones come last."""
+    """Apply a patch. Replaced subtasks keep their place, added ones come last."""
     replaced = {each.subtask.id: each.subtask for each in patch.changes if each.op == "replace"}
     dropped = [each.subtask.id for each in patch.changes if each.op == "drop"]
     kept = [replaced.get(each.id, each) for each in plan.subtasks if each.id not in dropped]
@@ -21,7 +21,7 @@ NO_CHANGES = "changes: there is none; change what cannot work as planned"
 
 
 def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
-    """Everything that is wrong with a patch, all at once; empty: it may be applied.
+    """Return everything that is wrong with a patch.
 
     What has finished or runs is frozen, ids are never used again, and a subtask that repeats an
     earlier one is a loop.

@@ -1,8 +1,8 @@
 """Whether a plan is valid: one function, for plans of models, of files and of people alike. Pure.
 
-Nothing that replays may ask: what one version of RE2 takes for a pattern another may refuse, and so
-may another version of these rules. A plan is judged where its judgement is recorded, in an
-activity, or where it is not replayed, in the starter and when an Update arrives.
+Never called where a history replays: another version of RE2, or of these rules, may judge
+differently. A plan is judged where the judgement is recorded, in an activity, or where nothing
+replays: in the starter, and when an Update arrives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Named = TypeVar("Named")
 ID_LENGTH = 32
 ID_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_")
 FEWEST_INSTRUCTION_WORDS = 5
-"""Below this an instruction cannot be self-contained; "analyse the data" is the classic defect."""
+"""A shorter instruction cannot be self-contained; "analyse the data" is the classic defect."""
 
 ABOVE = "repeats a subtask of a run above: same role, same instruction"
 
@@ -38,11 +38,11 @@ def problems(
     longest: int = LONGEST_CALL_SECONDS,
     untrusted: Sequence[PinnedInput] = (),
 ) -> tuple[str, ...]:
-    """Everything that is wrong with a plan, all at once, each with its place; empty: the plan is
-    valid. `asked`: fingerprints of what the runs above have planned. `unusable` says of roles that
-    exist why they cannot be used. `unread`: the inputs that only tools read, and by which.
-    `longest`: the seconds that the run allows one call of a subtask. `untrusted`: what the planner
-    has read, where a model planned.
+    """Return everything that is wrong with a plan, each with its place.
+
+    `asked`: fingerprints of what the runs above have planned. `unusable`: existing roles that
+    cannot be used, and why. `unread`: inputs that only tools read, with the tool. `longest`:
+    seconds that the run allows one call. `untrusted`: what a planning model has read.
     """
     found = [*composing.problems(plan, roles, untrusted), *_check_size(plan, subtask_limit)]
     roles = composing.with_composed(plan, roles)
@@ -76,19 +76,19 @@ def _check_size(plan: Plan, limit: int) -> Iterator[str]:
 
 
 def _first_places(values: Sequence[Named]) -> dict[Named, int]:
-    """Each value with the first place at which it stands."""
+    """Map each value to the first place at which it stands."""
     return {value: place for place, value in reversed([*enumerate(values)])}
 
 
 def only_by_tools(inputs: Iterable[PinnedInput]) -> dict[str, str]:
-    """Of the inputs, those that stand in no prompt, each with the tool that reads it; of a folder
+    """Return the inputs that stand in no prompt, each with the tool that reads it; for a folder
     many do, and none is named.
     """
     return {each.name: each.reader for each in inputs if not each.enclosed}
 
 
 def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping[str, str]) -> str:
-    """Why a run cannot have these inputs, which only tools read. Empty: it can."""
+    """Return why a run cannot read these inputs, which only tools read; empty if it can."""
     known = {role.name: role for role in roles}
     if plan is None:
         # A planner is told which of its roles reads what.
@@ -115,8 +115,8 @@ def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> st
 
 
 def _reads(role: RoleCard, reader: str) -> bool:
-    """Whether a role can look into what this tool reads; without a name: into a folder, as a lens
-    does by itself. Of a team an agent of its own does.
+    """True if a role can look into what this tool reads; without a name, into a folder, as any lens
+    does. For a team, one of its agents does.
     """
     if role.team:
         return True
@@ -130,7 +130,7 @@ def _what(reader: str) -> str:
 
 
 def _check_range(subtask: Subtask, longest: int) -> Iterator[str]:
-    """What a subtask sets for itself beyond what the run or any answer may have."""
+    """Check what a subtask sets for itself against the run's and the usual limits."""
     seconds, room = subtask.timeout_seconds, subtask.max_output
     least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
     if seconds and not 1 <= seconds <= longest:
@@ -143,7 +143,7 @@ def _check_range(subtask: Subtask, longest: int) -> Iterator[str]:
 def _role_problems(
     subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
 ) -> list[str]:
-    """What the subtask's role cannot be, or cannot do."""
+    """Return what the subtask's role cannot be, or cannot do."""
     role = roles.get(subtask.role)
     if role is None and subtask.role in unusable:
         return [f"role {subtask.role!r} cannot be used: {unusable[subtask.role]}"]
@@ -164,7 +164,7 @@ def _role_problems(
 def _who_problems(
     subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
 ) -> list[str]:
-    """What is wrong with its role, and with the one that stands in and does the same work."""
+    """Return what is wrong with its role, and with its second role."""
     wrong = _role_problems(subtask, roles, unusable)
     return wrong + (_second_problems(subtask, roles, unusable) if subtask.secondary else [])
 
