@@ -41,7 +41,7 @@ from holdfast.contracts import Outlet, Tier
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.embedded.allowed import allowed_roots
-from holdfast.embedded.trouble import said
+from holdfast.embedded.trouble import explained
 from holdfast.ports import Gate, Journal, Lens, Store
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target
@@ -229,7 +229,7 @@ def build(
     leaves at once. ValueError says what is wrong with a setting or a file.
     """
     state = StateDir.of(settings)
-    with said(state.path):
+    with explained(state.path):
         state.create()
     store = store or store_at(target.store_url)
     prices = Prices.of(settings)

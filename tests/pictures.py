@@ -155,7 +155,7 @@ async def review(studio: Studio) -> None:
 
 def _demo(studio: Studio) -> None:
     """The review of `make demo`, of a folder with a shorter path."""
-    studio.starter("demo", str(example.made(studio.made.folder)), "--base", example.MAIN)
+    studio.starter("demo", str(example.make_repository(studio.made.folder)), "--base", example.MAIN)
 
 
 async def board(studio: Studio) -> None:

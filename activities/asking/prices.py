@@ -25,7 +25,7 @@ from holdfast.contracts import ModelCard, PriceStep, Tier, Usage
 from holdfast.deployment.settings import Settings
 from holdfast.ledger import pricing
 from holdfast.text.mistakes import mistakes
-from holdfast.untrusted.folders import read_regular, resolved
+from holdfast.untrusted.folders import read_regular, resolve_path
 from holdfast.untrusted.reading import NotPlain, from_yaml
 
 MILLION = Decimal(1_000_000)
@@ -167,7 +167,7 @@ def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:
 def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
     """The override file as steps per model id. PriceFileError names the file and every mistake."""
     try:
-        text = read_regular(resolved(path), FILE_BYTES).decode()
+        text = read_regular(resolve_path(path), FILE_BYTES).decode()
         rows = PRICE_FILE.validate_python(from_yaml(text) or {})
     except OSError as error:
         why = error.strerror or error

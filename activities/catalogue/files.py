@@ -32,9 +32,9 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.remarks import REVIEW
 from holdfast.state.graph import COMPOSED
-from holdfast.untrusted.folders import read_regular, resolved
+from holdfast.untrusted.folders import read_regular, resolve_path
 from holdfast.untrusted.reading import NotPlain, from_yaml
-from holdfast.untrusted.unread import unread
+from holdfast.untrusted.unread import find_unread
 
 OwnModel = Literal[RoleTier, "inherit"]
 ONLY_SHOWN = {"color"}
@@ -254,7 +254,7 @@ def _split(path: Path) -> tuple[str, str]:
 def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
     """A file as text. CatalogueError says by this name why it cannot be read."""
     try:
-        text = read_regular(resolved(path), limit).decode("utf-8-sig")
+        text = read_regular(resolve_path(path), limit).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise CatalogueError(f"{name}: not UTF-8 text") from None
     except OSError as error:
@@ -271,7 +271,7 @@ def read_playbook(path: Path) -> PlaybookFile:
         raise CatalogueError(f"{where}: {_mistakes(error)}") from error
     if playbook.name != path.parent.name:
         raise CatalogueError(f"{where}: name must be the folder's name")
-    wrong = [f"{name}: no effect; remove it" for name in unread(PlaybookFile, fields)]
+    wrong = [f"{name}: no effect; remove it" for name in find_unread(PlaybookFile, fields)]
     if playbook.template not in TEMPLATES:
         known = ", ".join(TEMPLATES)
         wrong.append(f"template: unknown template {playbook.template!r}; known: {known}")

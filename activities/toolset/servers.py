@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from holdfast.deployment import extras
-from holdfast.deployment.variables import FILE_BYTES, filled
+from holdfast.deployment.variables import FILE_BYTES, fill
 from holdfast.text import one_line
 from holdfast.text.mistakes import mistakes
 from holdfast.untrusted.folders import Unreadable, read_named
@@ -128,7 +128,7 @@ def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, s
     """The server with its variables filled in. KeyError names one that is not set."""
 
     def given(text: str) -> str:
-        return filled(text, environment)
+        return fill(text, environment)
 
     if bool(entry.command) == bool(entry.url):
         return Server(name, folder, flaw="give it either a `command` or a `url`")

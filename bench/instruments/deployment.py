@@ -31,7 +31,7 @@ from holdfast.embedded.state import StateDir
 from holdfast.embedded.supervision import WORKER
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, connect
-from holdfast.workers.served import served
+from holdfast.workers.served import find_served
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05
@@ -119,7 +119,7 @@ class Deployment:
     async def served(self) -> None:
         """Return once a worker asks for calls."""
         while True:
-            _, models = await served(self.client, self.target.task_queue)
+            _, models = await find_served(self.client, self.target.task_queue)
             if models:
                 return
             await asyncio.sleep(POLL_SECONDS)

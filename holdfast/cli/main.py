@@ -100,7 +100,7 @@ def _commands(only: str) -> Iterator[tuple[str, str, Callable[..., int]]]:
     """Yield panel, name and function of this command; of all where there is none of that name."""
     for panel, commands in PANELS.items():
         if only in commands:
-            yield panel, only, _loaded(commands[only])
+            yield panel, only, _load(commands[only])
             return
     from holdfast.cli.commands.steering import rows
 
@@ -109,12 +109,12 @@ def _commands(only: str) -> Iterator[tuple[str, str, Callable[..., int]]]:
         yield STEERING, only, steering[only]
         return
     for panel, commands in PANELS.items():
-        loaded = {name: _loaded(module) for name, module in commands.items()}
+        loaded = {name: _load(module) for name, module in commands.items()}
         every = {**steering, **loaded} if panel == STEERING else loaded
         yield from ((panel, name, command) for name, command in every.items())
 
 
-def _loaded(module: str) -> Callable[..., int]:
+def _load(module: str) -> Callable[..., int]:
     command: Callable[..., int] = importlib.import_module(f"holdfast.cli.commands.{module}").command
     return command
 
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        message, code = told(error)
+        message, code = explain(error)
         say(message, "red")
         return code
 
@@ -185,7 +185,7 @@ def with_project(given: Sequence[str]) -> Sequence[str]:
     if folder == "":
         raise Exit(f"{OPTION} needs a folder; leave it out to use the nearest one upwards")
     if folder is not None:
-        place = project.named(Path(folder))
+        place = project.resolve_named(Path(folder))
         project.trust(place)
         os.environ[project.VARIABLE] = str(place)
     return rest
@@ -201,13 +201,13 @@ def check_texts(given: Sequence[str]) -> None:
             raise Exit(f"'{shown}' holds a control character; leave it out")
 
 
-def told(error: Exception) -> tuple[str, Code]:
+def explain(error: Exception) -> tuple[str, Code]:
     """What an error means to a person, and the exit code it ends the command with."""
     match error:
         case Exit():
             return str(error), error.code
         case Refused():
-            return told(exit_of(error))
+            return explain(exit_of(error))
         case typer.TyperException():
             return _usage(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:

@@ -42,7 +42,7 @@ class Waiting:
             plan, brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
         )
         if wrong:
-            raise plans.invalid(where, wrong)
+            raise plans.refuse_plan(where, wrong)
         return plan
 
     def priced(self, plan: Plan) -> Preview:

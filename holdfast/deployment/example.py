@@ -36,11 +36,11 @@ def example() -> str:
 
 
 def _parts() -> Iterator[str]:
-    yield _commented(HEAD)
+    yield _comment(HEAD)
     for name, field in Settings.model_fields.items():
         given = field.examples[0] if field.examples else _default(name)
-        yield _commented(field.description or "", f"{Settings.variable(name)}={given}")
-    yield _commented(TEMPORAL, *SERVER)
+        yield _comment(field.description or "", f"{Settings.variable(name)}={given}")
+    yield _comment(TEMPORAL, *SERVER)
 
 
 def _default(name: str) -> str:
@@ -49,7 +49,7 @@ def _default(name: str) -> str:
     return "" if field.default_factory else as_text(field.default)
 
 
-def _commented(text: str, *variables: str) -> str:
+def _comment(text: str, *variables: str) -> str:
     lines = (*textwrap.wrap(text, COLUMN - 2), *variables)
     return "\n".join(f"# {line}" for line in lines)
 

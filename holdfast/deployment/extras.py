@@ -71,7 +71,7 @@ def needs(what: str) -> str:
 
 def lacking(extra: str) -> str:
     """Return what `needs` says if part of an extra is not installed here, else an empty string."""
-    return needs(extra) if any(_absent(EXTRAS[extra])) else ""
+    return needs(extra) if any(_find_absent(EXTRAS[extra])) else ""
 
 
 def has_module(name: str) -> bool:
@@ -89,6 +89,6 @@ def program(name: str) -> str:
     return str(Path(sysconfig.get_path("scripts")) / name)
 
 
-def _absent(extra: Extra) -> Iterator[str]:
+def _find_absent(extra: Extra) -> Iterator[str]:
     yield from (each for each in extra.modules if not has_module(each))
     yield from (each for each in extra.programs if not Path(program(each)).is_file())

@@ -37,7 +37,7 @@ class Brought:
 
 
 @functools.cache
-def brought() -> tuple[Brought, ...]:
+def list_entry_points() -> tuple[Brought, ...]:
     """Return the entry points of all installed packages, sorted by name."""
     found = set[Brought]()
     for group in GROUPS:
@@ -49,4 +49,4 @@ def brought() -> tuple[Brought, ...]:
 
 def of_group(group: str) -> tuple[Brought, ...]:
     """Return the entry points of one group."""
-    return tuple(each for each in brought() if each.group == group)
+    return tuple(each for each in list_entry_points() if each.group == group)

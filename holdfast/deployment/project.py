@@ -68,7 +68,7 @@ def is_trusted(folder: Path) -> bool:
         return False
 
 
-def named(place: Path) -> Path:
+def resolve_named(place: Path) -> Path:
     """Return the absolute folder of a project that somebody named. BadSettings if it is none."""
     try:
         folder = place.expanduser().resolve()
@@ -81,7 +81,7 @@ def named(place: Path) -> Path:
     )
 
 
-def found() -> Path | None:
+def find_project() -> Path | None:
     """Return the project that HOLDFAST_PROJECT names, or the first from the current folder upwards;
     None if there is none, or if that variable is set to nothing.
 
@@ -89,7 +89,7 @@ def found() -> Path | None:
     """
     given = os.environ.get(VARIABLE)
     if given is not None:
-        return named(Path(given)) if given else None
+        return resolve_named(Path(given)) if given else None
     try:
         here = Path.cwd().resolve()
     except OSError:
@@ -104,7 +104,7 @@ def found() -> Path | None:
     )
 
 
-def values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
     """Return what `holdfast.toml` sets, by the name of the setting. BadSettings names the file and
     the first mistake in it; what it holds is not repeated.
     """

@@ -231,8 +231,8 @@ class Settings(BaseSettings):
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     def __init__(self, **given: Any) -> None:
-        project = own.named(Path(given["project"])) if given.get("project") else None
-        given["project"] = project = project if "project" in given else own.found()
+        project = own.resolve_named(Path(given["project"])) if given.get("project") else None
+        given["project"] = project = project if "project" in given else own.find_project()
         if project is not None:
             given.setdefault("_env_file", project / ".env")
         file = given.get("_env_file", self.model_config.get("env_file"))
@@ -258,7 +258,7 @@ class Settings(BaseSettings):
         project = init_settings.init_kwargs["project"]
         file: dict[str, Any] = {}
         if project:
-            file = _defaults_in(project) | own.values(project, cls.model_fields)
+            file = _defaults_in(project) | own.read_values(project, cls.model_fields)
         ours = InitSettingsSource(settings_cls, init_kwargs=file)
         return init_settings, env_settings, dotenv_settings, ours, file_secret_settings
 

@@ -13,7 +13,7 @@ FILE_BYTES = 1024 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def filled(text: str, environment: Mapping[str, str]) -> str:
+def fill(text: str, environment: Mapping[str, str]) -> str:
     """Return a text with its variables filled in. KeyError names one that is not set."""
     return _VARIABLE.sub(lambda found: _value(found, environment), text)
 

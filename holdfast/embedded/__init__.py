@@ -7,7 +7,7 @@ whoever started them.
         ...                                     # and every 2 s: ensure_up(settings, "watcher")
 """
 
-from holdfast.embedded.allowed import register_root, registered, unreadable
+from holdfast.embedded.allowed import count_unreadable, read_registered, register_root
 from holdfast.embedded.server import probe_local
 from holdfast.embedded.state import Endpoint, StateDir, embedded_target, lease
 from holdfast.embedded.supervision import Programs, Status, down, ensure_up, status, up
@@ -19,14 +19,14 @@ __all__ = [
     "Programs",
     "StateDir",
     "Status",
+    "count_unreadable",
     "down",
     "embedded_target",
     "ensure_up",
     "lease",
     "probe_local",
+    "read_registered",
     "register_root",
-    "registered",
     "status",
-    "unreadable",
     "up",
 ]

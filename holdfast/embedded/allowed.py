@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import private
 from holdfast.embedded.state import StateDir
-from holdfast.embedded.trouble import said
+from holdfast.embedded.trouble import explained
 from holdfast.untrusted.roots import Root, Roots, roots_at
 
 ROOTS_BYTES = 4 * 1024 * 1024
@@ -30,10 +30,10 @@ def register_root(settings: Settings, path: Path) -> None:
         root = Root.of(path)
     except (OSError, RuntimeError, ValueError):
         return
-    if root in registered(settings):
+    if root in read_registered(settings):
         return
     line = json.dumps({"path": str(root.path), "device": root.device, "inode": root.inode})
-    with said(state.path):
+    with explained(state.path):
         state.create()
         handle = private.open_file(state.roots, os.O_WRONLY | os.O_APPEND)
         try:
@@ -51,17 +51,17 @@ def allowed_roots(settings: Settings, *, embedded: bool) -> Callable[[], Roots]:
     fixed, missing = roots_at(settings.allowed_roots)
     for path in missing:
         log.warning("HOLDFAST_ALLOWED_ROOTS: there is no %s; it is read at the next start", path)
-    return lambda: (*fixed, *(registered(settings) if embedded else ()))
+    return lambda: (*fixed, *(read_registered(settings) if embedded else ()))
 
 
-def registered(settings: Settings) -> Roots:
+def read_registered(settings: Settings) -> Roots:
     """Return the registered roots, the last entry of each path. Read it each time: starters add
     roots while a worker runs. Unreadable lines allow nothing.
     """
     return _read(settings)[0]
 
 
-def unreadable(settings: Settings) -> int:
+def count_unreadable(settings: Settings) -> int:
     """Return the number of lines that cannot be read and so allow nothing."""
     return _read(settings)[1]
 

@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import private, processes, server
 from holdfast.embedded.processes import Record
-from holdfast.embedded.state import StateDir, leased, retiring
+from holdfast.embedded.state import StateDir, is_leased, retiring
 from holdfast.embedded.supervision import ensure_up
 from holdfast.embedded.trouble import EmbeddedError, StateGone
 from holdfast.temporal.connection import Target
@@ -41,11 +41,11 @@ async def attend(
     state = StateDir.of(settings)
     used = time.monotonic()
     # Before anybody is told: whoever waits for this worker may delete the directory at once.
-    serving = processes.recorded(state.path / "server.pid")
+    serving = processes.read_record(state.path / "server.pid")
     _came_up(state)
     while True:
         await asyncio.sleep(HEAL_SECONDS)
-        mine = processes.recorded(state.path / "worker.pid")
+        mine = processes.read_record(state.path / "worker.pid")
         if mine is not None and mine.pid != os.getpid():
             return
         try:
@@ -56,10 +56,10 @@ async def attend(
         except EmbeddedError as error:
             log.error("%s", error)
             continue
-        serving = processes.recorded(state.path / "server.pid") or serving
+        serving = processes.read_record(state.path / "server.pid") or serving
         if now.target.address != target.address:
             raise Moved(now.target.address)
-        if state.hold.exists() or leased(state) or await _any(open_runs):
+        if state.hold.exists() or is_leased(state) or await _any(open_runs):
             used = time.monotonic()
         elif time.monotonic() - used >= settings.idle_seconds and await _retire(
             state, serving, open_runs, drain

@@ -14,7 +14,7 @@ _STEPS = 10_000
 """SQLite's machine makes this many steps between two looks at the clock: some milliseconds."""
 
 
-def trouble(path: Path, seconds: float = LOOK_SECONDS) -> str:
+def find_trouble(path: Path, seconds: float = LOOK_SECONDS) -> str:
     """Return why no server can use this file; empty if nothing wrong was found within `seconds`.
     Only reads: a running server goes on writing.
     """

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast import __version__
-from holdfast.deployment.packages import brought
+from holdfast.deployment.packages import list_entry_points
 from holdfast.deployment.project import FILE
 from holdfast.deployment.settings import HOME, PACKAGE, Settings
 from holdfast.deployment.variables import servers_here
@@ -23,7 +23,7 @@ def code_version(project: Path | None = None) -> str:
     """Return the program's version with a hash of its files, the project's and those that packages
     bring, so that edited code makes another version.
     """
-    digest = hashlib.sha256("".join(f"{each}\n" for each in brought()).encode())
+    digest = hashlib.sha256("".join(f"{each}\n" for each in list_entry_points()).encode())
     for path in sorted((*_shipped_files(), *_files_of(project))):
         # An editor may take its temporary file away while we look.
         with suppress(FileNotFoundError):

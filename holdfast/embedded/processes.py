@@ -98,7 +98,7 @@ def spawn(
     # Reaps it, should it end before its starter does: a zombie would count against the user's
     # processes, and Python warns of a child that nobody waited for.
     threading.Thread(target=process.wait, daemon=True).start()
-    while process.poll() is None and not _is(recorded(pid_file), process.pid):
+    while process.poll() is None and not _is(read_record(pid_file), process.pid):
         time.sleep(0.005)
     return process
 
@@ -107,7 +107,7 @@ def _is(record: Record | None, pid: int) -> bool:
     return record is not None and record.pid == pid
 
 
-def recorded(pid_file: Path) -> Record | None:
+def read_record(pid_file: Path) -> Record | None:
     """Return what a process wrote about itself; None if nothing, or nothing plausible, is there."""
     try:
         return Record.model_validate_json(private.read(pid_file, RECORD_BYTES))
@@ -115,7 +115,7 @@ def recorded(pid_file: Path) -> Record | None:
         return None
 
 
-def alive(record: Record | None, mark: Path) -> bool:
+def is_alive(record: Record | None, mark: Path) -> bool:
     """True if this very process runs and was started for `mark`."""
     if record is None or record.pid <= 0:
         return False
@@ -151,10 +151,10 @@ def _began(record: Record, process: psutil.Process) -> bool:
         return False
 
 
-def running(pid_file: Path, mark: Path) -> Record | None:
+def find_running(pid_file: Path, mark: Path) -> Record | None:
     """Return the recorded process if it is alive."""
-    record = recorded(pid_file)
-    return record if alive(record, mark) else None
+    record = read_record(pid_file)
+    return record if is_alive(record, mark) else None
 
 
 def users_of(database: Path, seconds: float) -> tuple[int, ...]:
@@ -180,7 +180,7 @@ def _names(command: list[str], database: str) -> bool:
 
 def terminate(record: Record | None, mark: Path) -> bool:
     """Send SIGTERM. False if the process is gone or not ours."""
-    if record is None or not alive(record, mark):
+    if record is None or not is_alive(record, mark):
         return False
     try:
         psutil.Process(record.pid).terminate()
@@ -194,7 +194,7 @@ def stop(record: Record | None, mark: Path, grace: float) -> bool:
     if record is None or not terminate(record, mark):
         return False
     deadline = time.monotonic() + grace
-    while alive(record, mark):
+    while is_alive(record, mark):
         if time.monotonic() > deadline:
             psutil.Process(record.pid).kill()
             deadline = float("inf")

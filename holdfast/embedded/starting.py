@@ -28,13 +28,13 @@ def pid_file(state: StateDir, name: Literal["server", "worker"]) -> Path:
 
 
 def record_of(state: StateDir, name: Literal["server", "worker"]) -> Record | None:
-    return processes.recorded(pid_file(state, name))
+    return processes.read_record(pid_file(state, name))
 
 
 def running_pid(state: StateDir, name: Literal["server", "worker"]) -> int | None:
     """The pid of the server or worker, if it lives."""
     mark = state.database if name == "server" else state.path
-    found = processes.running(pid_file(state, name), mark)
+    found = processes.find_running(pid_file(state, name), mark)
     return found.pid if found else None
 
 
@@ -63,7 +63,7 @@ def first_endpoint(state: StateDir, project: str = "") -> Endpoint:
 
 def with_server(state: StateDir, endpoint: Endpoint, program: Path | None, lock: int) -> Endpoint:
     """The endpoint, once its server answers: the one that runs, or one that is started."""
-    running = processes.running(pid_file(state, "server"), state.database)
+    running = processes.find_running(pid_file(state, "server"), state.database)
     if running and running.pid == endpoint.server_pid:
         return endpoint
     # Its starter was killed before it could see the server answer; the ports are on record.
@@ -118,7 +118,7 @@ def _refuse_second(state: StateDir) -> None:
 
 def _refuse_damage(state: StateDir) -> None:
     """A server that does not start on a damaged database says so in its own words, of SQLite."""
-    why = database.trouble(state.database)
+    why = database.find_trouble(state.database)
     if why:
         raise EmbeddedError(
             "the database of the embedded server is damaged",
@@ -131,7 +131,7 @@ def _refuse_damage(state: StateDir) -> None:
 def _await_server(state: StateDir, endpoint: Endpoint, serving: Record | None) -> Endpoint | None:
     """The endpoint, on record as answering; None: the process ended."""
     deadline = time.monotonic() + READY_SECONDS
-    while serving and processes.alive(serving, state.database):
+    while serving and processes.is_alive(serving, state.database):
         if server.answers(endpoint):
             ready = endpoint.model_copy(update={"server_pid": serving.pid})
             state.write(ready)

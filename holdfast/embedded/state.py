@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import private
 from holdfast.embedded.processes import Record
-from holdfast.embedded.trouble import EmbeddedError, said
+from holdfast.embedded.trouble import EmbeddedError, explained
 from holdfast.temporal.connection import Target
 from holdfast.text.mistakes import mistakes
 
@@ -265,7 +265,7 @@ def lease(settings: Settings) -> Iterator[None]:
     with the process.
     """
     state = StateDir.of(settings)
-    with said(state.path):
+    with explained(state.path):
         state.create()
         opened = _opened(state.path / "lease")
         descriptor = opened.__enter__()
@@ -277,7 +277,7 @@ def lease(settings: Settings) -> Iterator[None]:
         opened.__exit__(None, None, None)
 
 
-def leased(state: StateDir) -> bool:
+def is_leased(state: StateDir) -> bool:
     """True if a starter holds a lease."""
     try:
         with _opened(state.path / "lease") as descriptor:

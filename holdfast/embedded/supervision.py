@@ -13,8 +13,8 @@ from holdfast.deployment.siblings import siblings_of
 from holdfast.embedded import private, processes, server
 from holdfast.embedded.identity import code_version, model_environment, worker_environment
 from holdfast.embedded.starting import first_endpoint, pid_file, record_of, running_pid, with_server
-from holdfast.embedded.state import Endpoint, StateDir, leased
-from holdfast.embedded.trouble import EmbeddedError, StateGone, said
+from holdfast.embedded.state import Endpoint, StateDir, is_leased
+from holdfast.embedded.trouble import EmbeddedError, StateGone, explained
 
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
@@ -80,7 +80,7 @@ def ensure_up(
     """
     state = StateDir.of(settings)
     programs = programs or Programs()
-    with said(state.path):
+    with explained(state.path):
         if caller == "worker" and state.endpoint() is None:
             raise StateGone("the state directory is gone", state.path, "nothing is left to serve")
         state.create()
@@ -108,7 +108,7 @@ def ensure_up(
 def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
     """Call `ensure_up` and keep the processes up until `down`, used or not."""
     state = StateDir.of(settings)
-    with said(state.path):
+    with explained(state.path):
         state.create()
         private.touch(state.hold)
     return ensure_up(settings, programs=programs)
@@ -127,7 +127,7 @@ def down(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> tu
         endpoint = None
     if endpoint is None and not any(record_of(state, each) for each in ("server", "worker")):
         return ()
-    with said(state.path):
+    with explained(state.path):
         state.create()
         with state.locked():
             return _down(state, endpoint, tell)
@@ -142,7 +142,7 @@ def _down(
     workers = [*((worker,) if worker else ()), *(endpoint.draining if endpoint else ())]
     stopped = []
     for record in dict.fromkeys(workers):
-        if processes.alive(record, state.path):
+        if processes.is_alive(record, state.path):
             tell(
                 f"Stopping worker {record.pid}: it has {WORKER_STOP_SECONDS:.0f} s to hand over"
                 " what it is doing …"
@@ -155,7 +155,7 @@ def _down(
         processes.let_go(left.pid)
         stopped.append(left.pid)
     serving = record_of(state, "server")
-    if serving and processes.alive(serving, state.database):
+    if serving and processes.is_alive(serving, state.database):
         tell(f"Stopping server {serving.pid}: it closes its database …")
     if serving and server.stop(state, serving):
         stopped.append(serving.pid)
@@ -175,7 +175,7 @@ def status(settings: Settings) -> Status:
         worker_pid=running_pid(state, "worker"),
         version=code_version(settings.project),
         held=state.hold.exists(),
-        leases=leased(state),
+        leases=is_leased(state),
     )
 
 
@@ -226,11 +226,11 @@ def _with_worker(
     programs: Programs,
     lock: int,
 ) -> Endpoint:
-    running = processes.running(pid_file(state, "worker"), state.path)
+    running = processes.find_running(pid_file(state, "worker"), state.path)
     if running and not _stale(endpoint, settings, caller):
         return endpoint
     log = state.logs / "worker.log"
-    draining = tuple(each for each in endpoint.draining if processes.alive(each, state.path))
+    draining = tuple(each for each in endpoint.draining if processes.is_alive(each, state.path))
     failed = 0
     if running:
         # It takes no more work and finishes what it has; its successor need not wait.

@@ -20,7 +20,7 @@ class StateGone(EmbeddedError):
 
 
 @contextmanager
-def said(place: Path) -> Iterator[None]:
+def explained(place: Path) -> Iterator[None]:
     """Turn errors of the file system below the state directory into one EmbeddedError."""
     try:
         yield

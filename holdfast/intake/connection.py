@@ -16,7 +16,7 @@ from holdfast.intake.refusal import Refused
 from holdfast.storage import DirectoryStore, store_at
 from holdfast.temporal.connection import Target
 from holdfast.workers.pollers import pollers
-from holdfast.workers.served import unserved
+from holdfast.workers.served import find_unserved
 
 DESCRIBED = timedelta(seconds=3)
 WORKER_SECONDS = 10.0
@@ -90,7 +90,7 @@ async def require_worker(
     loop = asyncio.get_running_loop()
     until = loop.time() + wait
     told = False
-    while not await _polled(connection.client, target.task_queue):
+    while not await _is_polled(connection.client, target.task_queue):
         if loop.time() >= until:
             raise Refused(
                 f"no worker polls task queue {target.task_queue!r} at {target.address};"
@@ -102,11 +102,11 @@ async def require_worker(
             tell(f"Waiting for a worker on task queue {target.task_queue!r} …")
         await asyncio.sleep(0.5)
     if models:
-        for line in await unserved(
+        for line in await find_unserved(
             connection.client, target.task_queue, embedded=False, models=True
         ):
             tell(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", warning=True)
 
 
-async def _polled(client: Client, queue: str) -> bool:
+async def _is_polled(client: Client, queue: str) -> bool:
     return any(each.alive for each in (await pollers(client, [queue]))[queue])

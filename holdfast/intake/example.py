@@ -32,7 +32,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def made(folder: Path, source: Path = SHOP) -> Path:
+def make_repository(folder: Path, source: Path = SHOP) -> Path:
     """Return the example repository in this folder, made if it is missing or was made from other
     files.
 

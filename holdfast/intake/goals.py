@@ -55,12 +55,12 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     prompt is final.
     """
     playbook = _playbook(wish.playbook, catalogue)
-    given = plans.read(wish.plan) if wish.plan else None
+    given = plans.read_plan(wish.plan) if wish.plan else None
     text = _text_of(wish, given, playbook)
     limits = limits_of(wish.limits)
     inputs = tuple(input_of(each, playbook) for each in wish.inputs)
     check_inputs(inputs, playbook)
-    plan = _checked(given, wish, catalogue, inputs, limits) if given else None
+    plan = _check(given, wish, catalogue, inputs, limits) if given else None
     declared = playbook.inputs if playbook else {}
     await check_repositories(inputs, declared, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
@@ -91,7 +91,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     )
 
 
-def _checked(
+def _check(
     plan: Plan,
     wish: Wish,
     catalogue: Catalogue,
@@ -111,7 +111,7 @@ def _checked(
         longest=limits.subtask_timeout_seconds,
     )
     if wrong:
-        raise plans.invalid(f"--plan {wish.plan}", wrong)
+        raise plans.refuse_plan(f"--plan {wish.plan}", wrong)
     return plan
 
 

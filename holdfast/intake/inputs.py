@@ -18,7 +18,7 @@ from holdfast.contracts import GoalInput, InputKind
 from holdfast.intake.refusal import Refused
 from holdfast.text import one_line, says_something
 from holdfast.text.mistakes import refuse_choice
-from holdfast.untrusted.folders import read_regular, resolved
+from holdfast.untrusted.folders import read_regular, resolve_path
 
 LITERAL = "text:"
 MOST_LITERAL_BYTES = 200 * 1024
@@ -59,7 +59,7 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
 
 def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
     try:
-        path = resolved(Path(value).expanduser())
+        path = resolve_path(Path(value).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
         # ValueError: a NUL in it; RuntimeError: a user there is not.
         hint = "" if kind else f"; for literal text write {name}={LITERAL}..."

@@ -22,7 +22,7 @@ from holdfast.contracts.titles import title_of
 from holdfast.embedded import register_root
 from holdfast.intake.connection import Connection, Tell, require_worker
 from holdfast.intake.refusal import Refused
-from holdfast.intake.repositories import about, roots_of
+from holdfast.intake.repositories import describe_inputs, roots_of
 from holdfast.rendering.amounts import money, seconds
 from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
 from holdfast.tracing.context import MEMO_CONTEXT
@@ -81,7 +81,7 @@ async def launch(
     """
     _allow(goal, connection)
     await require_worker(connection, tell, models=goal.use_models)
-    goal = await _completed(goal, connection)
+    goal = await _complete(goal, connection)
     chosen = run_id or new_id(goal)
     title = await title_before(goal, _roots(goal, connection), connection.settings.project)
     try:
@@ -129,7 +129,7 @@ def _allow(goal: Goal, connection: Connection) -> None:
         register_root(settings, path)
 
 
-async def _completed(goal: Goal, connection: Connection) -> Goal:
+async def _complete(goal: Goal, connection: Connection) -> Goal:
     """Return the goal with a probe of the store and the requester."""
     namespace = connection.target.namespace
     return goal.model_copy(
@@ -158,7 +158,7 @@ async def title_before(goal: Goal, roots: Roots, project: Path | None = None) ->
     playbook = Catalogue.of(project).playbooks.get(goal.playbook)
     title = goal.text
     if playbook is not None:
-        inputs = await about(goal.inputs, playbook.inputs, roots)
+        inputs = await describe_inputs(goal.inputs, playbook.inputs, roots)
         title = title_of(goal.text, playbook.words, playbook.title, inputs)
     return " ".join(title.split())
 

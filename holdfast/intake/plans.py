@@ -14,7 +14,7 @@ from holdfast.intake.files import read_text
 from holdfast.intake.refusal import Refused
 from holdfast.text.mistakes import as_rest
 from holdfast.untrusted.reading import NotPlain, from_json, from_yaml
-from holdfast.untrusted.unread import unread
+from holdfast.untrusted.unread import find_unread
 
 MOST_SHOWN = 100
 """Mistakes of a plan that are listed: more than anybody corrects at a time."""
@@ -23,15 +23,15 @@ PLAN_BYTES = 2 * 1024 * 1024
 """The largest plan, of texts as long as a model reads; reading one in YAML takes seconds."""
 
 
-def read(path: Path, option: str = "--plan") -> Plan:
+def read_plan(path: Path, option: str = "--plan") -> Plan:
     """Return the plan in a file, YAML if its name says so, else JSON. Refused lists all its
     mistakes.
     """
     text = read_text(path, option, PLAN_BYTES)
-    return parse(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
+    return parse_plan(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
 
 
-def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
+def parse_plan(text: str, where: str, *, as_yaml: bool) -> Plan:
     """Return the plan in a text. Refused, naming `where`, lists every mistake of its shape."""
     try:
         given = from_yaml(text) if as_yaml else from_json(text)
@@ -41,10 +41,10 @@ def parse(text: str, where: str, *, as_yaml: bool) -> Plan:
         raise Refused(f"{where}: {error}") from error
     except ValidationError as error:
         mistakes = [_mistake(each["loc"], each["msg"]) for each in error.errors()]
-        raise invalid(where, mistakes) from error
-    idle = unread(Plan, given)
+        raise refuse_plan(where, mistakes) from error
+    idle = find_unread(Plan, given)
     if idle:
-        raise invalid(where, [f"{place}: there is no such field; remove it" for place in idle])
+        raise refuse_plan(where, [f"{place}: there is no such field; remove it" for place in idle])
     return plan
 
 
@@ -53,10 +53,10 @@ def _check_count(given: object, where: str) -> None:
     subtasks = given.get("subtasks") if isinstance(given, Mapping) else None
     if isinstance(subtasks, list) and len(subtasks) > HARD_SUBTASK_LIMIT:
         count = f"{len(subtasks)} are planned, the limit is {HARD_SUBTASK_LIMIT}"
-        raise invalid(where, [f"subtasks: {count}"])
+        raise refuse_plan(where, [f"subtasks: {count}"])
 
 
-def invalid(where: str, mistakes: Sequence[str]) -> Refused:
+def refuse_plan(where: str, mistakes: Sequence[str]) -> Refused:
     """Return the refusal of a plan: as many mistakes as a person corrects at once, and their
     number.
     """

@@ -12,14 +12,14 @@ from holdfast.activities.repositories.wanted import Wanted
 from holdfast.contracts import GoalInput, PinnedInput
 from holdfast.contracts.errors import BadGoal
 from holdfast.deployment.settings import Settings
-from holdfast.embedded import registered
+from holdfast.embedded import read_registered
 from holdfast.intake.refusal import Refused
 from holdfast.rules.leaving import BASE
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots, roots_at
 
 
-async def about(
+async def describe_inputs(
     inputs: tuple[GoalInput, ...], declared: Container[str], roots: Roots
 ) -> tuple[PinnedInput, ...]:
     """Return the names and commits of a Goal's files and repositories, for its title."""
@@ -30,7 +30,7 @@ async def about(
             continue
         commit, start = "", Start()
         if each.kind == "repository":
-            commit, start = await _compared(Path(each.value), roots, wanted)
+            commit, start = await _compare(Path(each.value), roots, wanted)
         found.append(
             PinnedInput(
                 name=each.name,
@@ -45,7 +45,7 @@ async def about(
     return tuple(found)
 
 
-async def _compared(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start]:
+async def _compare(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start]:
     """Return what is checked out and what it is compared with, without looking at the working
     tree.
     """
@@ -90,4 +90,4 @@ def roots_of(inputs: tuple[GoalInput, ...], settings: Settings, *, embedded: boo
     """
     given = [Path(each.value) for each in inputs if each.kind != "text"]
     named, _ = roots_at([*given, *settings.allowed_roots])
-    return (*named, *(registered(settings) if embedded else ()))
+    return (*named, *(read_registered(settings) if embedded else ()))

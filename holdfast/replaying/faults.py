@@ -19,7 +19,7 @@ from holdfast.contracts.errors import BlobLost
 from holdfast.history.history import RESET_CAUSE
 from holdfast.replaying.replay import Workflows, unfollowed
 from holdfast.storage import DirectoryStore
-from holdfast.storage.payloads import stored
+from holdfast.storage.payloads import find_stored
 
 SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
 INITIATED = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
@@ -74,7 +74,7 @@ async def _first_lost(
 ) -> tuple[int, str] | None:
     """Where the first payload stands that a workflow needs and the store does not have."""
     for place, event in enumerate(events):
-        for digest in stored([event]) if event.event_type not in UNREAD else ():
+        for digest in find_stored([event]) if event.event_type not in UNREAD else ():
             try:
                 await store.get(digest)
             except BlobLost as lost:

@@ -45,7 +45,7 @@ from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import EmbeddedError, StateDir, attendance, embedded_target
-from holdfast.telemetry.logs import LogContext, configure_logging, measured, written_out
+from holdfast.telemetry.logs import LogContext, configure_logging, flush_logs, measured_runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges
 from holdfast.telemetry.otel.closed_runs import send_spans
 from holdfast.telemetry.otel.exporting import spans_wanted
@@ -261,7 +261,7 @@ def main(
     try:
         if given.project:
             # For this process's siblings, too.
-            os.environ[project.VARIABLE] = str(project.named(given.project))
+            os.environ[project.VARIABLE] = str(project.resolve_named(given.project))
         settings = Settings(state_dir=place) if place else Settings()
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, given.sibling, embedded=target.embedded)
@@ -278,7 +278,7 @@ def main(
     except Unreachable as error:
         return _refused(error, 5)
     finally:
-        written_out()
+        flush_logs()
     return 0
 
 
@@ -288,7 +288,7 @@ def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
     path = StateDir.of(settings).worker_log(number) if embedded else None
     configure_logging(path, settings.log_level, settings.secrets)
     port = settings.metrics_port
-    Runtime.set_default(measured(port + number - 1 if port else 0))
+    Runtime.set_default(measured_runtime(port + number - 1 if port else 0))
 
 
 def _refused(error: Exception, code: int) -> int:

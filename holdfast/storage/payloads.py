@@ -98,7 +98,7 @@ async def inline(message: Message, store: DirectoryStore) -> None:
         payload.ParseFromString(await store.get(_digest_in(payload)))
 
 
-def stored(events: Iterable[Message]) -> frozenset[str]:
+def find_stored(events: Iterable[Message]) -> frozenset[str]:
     """Return the digests of all payloads that history events only refer to."""
     return frozenset(_digest_in(each) for event in events for each in _references(event))
 

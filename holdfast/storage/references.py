@@ -24,7 +24,7 @@ PIECE_BYTES = 1 << 20
 """Blobs are looked through in pieces: a search holds up all other work of the process."""
 
 
-async def needed(client: Client, store: DirectoryStore) -> tuple[frozenset[str], int]:
+async def find_needed(client: Client, store: DirectoryStore) -> tuple[frozenset[str], int]:
     """Return the blobs of this store that any history of the server's namespace needs, and the
     number of runs.
 

@@ -97,7 +97,7 @@ def configure_logging(path: Path | None, level: str, secrets: Iterable[str] = ()
     )
 
 
-def written_out() -> None:
+def flush_logs() -> None:
     """Write what was logged so far, for a process that ends without the interpreter's shutdown."""
     for handler in logging.getLogger().handlers:
         handler.flush()
@@ -200,7 +200,7 @@ def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
     )
 
 
-def measured(port: int) -> Runtime:
+def measured_runtime(port: int) -> Runtime:
     """Return the runtime that answers Prometheus at this port (0: none). A port in use is no reason
     not to work.
     """
@@ -223,7 +223,7 @@ class _JsonLines(logging.Formatter):
         self._known = KnownSecrets(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
-        given = record.msg if isinstance(record.msg, dict) else _told(record)
+        given = record.msg if isinstance(record.msg, dict) else _facts_of(record)
         said: dict[str, Any] = {**getattr(record, _CONTEXT, {}), **given}
         said |= {"level": record.levelname.lower(), "logger": record.name}
         said["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):{_ISO}}"
@@ -235,11 +235,11 @@ class _JsonLines(logging.Formatter):
         if record.stack_info:
             said["stack"] = record.stack_info
         # Before it is JSON: in a line, what is blotted out could be a part of its form.
-        plain = {key: _plain(value) for key, value in said.items()}
+        plain = {key: _to_json(value) for key, value in said.items()}
         return json.dumps(self._known.blot_all(plain), default=str)
 
 
-def _told(record: logging.LogRecord) -> dict[str, Any]:
+def _facts_of(record: logging.LogRecord) -> dict[str, Any]:
     """Return the message of a record and its extra fields. Temporal's adapters put theirs into one
     object.
     """
@@ -253,7 +253,7 @@ def _told(record: logging.LogRecord) -> dict[str, Any]:
     return given
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return a value as JSON has it, anything else as text."""
     return value if isinstance(value, _HAS_A_FORM) else str(value)
 

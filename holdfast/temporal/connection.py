@@ -178,7 +178,7 @@ def plugin(store: DirectoryStore | None) -> SimplePlugin:
     )
 
 
-def configured() -> ClientConnectConfig:
+def read_configuration() -> ClientConnectConfig:
     """Return what Temporal's own variables and profile say. RuntimeError, ValueError or OSError if
     they cannot be read.
     """
@@ -198,7 +198,7 @@ async def connect(target: Target, seconds: float = 5.0) -> Client:
     store = store_at(target.store_url) if target.store_url else None
     options: dict[str, Any] = {}
     if not target.embedded:
-        options |= configured()
+        options |= read_configuration()
     options |= {"target_host": target.address, "namespace": target.namespace}
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from holdfast.deployment.settings import BadSettings, Settings
 from holdfast.storage import BadStore, store_at
-from holdfast.temporal.connection import Target, configured
+from holdfast.temporal.connection import Target, read_configuration
 
 LOCAL_ADDRESS = "localhost:7233"
 LOCAL_UI_OFFSET = 1000
@@ -18,7 +18,7 @@ def configured_target(settings: Settings, otherwise: str = "") -> Target:
     together; `otherwise` says what the user could do without such a server.
     """
     try:
-        config = configured()
+        config = read_configuration()
     except (RuntimeError, ValueError, OSError) as error:
         why = " ".join(str(error).split())
         raise BadSettings(f"Temporal's configuration cannot be read: {why}") from error

@@ -122,7 +122,7 @@ def open_regular(path: str | Path, folder: int | None = None) -> int:
     return handle
 
 
-def resolved(path: Path) -> Path:
+def resolve_path(path: Path) -> Path:
     """Return where a path leads, without links. OSError where nothing is, ELOOP for a link that
     leads to itself: `resolve` raises RuntimeError for it before Python 3.13.
     """
@@ -142,7 +142,7 @@ def read_named(path: Path, limit: int) -> str:
     shown = repr(str(path))
     try:
         # A link that a person names is meant.
-        content = read_regular(resolved(path.expanduser()), limit)
+        content = read_regular(resolve_path(path.expanduser()), limit)
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError as error:
         raise Unreadable(f"there is no file {shown}") from error

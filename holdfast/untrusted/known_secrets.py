@@ -65,7 +65,7 @@ class KnownSecrets:
             return text
         letters, places = _signs(text)
         result, end = [], 0
-        for first, last in _merged(self._found(letters, text, places)):
+        for first, last in _merge(self._found(letters, text, places)):
             start, stop = places[first][0], places[last][1]
             result += [text[end:start], REDACTED]
             end = stop
@@ -214,7 +214,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not (before.isalnum() or after.isalnum())
 
 
-def _merged(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merge(found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield adjacent ranges as one."""
     last: tuple[int, int] | None = None
     for first, end in found:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.untrusted.folders import Folder, NotRegular, open_regular, resolved
+from holdfast.untrusted.folders import Folder, NotRegular, open_regular, resolve_path
 
 Roots = tuple["Root", ...]
 _NOWHERE = "is below no allowed root; name one in HOLDFAST_ALLOWED_ROOTS"
@@ -35,7 +35,7 @@ class Root:
     @classmethod
     def of(cls, path: Path) -> Root:
         """Return what is at a path now. OSError, RuntimeError or ValueError if nothing is."""
-        place = resolved(path.expanduser())
+        place = resolve_path(path.expanduser())
         found = place.lstat()
         return cls(place, found.st_dev, found.st_ino)
 
@@ -59,7 +59,7 @@ def roots_at(paths: Iterable[Path]) -> tuple[Roots, tuple[Path, ...]]:
 
 def open_folder(path: Path, roots: Roots) -> Folder:
     """Open a folder below a root. Outside, or the OSError of what is no folder."""
-    place = _resolved(path, roots)
+    place = _resolve(path, roots)
     with _root_of(place, roots) as (root, below):
         return root.enter(*below)
 
@@ -68,7 +68,7 @@ def open_file(path: Path, roots: Roots) -> int:
     """Open a regular file for reading: one below a root, or a root itself. Outside, or the OSError
     of what is none.
     """
-    place = _resolved(path, roots)
+    place = _resolve(path, roots)
     for root in roots:
         if root.path == place and not place.is_dir():
             handle = open_regular(place)
@@ -83,12 +83,12 @@ def open_file(path: Path, roots: Roots) -> int:
             return open_regular(below[-1], folder.handle)
 
 
-def _resolved(path: Path, roots: Roots) -> Path:
+def _resolve(path: Path, roots: Roots) -> Path:
     """Return the path without links. Only below a root does the error say that it is missing:
     whoever asks may not know what is elsewhere.
     """
     try:
-        return resolved(path)
+        return resolve_path(path)
     except OSError:
         nearest = Path(os.path.realpath(path))
         if any(nearest.is_relative_to(root.path) for root in roots):

@@ -10,14 +10,14 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 
-def unread(model: type[BaseModel], given: object, where: str = "") -> tuple[str, ...]:
+def find_unread(model: type[BaseModel], given: object, where: str = "") -> tuple[str, ...]:
     """Return the places of all fields that this model does not have, nested ones included, as
     `subtasks[2].depend_on`. A wrong shape is left to the model's own validation.
     """
-    return tuple(_unread(model, given, where))
+    return tuple(_find(model, given, where))
 
 
-def _unread(model: type[BaseModel], given: object, where: str) -> Iterator[str]:
+def _find(model: type[BaseModel], given: object, where: str) -> Iterator[str]:
     if not isinstance(given, Mapping):
         return
     for name, value in given.items():
@@ -29,9 +29,9 @@ def _unread(model: type[BaseModel], given: object, where: str) -> Iterator[str]:
         for nested in _models(field.annotation):
             if isinstance(value, list):
                 for number, each in enumerate(value):
-                    yield from _unread(nested, each, f"{place}[{number}]")
+                    yield from _find(nested, each, f"{place}[{number}]")
             elif not _is_mapping_of(field.annotation, nested):
-                yield from _unread(nested, value, place)
+                yield from _find(nested, value, place)
 
 
 def _is_mapping_of(annotation: Any, nested: type[BaseModel]) -> bool:

@@ -14,7 +14,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded.server import RETENTION
 from holdfast.embedded.state import StateDir
 from holdfast.storage import store_at
-from holdfast.storage.references import needed
+from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning
 
@@ -42,7 +42,7 @@ async def clean(settings: Settings, target: Target, client: Client) -> None:
     """Remove what nobody needs; several workers may do so at once."""
     found: cleaning.Needed
     try:
-        found, _ = await needed(client, store_at(target.store_url))
+        found, _ = await find_needed(client, store_at(target.store_url))
     except RPCError as error:
         found = str(error)
     await asyncio.to_thread(_remove, settings, target, found)

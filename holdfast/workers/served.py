@@ -47,7 +47,7 @@ def in_words(
     )
 
 
-async def unserved(
+async def find_unserved(
     client: Client, task_queue: str, *, embedded: bool, models: bool
 ) -> tuple[str, ...]:
     """What to tell somebody who watches a run, with `models` one whose calls are in flight: a line,
@@ -55,7 +55,7 @@ async def unserved(
     called missing on one look. Nothing when the server does not answer: that is another trouble.
     """
     try:
-        runs, calls = await served(client, task_queue, models=models)
+        runs, calls = await find_served(client, task_queue, models=models)
     except RPCError as error:
         logger.info("workers of %s not known: %s", task_queue, error)
         return ()
@@ -63,7 +63,7 @@ async def unserved(
     return (line,) if line else ()
 
 
-async def served(client: Client, task_queue: str, *, models: bool = True) -> tuple[bool, bool]:
+async def find_served(client: Client, task_queue: str, *, models: bool = True) -> tuple[bool, bool]:
     """Whether somebody carries on the runs of a queue, and whether somebody asks models for them,
     which is not waited for without `models`. RPCError.
     """
@@ -93,7 +93,7 @@ class Lookout:
         while True:
             try:
                 # Whoever asks this process is answered by it: somebody serves the run itself.
-                _, models = await served(client, task_queue)
+                _, models = await find_served(client, task_queue)
                 line = in_words(task_queue, embedded=self._embedded, models=models)
                 self._lines = dict.fromkeys(tiers, line) if line else {}
             except RPCError as error:

@@ -190,9 +190,9 @@ async def test_a_lens_that_no_role_uses_is_said_of_a_review_and_by_doctor(
     before = (await prepare(preparation, review)).not_run
     briefing = await prepare(replace(preparation, catalogue=catalogue), review)
     assert briefing.not_run == (*before, Omission(what="lens secrets", why="no role uses it"))
-    (check,) = doctor.idle(catalogue)
+    (check,) = doctor.find_idle(catalogue)
     assert (check.mark, check.name) == ("note", "analyser secrets")
-    assert doctor.idle(Catalogue.load()) == []
+    assert doctor.find_idle(Catalogue.load()) == []
 
 
 async def test_a_repository_is_pinned_with_the_revision_it_differs_from(

@@ -252,7 +252,7 @@ def test_a_prompt_that_cannot_be_used_is_one_line_for_runs_with_models_and_in_do
         system_prompts(home)
     line = f"{said}; mend or restore what calls are told"
     assert str(refused.value) == line
-    (check,) = doctor.prompts(home)
+    (check,) = doctor.check_prompts(home)
     assert (check.mark, check.detail) == ("bad", line)
 
 

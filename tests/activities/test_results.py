@@ -13,7 +13,7 @@ import pytest
 from holdfast.activities.asking.forms import mistakes, shape_of
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.claude.wire import shape
-from holdfast.cli.commands.care.doctor import unusable
+from holdfast.cli.commands.care.doctor import find_unusable
 from holdfast.contracts import Capabilities, RoleCard
 from holdfast.ports import ModelRequest
 
@@ -165,7 +165,7 @@ def test_a_form_for_a_role_without_answers_of_its_own_has_no_effect_and_is_refus
 
 
 def test_doctor_names_the_role_whose_schema_is_bad(tmp_path: Path) -> None:
-    (check,) = unusable(load(tmp_path, with_(minLength=3)))
+    (check,) = find_unusable(load(tmp_path, with_(minLength=3)))
     assert check.name == "role lister" and "minLength" in check.detail
 
 

@@ -303,7 +303,7 @@ def test_a_shell_is_offered_plain_ids_and_nothing_else(monkeypatch: pytest.Monke
         return ["goal-1122-a1b2c", "$(id>FILE)", "a\\$(id)", "a b", "`id`", "a;id", "-x", "é", "t1"]
 
     monkeypatch.setattr(completion, "_target", lambda: object())
-    assert completion._bounded(look) == ["goal-1122-a1b2c", "t1"]
+    assert completion._look(look) == ["goal-1122-a1b2c", "t1"]
 
 
 @pytest.mark.anyio

@@ -16,7 +16,7 @@ from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.commands.care import doctor
-from holdfast.cli.main import main, program, told
+from holdfast.cli.main import explain, main, program
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import PROGRAM, STARTER, WORKER, to_type
 from holdfast.cli.shared.starting import endpoint_known
@@ -370,7 +370,7 @@ def test_the_web_ui_of_a_known_kind_of_server_is_known(address: str, web_ui: str
     ],
 )
 def test_every_error_becomes_a_line_and_a_code(error: Exception, fragment: str, code: Code) -> None:
-    message, ended = told(error)
+    message, ended = explain(error)
     assert fragment in message
     assert ended == code
     assert "\n" not in message
@@ -442,7 +442,7 @@ async def test_doctor_lists_who_polls_which_queue_of_a_server(
     async with runs.worker(script()), asyncio.timeout(30):
         marks = ["note"]
         while {"note", "bad"} & set(marks):
-            marks = [each.mark for each in await doctor.polled(client, target)]
+            marks = [each.mark for each in await doctor.check_pollers(client, target)]
     assert marks == ["ok"] * 3, "the queue of runs, that of tools, and that models are asked"
 
 

@@ -17,7 +17,7 @@ from holdfast.cli.commands.care import export, replay
 from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.runs import run, show, start, watch
 from holdfast.cli.commands.steering import cancel
-from holdfast.cli.main import told
+from holdfast.cli.main import explain
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import STARTER, WORKER, to_type
 from holdfast.cli.shared import follow
@@ -76,7 +76,7 @@ async def test_the_same_id_and_goal_attaches_and_another_goal_is_refused(
         other = GOAL.model_copy(update={"limits": Limits(subtasks=3)})
         with pytest.raises(Refused, match="'cli-same' is in use") as refusal:
             await start.run(connection, other, "cli-same")
-    line, code = told(refusal.value)
+    line, code = explain(refusal.value)
     assert code == Code.REFUSED
     assert line.endswith(f"or look at it with: {to_type('show', 'cli-same')}")
     assert "attached" in capsys.readouterr().err
@@ -248,7 +248,7 @@ async def test_a_watcher_waits_for_the_first_worker_and_through_the_death_of_ano
 async def test_nothing_starts_on_a_queue_that_nobody_polls(connection: Connection) -> None:
     with pytest.raises(Refused, match="no worker polls task queue") as refusal:
         await require_worker(connection, tell, models=False, wait=0.0)
-    said, code = told(refusal.value)
+    said, code = explain(refusal.value)
     assert code == Code.UNREACHABLE
     assert said.endswith(f"nothing was started; start one with: {WORKER}")
 

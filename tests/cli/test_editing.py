@@ -71,7 +71,7 @@ async def test_the_editor_gets_the_plan_and_what_is_unchanged_is_not_sent(
         assert await edit.run(connection, run_id, None, yes=True) == Code.COMPLETE
         assert list((connection.settings.state_dir / "edits").iterdir()) == []
         if not change:
-            await orders.tell(connection, run_id, "reject", Order())
+            await orders.send(connection, run_id, "reject", Order())
         report = await report_of(connection, run_id)
     assert report.status == status
     assert any("was edited by" in note for note in report.notes) == bool(change)
@@ -92,7 +92,7 @@ async def test_an_editor_that_leaves_a_broken_plan_sends_nothing_and_keeps_the_t
         with pytest.raises(Exit, match="say --yes"):
             await edit.run(connection, "cli-broken", None)
         assert "role: writer" in kept.read_text()
-        await orders.tell(connection, "cli-broken", "reject", Order())
+        await orders.send(connection, "cli-broken", "reject", Order())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ async def test_a_changed_plan_is_shown_with_its_price_and_asked_about_before_it_
             with pytest.raises(Exit, match="nothing was sent; its plan waits as it was"):
                 await edit.run(connection, run_id, None)
             assert (connection.settings.state_dir / "edits" / f"of-{run_id}" / "plan.yaml").exists()
-            await orders.tell(connection, run_id, "reject", Order())
+            await orders.send(connection, run_id, "reject", Order())
         said = capsys.readouterr().err
         report = await report_of(connection, run_id)
     assert said.count("+  role: writer") == (4 if sent else 2)
@@ -137,7 +137,7 @@ def test_a_plan_survives_being_written_and_read_as_yaml(tmp_path: Path) -> None:
     plan = ready(subtask("t1", instruction="Two lines:\n  of ünïcode, 'quoted' # and: more"))
     file = tmp_path / "plan.yml"
     file.write_text(plans.as_yaml(plan))
-    assert plans.read(file) == plan
+    assert plans.read_plan(file) == plan
     file.write_text("subtasks: [")
     with pytest.raises(Refused, match="not YAML: line 1"):
-        plans.read(file)
+        plans.read_plan(file)

@@ -125,7 +125,7 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
         await waiting(runs, connection, "cli-unforked")
         with pytest.raises(Exit, match="is not over"):
             await fork.run(connection, "cli-unforked", fork.ForkChange(), arguments("x"))
-        await orders.tell(connection, "cli-unforked", "approve", Order())
+        await orders.send(connection, "cli-unforked", "approve", Order())
         await report_of(connection, "cli-unforked")
         with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
             await fork.run(connection, "cli-unforked", fork.ForkChange("t9"), arguments("x"))
@@ -174,14 +174,14 @@ def finished(*statuses: str, dropped: tuple[str, ...] = ()) -> Report:
 def test_a_fork_keeps_complete_findings_outside_the_cone_of_what_is_done_again(
     report: Report, change: str, kept: list[str]
 ) -> None:
-    goal = fork.forked(Goal(text="g", use_models=True), report, fork.ForkChange(change))
+    goal = fork.fork_goal(Goal(text="g", use_models=True), report, fork.ForkChange(change))
     assert goal.fork is not None
     assert [each.subtask_id for each in goal.fork.findings] == kept
 
 
 def test_a_fork_leaves_out_what_a_revision_dropped() -> None:
     report = finished("complete", "complete", "skipped", dropped=("t3",))
-    goal = fork.forked(Goal(text="g", use_models=True), report, fork.ForkChange())
+    goal = fork.fork_goal(Goal(text="g", use_models=True), report, fork.ForkChange())
     assert goal.plan is not None
     assert [each.id for each in goal.plan.subtasks] == ["t1", "t2"]
 

@@ -14,7 +14,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset import mcp
 from holdfast.activities.toolset.shelf import outlets_of, shipped
 from holdfast.cli.checks.diagnosis import Checkup
-from holdfast.cli.checks.hands import hands, mcp_servers
+from holdfast.cli.checks.hands import check_servers, check_tools
 from holdfast.deployment.settings import Settings
 
 ROLE = "---\nname: reader\ndescription: Reads\ntools: read_file\n---\nYou read.\n"
@@ -31,7 +31,7 @@ def catalogue(home: Path) -> Catalogue:
 
 
 def test_each_tool_is_named_with_the_roles_that_have_it(tmp_path: Path) -> None:
-    told = {each.name: each.detail for each in hands(catalogue(tmp_path), Settings())}
+    told = {each.name: each.detail for each in check_tools(catalogue(tmp_path), Settings())}
     assert sorted(told) == sorted(shipped())
     assert told["read_file"] == "of reader; a role may write Read for it"
     assert told["git_diff"] == "no role has it"
@@ -40,7 +40,7 @@ def test_each_tool_is_named_with_the_roles_that_have_it(tmp_path: Path) -> None:
 
 def test_a_sandbox_elsewhere_is_named(tmp_path: Path) -> None:
     given = Settings(_env_file=None, python_sandbox="https://sandbox.example/run?token=t0kent0ken")
-    told = {each.name: each.detail for each in hands(catalogue(tmp_path), given)}
+    told = {each.name: each.detail for each in check_tools(catalogue(tmp_path), given)}
     assert "its code is sent to https://sandbox.example/run, with no key" in told["run_python"]
     assert "t0ken" not in told["run_python"]
     assert "sent to" not in told["web_fetch"]
@@ -51,13 +51,15 @@ def test_a_sandbox_elsewhere_is_named(tmp_path: Path) -> None:
 
 def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -> None:
     on = Settings(_env_file=None, endpoint_web=True)
-    told = {each.name: each for each in hands(catalogue(tmp_path), on)}
+    told = {each.name: each for each in check_tools(catalogue(tmp_path), on)}
     for name in ("web_search", "web_fetch"):
         assert "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" in told[name].detail
         assert "not set" not in told[name].detail and told[name].mark == "ok"
     found = {each.tool: each.what for each in outlets_of(shipped(), on.key, endpoint_web=True)}
     assert all(found[name].endswith("the endpoint, which asks the web itself") for name in found)
-    off = {each.name: each for each in hands(Catalogue.load(tmp_path), Settings(_env_file=None))}
+    off = {
+        each.name: each for each in check_tools(Catalogue.load(tmp_path), Settings(_env_file=None))
+    }
     assert "HOLDFAST_WEB_SEARCH, which is not set here" in off["web_search"].detail
     assert off["web_search"].mark == "note", "it is left out, though no role misses it"
 
@@ -65,18 +67,18 @@ def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -
 def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path) -> None:
     tool = replace(shipped()["read_file"], needs=("anthropic_api_key",), effects=True)
     unset = Settings(anthropic_api_key=None)
-    (line,) = hands(catalogue(tmp_path), unset, {"read_file": tool})
+    (line,) = check_tools(catalogue(tmp_path), unset, {"read_file": tool})
     assert line.mark == "note"
     assert "changes things outside" in line.detail
     assert line.detail.endswith("needs ANTHROPIC_API_KEY, which is not set here: left out")
     settings = Settings.model_validate({"anthropic_api_key": "sk-x"})
-    (line,) = hands(Catalogue.load(tmp_path), settings, {"read_file": tool})
+    (line,) = check_tools(Catalogue.load(tmp_path), settings, {"read_file": tool})
     assert line.mark == "ok" and "not set" not in line.detail
 
 
 def test_a_tool_that_asks_a_person_is_said_to(tmp_path: Path) -> None:
     asks = replace(shipped()["read_file"], approval=True)
-    (line,) = hands(catalogue(tmp_path), Settings(), {"read_file": asks})
+    (line,) = check_tools(catalogue(tmp_path), Settings(), {"read_file": asks})
     assert line.detail.endswith("; a person approves each call")
 
 
@@ -91,7 +93,7 @@ async def diagnosed(home: Path, servers: str) -> list[Checkup]:
     role = ROLE.replace(" read_file", f" {OF_SERVERS.removeprefix(', ')}")
     (home / "roles" / "reader.md").write_text(role)
     settings = Settings(_env_file=None, mcp_file=file)
-    return [each async for each in mcp_servers(Catalogue.load(home), settings)]
+    return [each async for each in check_servers(Catalogue.load(home), settings)]
 
 
 @pytest.mark.anyio
@@ -148,7 +150,7 @@ async def test_a_role_that_keeps_no_tool_is_said_to_be_of_no_use(tmp_path: Path)
         role = ROLE.replace("name: reader", f"name: {name}").replace("read_file", tools)
         (tmp_path / "roles" / f"{name}.md").write_text(role)
     settings = Settings(_env_file=None, mcp_file=tmp_path / ".mcp.json")
-    found = [each async for each in mcp_servers(Catalogue.load(tmp_path), settings)]
+    found = [each async for each in check_servers(Catalogue.load(tmp_path), settings)]
     told = {each.name: each.detail for each in found}
     assert "left out" in told["mcp__none__act"]
     cannot = "cannot be used: it has no tool but {}, left out as said above"

@@ -110,7 +110,7 @@ def test_the_file_that_init_writes_has_every_setting_but_secrets_and_each_line_c
     known = {name for name, field in Settings.model_fields.items() if not project.is_secret(field)}
     assert {line.partition(" ")[0] for line in lines} == known - {"project"}
     (tmp_path / "holdfast.toml").write_text("\n".join(lines))
-    assert {*project.values(tmp_path, Settings.model_fields)} <= known
+    assert {*project.read_values(tmp_path, Settings.model_fields)} <= known
     assert {"most_dollars_run", "workers", "endpoint_web"} <= {*tomllib.loads("\n".join(lines))}
 
 

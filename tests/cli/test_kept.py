@@ -13,11 +13,11 @@ import pytest
 
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.cli.checks import kept as module
-from holdfast.cli.checks.kept import kept
+from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.shared import reading
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import EmbeddedError, Programs, StateDir, ensure_up
-from holdfast.embedded.database import trouble
+from holdfast.embedded.database import find_trouble
 from holdfast.embedded.state import Endpoint
 from holdfast.storage import DirectoryStore
 from holdfast.temporal.connection import Target
@@ -61,7 +61,7 @@ def sound(path: Path) -> None:
 
 
 def said(settings: Settings) -> dict[str, tuple[str, str]]:
-    return {name: (mark, detail) for name, mark, detail in kept(settings)}
+    return {name: (mark, detail) for name, mark, detail in check_storage(settings)}
 
 
 def empty(path: Path) -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_said_against_what_is_sound_or_not_there_yet(
     assert {mark for mark, _ in said(settings).values()} == {"ok"}
     assert {"state", "database", "journal", "store"} == said(settings).keys()
     fresh = Settings(_env_file=None, state_dir=tmp_path / "fresh")
-    assert [(name, mark) for name, mark, _ in kept(fresh)] == [("state", "ok")]
+    assert [(name, mark) for name, mark, _ in check_storage(fresh)] == [("state", "ok")]
     assert not fresh.state_dir.exists()
 
 
@@ -129,10 +129,10 @@ def test_looking_at_a_database_neither_waits_for_its_writer_nor_changes_it(state
     with closing(sqlite3.connect(state.database)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("INSERT INTO executions (data) VALUES ('more')")
-        assert trouble(state.database) == ""
+        assert find_trouble(state.database) == ""
         writer.commit()
         before = state.database.read_bytes()
-        assert trouble(state.database) == ""
+        assert find_trouble(state.database) == ""
         assert state.database.read_bytes() == before
 
 
@@ -209,5 +209,5 @@ def test_a_server_that_is_silent_on_a_full_disk_is_said_to_be(
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    lines = kept(Settings(_env_file=None, state_dir=file, store_url=file.as_uri()))
+    lines = check_storage(Settings(_env_file=None, state_dir=file, store_url=file.as_uri()))
     assert [(name, mark) for name, mark, _ in lines] == [("state", "bad"), ("STORE_URL", "bad")]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.commands.runs.logs import shown
+from holdfast.cli.commands.runs.logs import format_line
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.shared.connection import own_target
@@ -98,8 +98,10 @@ def test_a_line_says_first_whose_it_is_what_came_of_it_and_the_price_and_why_at_
             tier="haiku",
         )
     )
-    assert shown(told, "r1").partition("  ")[2] == (
+    assert format_line(told, "r1").partition("  ")[2] == (
         "result     t1 work-t1-1 failed_checks $0.0017 tier=haiku: no year"
     )
     lost = {**told, "dollars": "unknown", "why": "", "reserved": "0.11312"}
-    assert shown(lost, "r1").endswith("failed_checks price unknown tier=haiku reserved=$0.1132")
+    assert format_line(lost, "r1").endswith(
+        "failed_checks price unknown tier=haiku reserved=$0.1132"
+    )

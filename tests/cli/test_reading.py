@@ -163,7 +163,7 @@ def odd_files(folder: Path) -> dict[str, str]:
 
 def test_a_file_that_is_none_is_refused_in_one_line_and_never_waited_for(tmp_path: Path) -> None:
     for path, why in odd_files(tmp_path).items():
-        for read in (lambda path: read_text(path, "--file"), plans.read):
+        for read in (lambda path: read_text(path, "--file"), plans.read_plan):
             with pytest.raises(Refused) as refused:
                 read(Path(path))
             assert why in str(refused.value) and "\n" not in str(refused.value), path
@@ -223,7 +223,7 @@ def test_a_link_that_leads_to_itself_is_told_alike_by_every_reader_and_python(
 def test_a_plan_may_be_as_deep_as_any_plan_is(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text("goal: g\nsubtasks:\n- {id: a, title: t, instruction: i, role: writer}\n")
-    assert isinstance(plans.read(path), Plan)
+    assert isinstance(plans.read_plan(path), Plan)
     nested: Any = "x"
     for _ in range(DEPTH):
         nested = [nested]

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
-from holdfast.cli.checks.endpoint import masked
+from holdfast.cli.checks.endpoint import mask
 from holdfast.cli.commands.runs.inbox import WaitingRun, as_data
 from holdfast.cli.screen.board import board, changes
 from holdfast.cli.screen.exits import Code, code_of
@@ -238,7 +238,7 @@ def test_every_status_of_a_report_has_its_exit_code() -> None:
 
 
 def test_a_secret_is_never_shown() -> None:
-    assert masked("sk-ant-0123456789abcdef") == "…cdef (23 characters)"
-    assert masked("hunter2") == "…"
+    assert mask("sk-ant-0123456789abcdef") == "…cdef (23 characters)"
+    assert mask("hunter2") == "…"
     address = "http://user:pass@proxy:8080/v1"  # pragma: allowlist secret
     assert address_of(address) == "http://proxy:8080/v1"

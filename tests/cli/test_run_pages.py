@@ -48,7 +48,7 @@ async def test_the_history_of_a_run_that_goes_on_is_shown_as_far_as_it_goes(
     events = json.loads(whole.read_text())["events"]
     file = tmp_path / "begun.json"
     file.write_text(json.dumps({"events": events[: len(events) // 2]}))
-    look, run_id = await report.recorded(file, Settings())
+    look, run_id = await report.read_export(file, Settings())
     assert look.closed is None
     assert "under way" in report.page_of(run_id, look)
 

@@ -76,7 +76,7 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
 
         async def refusal(run_id: str, update: str, **fields: object) -> str:
             with pytest.raises(Exit) as refused:
-                await orders.tell(connection, run_id, update, Order.model_validate(fields))
+                await orders.send(connection, run_id, update, Order.model_validate(fields))
             assert refused.value.code == Code.REFUSED
             return str(refused.value)
 
@@ -151,7 +151,7 @@ async def test_the_question_is_withdrawn_when_somebody_else_decides(
         await waiting(runs, connection, "cli-elsewhere")
         with typing(monkeypatch) as keys:
             deciding = asyncio.create_task(approval.decide(connection, "cli-elsewhere"))
-            await orders.tell(connection, "cli-elsewhere", "approve", Order())
+            await orders.send(connection, "cli-elsewhere", "approve", Order())
             assert await deciding
             os.close(keys)
         assert "Decided elsewhere" in capsys.readouterr().err
@@ -166,7 +166,7 @@ async def test_the_end_of_the_input_leaves_the_plan_waiting(
         with typing(monkeypatch) as keys:
             os.close(keys)
             assert not await approval.decide(connection, "cli-nobody")
-        await orders.tell(connection, "cli-nobody", "approve", Order())
+        await orders.send(connection, "cli-nobody", "approve", Order())
         assert (await report_of(connection, "cli-nobody")).status == "complete"
 
 
@@ -197,7 +197,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
                 "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]
-        await orders.tell(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
+        await orders.send(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
         await report_of(connection, "cli-inbox")
         assert await asked() == []
 
@@ -274,7 +274,7 @@ async def test_completion_knows_runs_and_their_subtasks(
         context = type("Context", (), {"params": {"run_id": "cli-tab"}})()
         subtasks = await asyncio.to_thread(completion.subtask_ids, context, "")
         assert subtasks == ["t1", "t2"], "plain ids, and no words of a model's"
-        await orders.tell(connection, "cli-tab", "reject", Order())
+        await orders.send(connection, "cli-tab", "reject", Order())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "", "not an address"])

@@ -24,7 +24,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded.server import RETENTION
 from holdfast.embedded.state import StateDir
 from holdfast.storage import DirectoryStore
-from holdfast.storage.references import needed
+from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning, daily
 from holdfast.upkeep.cleaning import DAY, Kind
@@ -145,7 +145,7 @@ async def test_all_that_a_run_can_need_is_named_and_goes_when_the_server_forgets
 async def cleaned(runs: Runs) -> set[str]:
     """What the store holds after everything in it has grown old and was cleaned."""
     age(runs.store.root, days=365)
-    found, _ = await needed(runs.client, runs.store)
+    found, _ = await find_needed(runs.client, runs.store)
     # What is needed counts as used today, also for others who share the store.
     assert all(blob.used > NOW - 1 for blob in runs.store.files() if blob.digest in found)
     cleaning.store(runs.store, found, DAY, BOUND, time.time()).removed()

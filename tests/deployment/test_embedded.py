@@ -32,8 +32,8 @@ from holdfast.embedded import (
     identity,
     lease,
     processes,
+    read_registered,
     register_root,
-    registered,
     server,
     starting,
     status,
@@ -365,7 +365,7 @@ def test_roots_of_several_starters_are_kept_once_each(settings: Settings, tmp_pa
         thread.join()
     register_root(settings, roots[0])
     register_root(settings, tmp_path / "not there")
-    assert {root.path for root in registered(settings)} == set(roots)
+    assert {root.path for root in read_registered(settings)} == set(roots)
     assert len((settings.state_dir / "roots").read_text().split()) >= len(roots)
 
 
@@ -416,7 +416,7 @@ def test_a_state_directory_below_a_file_is_one_line(tmp_path: Path) -> None:
         register_root(hopeless, tmp_path)
     assert down(hopeless) == ()
     assert status(hopeless).server_pid is None
-    assert registered(hopeless) == ()
+    assert read_registered(hopeless) == ()
 
 
 def test_a_server_that_cannot_start_is_one_line_with_its_own_words(

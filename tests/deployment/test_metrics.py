@@ -26,7 +26,7 @@ from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.contracts import Bill, Goal
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.deployment.settings import HOME
-from holdfast.telemetry.logs import measured, runtime
+from holdfast.telemetry.logs import measured_runtime, runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges, prometheus
 from holdfast.temporal.connection import plugin
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
@@ -183,5 +183,5 @@ async def test_a_taken_port_is_said_and_no_reason_not_to_work(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = int(taken.getsockname()[1])
-        assert isinstance(measured(port), Runtime)
+        assert isinstance(measured_runtime(port), Runtime)
     assert f"no metrics at 127.0.0.1:{port}" in caplog.text

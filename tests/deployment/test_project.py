@@ -224,7 +224,7 @@ async def test_the_state_folder_of_one_project_serves_no_other(
         with pytest.raises(EmbeddedError, match=f"is that of the project {one}"):
             supervision.ensure_up(theirs)
     assert supervision.status(ours).server_pid is None, "nothing was started"
-    (told,) = [each async for each in doctor.server(Settings(state_dir=shared), True)]
+    (told,) = [each async for each in doctor.check_deployment(Settings(state_dir=shared), True)]
     assert told.mark == "bad" and f"is that of the project {one}" in told.detail
 
 

@@ -25,7 +25,7 @@ from test_embedded import killed
 
 from boards import view
 from holdfast.activities.gate.throttles import with_throttles
-from holdfast.cli.checks.endpoint import models, worker_endpoint
+from holdfast.cli.checks.endpoint import check_models, check_worker
 from holdfast.cli.commands.care import doctor
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.shared import connection
@@ -51,7 +51,7 @@ from holdfast.workers.pollers import (
     look,
     pollers,
 )
-from holdfast.workers.served import VARIABLES, in_words, unserved
+from holdfast.workers.served import VARIABLES, find_unserved, in_words
 from plain_endpoint import PlainEndpoint, serving
 from scripted import ready, subtask
 from simulator.script import Script
@@ -195,7 +195,7 @@ async def test_while_a_worker_takes_the_place_of_another_nobody_is_called_missin
     reader = Reader(made, "r")
     missing = in_words("q", embedded=True, any_worker=False)
     seen = AsyncMock(return_value=(missing,))
-    monkeypatch.setattr(served, "unserved", seen)
+    monkeypatch.setattr(served, "find_unserved", seen)
     await reader.find_held_up()
     assert reader.held_up == (why or missing,)
     seen.return_value = ()
@@ -280,9 +280,9 @@ async def alive(client: Client, queue: str, count: int = 1) -> None:
 @pytest.mark.anyio
 async def test_a_queue_that_nobody_ever_polled_has_no_worker(env: WorkflowEnvironment) -> None:
     queue = f"served-{uuid.uuid4().hex[:8]}"
-    (line,) = await unserved(env.client, queue, embedded=False, models=True)
+    (line,) = await find_unserved(env.client, queue, embedded=False, models=True)
     assert line == in_words(queue, embedded=False, any_worker=False)
-    checks = await doctor.polled(env.client, Target("", task_queue=queue, embedded=False))
+    checks = await doctor.check_pollers(env.client, Target("", task_queue=queue, embedded=False))
     assert checks[0].mark == "bad" and "worker.py" in checks[0].detail
     assert not [check for check in checks if check.name == "models"], "they are not the trouble"
 
@@ -376,27 +376,27 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         assert for_markdown(line) in (await shown(client, "starved"))[1]
         # Each looks twice, some seconds apart.
         told, polled = await asyncio.gather(
-            unserved(client, endpoint.task_queue, embedded=True, models=True),
-            doctor.polled(client, endpoint.target),
+            find_unserved(client, endpoint.task_queue, embedded=True, models=True),
+            doctor.check_pollers(client, endpoint.target),
         )
         assert told == (line,)
         # What doctor says, in the shell of each.
         checks = {check.name: check for check in polled}
         assert checks["models"].mark == "bad" and checks["models"].detail.startswith("1 call wait")
-        none = worker_endpoint(bare, True)[0].detail
+        none = check_worker(bare, True)[0].detail
         assert "none, as in this shell" in none and none.endswith(f"run: {STARTER} up")
-        assert "the worker has none" in worker_endpoint(ours, True)[0].detail
+        assert "the worker has none" in check_worker(ours, True)[0].detail
         simulator.script = Script(key=key)
         await asyncio.to_thread(up, ours)
         async with asyncio.timeout(90):
             assert (await handle.result()).status == "complete"
         assert line not in (await shown(client, "starved"))[1]
-        (same,) = worker_endpoint(ours, True)
+        (same,) = check_worker(ours, True)
         assert (same.mark, same.detail) == ("ok", "the same as this shell's")
-        (kept,) = worker_endpoint(bare, True)
+        (kept,) = check_worker(bare, True)
         assert "has one that this shell has not" in kept.detail
         assert kept.detail.endswith(f"run: {STARTER} up")
-        (other,) = worker_endpoint(shell(tmp_path, simulator, key="another"), True)
+        (other,) = check_worker(shell(tmp_path, simulator, key="another"), True)
         assert "another key" in other.detail
     finally:
         await asyncio.to_thread(down, ours)
@@ -406,13 +406,13 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
 async def test_doctor_says_when_the_endpoint_refuses_the_key_and_pays_nothing_to_know(
     tmp_path: Path, simulator: Simulator
 ) -> None:
-    accepted, _ = await models(shell(tmp_path, simulator))
+    accepted, _ = await check_models(shell(tmp_path, simulator))
     assert (accepted.mark, accepted.detail.split(": ")[0]) == (
         "ok",
         f"{simulator.url}, key …0001 (29 characters)",
     )
     wrong = shell(tmp_path, simulator, key="sk-ant-of-somebody-else-9876")
-    refused, named = await models(wrong)
+    refused, named = await check_models(wrong)
     assert refused.mark == "bad" and "401" in refused.detail
     assert "…9876" in refused.detail and "somebody" not in refused.detail
     assert "set ANTHROPIC_API_KEY" in refused.detail
@@ -424,6 +424,6 @@ async def test_doctor_says_when_the_endpoint_refuses_the_key_and_pays_nothing_to
 async def test_an_endpoint_that_cannot_be_asked_for_free_refuses_no_key(tmp_path: Path) -> None:
     async with serving(PlainEndpoint()) as endpoint:
         settings = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=endpoint.url)
-        endpoint_check, models_check = await models(settings)
+        endpoint_check, models_check = await check_models(settings)
     assert (endpoint_check.mark, models_check.mark) == ("note", "ok")
     assert "ANTHROPIC_BASE_URL" in endpoint_check.detail, "perhaps no Messages API is there at all"

@@ -17,15 +17,15 @@ from holdfast.embedded import (
     Endpoint,
     Programs,
     StateDir,
+    count_unreadable,
     down,
     ensure_up,
     lease,
     processes,
+    read_registered,
     register_root,
-    registered,
     status,
     supervision,
-    unreadable,
 )
 from holdfast.embedded.processes import Record
 
@@ -137,7 +137,7 @@ def test_a_process_records_itself_through_no_link(state: StateDir, tmp_path: Pat
         program = [sys.executable, "-c", "", str(state.path)]
         process = processes.spawn(program, pid_file, state.logs / "worker.log", {}, lock)
     assert process.wait() == 0
-    record = processes.recorded(pid_file)
+    record = processes.read_record(pid_file)
     assert record is not None and record.pid == process.pid and record.program == tuple(program)
     assert victim.read_text() == "mine" and not pid_file.is_symlink()
 
@@ -179,11 +179,11 @@ def test_a_process_is_ours_by_its_start_its_program_and_the_directory(
             program, state.path / "worker.pid", state.logs / "worker.log", {}, lock
         )
     try:
-        record = processes.recorded(state.path / "worker.pid")
+        record = processes.read_record(state.path / "worker.pid")
         assert record is not None
         changed = record.model_copy(update=change)
-        assert processes.alive(changed, state.path) is ours
-        assert not processes.alive(changed, state.path.with_name("copy of state"))
+        assert processes.is_alive(changed, state.path) is ours
+        assert not processes.is_alive(changed, state.path.with_name("copy of state"))
     finally:
         process.kill()
         process.wait()
@@ -256,8 +256,8 @@ def test_lines_of_roots_that_cannot_be_read_allow_nothing_and_are_counted(
     with state.roots.open("ab") as file:
         file.write("\n".join(odd).encode() + b"\n\xff\xfe")
     register_root(settings, tmp_path)
-    assert {root.path for root in registered(settings)} == {tmp_path / "good", tmp_path}
-    assert unreadable(settings) == len(odd) + 1
+    assert {root.path for root in read_registered(settings)} == {tmp_path / "good", tmp_path}
+    assert count_unreadable(settings) == len(odd) + 1
 
 
 def test_a_root_that_is_named_again_is_allowed_as_it_is_now(
@@ -266,9 +266,9 @@ def test_a_root_that_is_named_again_is_allowed_as_it_is_now(
     folder = tmp_path / "folder"
     folder.mkdir()
     register_root(settings, folder)
-    (before,) = registered(settings)
+    (before,) = read_registered(settings)
     folder.rename(tmp_path / "old")
     folder.mkdir()
     register_root(settings, folder)
-    (after,) = registered(settings)
+    (after,) = read_registered(settings)
     assert after.path == before.path and after.inode != before.inode

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from temporalio.converter import WorkflowSerializationContext
 
-from holdfast.cli.main import told
+from holdfast.cli.main import explain
 from holdfast.contracts.errors import BlobLost
 from holdfast.storage import DirectoryStore, directory
 from holdfast.storage.payloads import external_storage
@@ -117,7 +117,9 @@ async def test_a_full_disk_is_said_with_the_folder(
     (store.root / hashlib.sha256(CONTENT).hexdigest()[:2]).mkdir(parents=True)
     with pytest.raises(OSError, match="No space left") as refused:
         await store.put(CONTENT)
-    assert told(refused.value)[0] == f"{store.root}: No space left on device; free some space there"
+    assert (
+        explain(refused.value)[0] == f"{store.root}: No space left on device; free some space there"
+    )
 
 
 async def test_equal_content_is_kept_once_and_counts_as_used_again(store: DirectoryStore) -> None:

@@ -32,7 +32,7 @@ from holdfast.activities.claude.stream import StreamError, Transcript
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.commands.care import doctor
 from holdfast.cli.commands.care.init import settings_file
-from holdfast.cli.main import main, program, told
+from holdfast.cli.main import explain, main, program
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared import connection, replayed
 from holdfast.deployment.settings import HOME, Settings
@@ -104,9 +104,11 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(temporal, "connect", unconnected)
     monkeypatch.setattr(connection, "probe_local", lambda *_: None)
     # Git makes it.
-    monkeypatch.setattr(example, "made", lambda folder: folder)
+    monkeypatch.setattr(example, "make_repository", lambda folder: folder)
     # It asks each tool for its version.
-    monkeypatch.setattr(doctor, "tool", lambda name: Checkup("tools", name, "note", "not asked"))
+    monkeypatch.setattr(
+        doctor, "check_program", lambda name: Checkup("tools", name, "note", "not asked")
+    )
     monkeypatch.setattr(subprocess, "Popen", _no_process)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", _no_process)
     return tmp_path
@@ -274,7 +276,7 @@ def read(path: Path, content: bytes, reader: Callable[[Path], object]) -> None:
     except AssertionError:
         raise
     except Exception as error:
-        message, code = told(error)
+        message, code = explain(error)
         assert "mistake of ours" not in message, (content, message)
         assert code in CODES
 
@@ -285,7 +287,7 @@ def test_whatever_a_plan_file_holds_it_is_a_plan_or_refused(
     nothing_starts: Path, content: bytes, ending: str
 ) -> None:
     def checked_plan(path: Path) -> None:
-        plan = plans.read(path)
+        plan = plans.read_plan(path)
         validity.problems(plan, Catalogue.load().roles_for(""), (), 30)
         plan.model_dump_json()
 
@@ -362,7 +364,7 @@ def test_whatever_the_settings_of_a_project_hold_they_are_taken_or_refused(
 def test_whatever_a_history_holds_it_is_one_or_refused(
     nothing_starts: Path, content: bytes
 ) -> None:
-    read(nothing_starts / "history.json", content, replayed.read)
+    read(nothing_starts / "history.json", content, replayed.read_history)
 
 
 @given(damaged(ENDPOINT))
@@ -470,4 +472,4 @@ def test_whatever_an_endpoint_sends_is_an_answer_or_an_error(lines: list[str], w
 
 
 def test_a_refusal_of_ours_is_told_as_it_is() -> None:
-    assert told(Exit("no")) == ("no", 2)
+    assert explain(Exit("no")) == ("no", 2)

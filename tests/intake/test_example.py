@@ -12,7 +12,7 @@ import pytest
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.review.lenses import analysers
 from holdfast.intake import example
-from holdfast.intake.example import ASSEMBLED, MAIN, SHOP, made
+from holdfast.intake.example import ASSEMBLED, MAIN, SHOP, make_repository
 from holdfast.intake.refusal import Refused
 from holdfast.untrusted.secret_shapes import SHAPES
 from repositories import Bench, Repository, remarks_of
@@ -38,7 +38,7 @@ def head(repository: Path) -> str:
 @pytest.mark.anyio
 async def test_the_review_finds_what_is_planted_and_nothing_else(tmp_path: Path) -> None:
     shown = Catalogue.load().playbooks["code-review"].min_confidence
-    repository, bench = Repository(made(tmp_path)), Bench(tmp_path)
+    repository, bench = Repository(make_repository(tmp_path)), Bench(tmp_path)
     pinned = await bench.pin(repository, MAIN)
     seen = {
         (remark.file, remark.line)
@@ -54,7 +54,7 @@ async def test_the_review_finds_what_is_planted_and_nothing_else(tmp_path: Path)
 def test_the_example_is_the_same_wherever_it_is_made_whatever_git_is_told_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = head(made(tmp_path / "one"))
+    first = head(make_repository(tmp_path / "one"))
     config = tmp_path / "config"
     config.write_text(
         "[user]\n\tname = Nobody\n[core]\n\tautocrlf = true\n[init]\n\ttemplateDir=/x\n"
@@ -62,7 +62,7 @@ def test_the_example_is_the_same_wherever_it_is_made_whatever_git_is_told_there(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Nobody")
-    second = made(tmp_path / "two")
+    second = make_repository(tmp_path / "two")
     monkeypatch.undo()
     assert head(second) == first
 
@@ -72,18 +72,18 @@ def test_what_a_person_changed_in_the_example_stays_until_its_files_are_others(
 ) -> None:
     source = tmp_path / "source" / "shop"
     shutil.copytree(SHOP, source)
-    repository = made(tmp_path / "demo", source)
+    repository = make_repository(tmp_path / "demo", source)
     (repository / "shop" / "orders.py").write_text("mended = True\n")
-    assert made(tmp_path / "demo", source) == repository
+    assert make_repository(tmp_path / "demo", source) == repository
     assert (repository / "shop" / "orders.py").read_text() == "mended = True\n"
     (source / "change" / "shop" / "orders.py").write_text("other = True\n")
-    made(tmp_path / "demo", source)
+    make_repository(tmp_path / "demo", source)
     assert (repository / "shop" / "orders.py").read_text() == "other = True\n"
     assert [each.name for each in (tmp_path / "demo").iterdir()] == ["shop"], "no draft is left"
 
 
 def test_a_part_of_the_change_is_not_committed(tmp_path: Path) -> None:
-    repository = made(tmp_path)
+    repository = make_repository(tmp_path)
     command = ["git", "-C", str(repository), "status", "--porcelain"]
     status = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert status == f"?? {example.UNCOMMITTED}\n"
@@ -100,7 +100,7 @@ def test_an_example_that_cannot_be_made_is_a_refusal_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Refused, match="missing from"):
-        made(tmp_path, tmp_path / "nothing")
+        make_repository(tmp_path, tmp_path / "nothing")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="git was not found"):
-        made(tmp_path)
+        make_repository(tmp_path)

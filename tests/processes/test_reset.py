@@ -33,7 +33,7 @@ from holdfast.rules.timers import to_datetime
 from holdfast.state.events import WasReset
 from holdfast.state.moves import Ask, Move
 from holdfast.state.run import State
-from holdfast.storage.payloads import stored
+from holdfast.storage.payloads import find_stored
 from outcomes import begun
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 
@@ -129,7 +129,7 @@ async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_aga
         assert await show.run(connection, handle.id, False, None) == Code.COMPLETE
         assert "the run is stuck" in " ".join(capsys.readouterr().out.split())
         with pytest.raises(Exit, match=r"the run is stuck.*reset"):
-            await orders.tell(connection, handle.id, "pause", Order())
+            await orders.send(connection, handle.id, "pause", Order())
         capsys.readouterr()
         assert await reset.run(connection, handle.id, 0, yes=True) == Code.COMPLETE
         told = capsys.readouterr().err
@@ -278,7 +278,7 @@ async def test_a_run_whose_result_is_lost_is_freed_by_asking_for_it_again(
             digest
             for event in (await handle.fetch_history()).events
             if event.HasField("activity_task_completed_event_attributes")
-            for digest in stored([event])
+            for digest in find_stored([event])
         ]
         (runs.store.root / digest[:2] / digest).unlink()
         unheard.set()

@@ -21,7 +21,7 @@ import psutil
 import pytest
 from temporalio.service import RPCError
 
-from holdfast.cli.commands.care.doctor import server
+from holdfast.cli.commands.care.doctor import check_deployment
 from holdfast.deployment import siblings
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import Endpoint, Programs, StateDir, down, status, up
@@ -83,7 +83,9 @@ def started(settings: Settings, programs: Programs | None = None) -> tuple[int, 
 
 def doctor_says(settings: Settings) -> str:
     async def said() -> str:
-        return " ".join([each.detail async for each in server(settings, only_embedded=True)])
+        return " ".join(
+            [each.detail async for each in check_deployment(settings, only_embedded=True)]
+        )
 
     return asyncio.run(said())
 

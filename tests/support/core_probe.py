@@ -18,7 +18,7 @@ from holdfast.activities.toolset.mcp import ServerFailed, offered
 from holdfast.activities.toolset.servers import read_servers
 from holdfast.activities.toolset.shelf import lacking, shipped
 from holdfast.activities.toolset.tool import Tool
-from holdfast.cli.commands.care.doctor import optional
+from holdfast.cli.commands.care.doctor import check_extras
 from holdfast.cli.main import main, program
 from holdfast.contracts.errors import LensFailed
 from holdfast.deployment.settings import Settings
@@ -134,7 +134,7 @@ async def probe(folder: Path, repository: repositories.Repository) -> dict[str, 
         "lenses": await lenses(repository),
         "servers": await servers(folder),
         "spans": MISSING,
-        "extras": {each.name: [each.mark, each.detail] for each in optional()},
+        "extras": {each.name: [each.mark, each.detail] for each in check_extras()},
     }
 
 

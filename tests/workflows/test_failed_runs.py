@@ -17,7 +17,7 @@ from holdfast.contracts import Goal, Report
 from holdfast.history.history import Fold
 from holdfast.replaying.replay import export
 from holdfast.state.events import RUN_FAILED
-from holdfast.storage.payloads import stored
+from holdfast.storage.payloads import find_stored
 from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio
@@ -76,7 +76,7 @@ async def test_a_report_above_the_blob_limit_is_kept_whole_outside_of_history(ru
     history = await handle.fetch_history()
     closing = history.events[-1]
     assert len(closing.SerializeToString()) < 10_000
-    assert stored([closing]), "a clean-up keeps what the failure names"
+    assert find_stored([closing]), "a clean-up keeps what the failure names"
     assert (await read(runs, handle)).report == report
     assert len(await export(runs.client, handle.id, runs.store)) > len(huge), "an export has it all"
 

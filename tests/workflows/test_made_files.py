@@ -18,7 +18,7 @@ from holdfast.cli.commands.runs import run, show
 from holdfast.cli.screen.exits import Code
 from holdfast.contracts import Check, Report
 from holdfast.intake.connection import Connection
-from holdfast.storage.references import needed
+from holdfast.storage.references import find_needed
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,7 @@ async def test_what_the_sandbox_saves_is_a_file_of_the_finding_by_reference(runs
     last = json.dumps(model.requests[1].messages[-1])
     assert "a.csv is handed up (19 bytes).\\nb.md is handed up (3 bytes).\\nx" in last
     # It stands in the history, and so no cleaning takes it; its bytes do not.
-    named, _ = await needed(runs.client, runs.store)
+    named, _ = await find_needed(runs.client, runs.store)
     assert DIGEST in named
     assert await segments(runs, report), "the agent's own history replays"
     history = (await runs.handles[-1].fetch_history()).to_json()

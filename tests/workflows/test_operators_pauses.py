@@ -89,7 +89,7 @@ async def test_a_run_that_is_paused_in_temporal_says_so_and_keeps_nobody_waiting
         for text in await shown(connection, handle, capsys):
             assert "paused in Temporal by an operator" in text
         with pytest.raises(Exit, match=said) as refused:
-            await orders.tell(connection, handle.id, "pause", Order())
+            await orders.send(connection, handle.id, "pause", Order())
         assert refused.value.code == Code.FAILED
         with pytest.raises(Exit, match=f"cancel of {handle.id} waits until it is free: {said}"):
             await cancel.run(connection, handle.id)

@@ -196,7 +196,7 @@ def test_what_is_no_history_of_ours_is_refused_in_one_line(
     path = tmp_path / "history.json"
     path.write_text(content)
     with pytest.raises(Refused) as refused:
-        replayed.read(path)
+        replayed.read_history(path)
     assert why in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -204,18 +204,18 @@ def test_a_run_has_its_own_id_whatever_its_file_is_called(tmp_path: Path) -> Non
     """Its teams' names begin with it: with another they would not be those that it started."""
     path = tmp_path / "run.json"
     path.write_text(HISTORIES[0].read_text())
-    assert replayed.read(path).workflow_id.startswith("run-")
+    assert replayed.read_history(path).workflow_id.startswith("run-")
     path.write_text(json.dumps({"events": [STARTED, TASK]}))
-    assert replayed.read(path).workflow_id == "run"
+    assert replayed.read_history(path).workflow_id == "run"
 
 
 async def test_a_history_that_holds_or_ends_its_process_is_no_yes(tmp_path: Path) -> None:
     # The start and one task, without what must stand between: nothing replays it.
     path = tmp_path / "torn.json"
     path.write_text(json.dumps({"events": [STARTED, TASK]}))
-    verdict = await command.judged(path, 5)
+    verdict = await command.judge(path, 5)
     assert verdict.problems and not verdict.refused
-    late = await command.judged(HISTORIES[0], 0.05)
+    late = await command.judge(HISTORIES[0], 0.05)
     assert late.problems == ("it could not be replayed: that took longer than 0 s",)
 
 

@@ -71,7 +71,7 @@ async def test_a_run_that_a_schedule_started_is_read_steered_and_written_down_li
         handle = runs.client.get_workflow_handle(run_id, result_type=Report)
         runs.handles.append(handle)
         await seen(handle, lambda view: view.phase == "approval")
-        await orders.tell(connection, run_id, "approve", Order())
+        await orders.send(connection, run_id, "approve", Order())
         assert (await handle.result()).status == "complete"
     assert await cancel.run(connection, run_id) == Code.COMPLETE, "it is over, and that is said"
     await list_command.run(connection, 100, False)

@@ -10,7 +10,7 @@ from test_agents import ROLE, catalogue
 
 from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.cli.commands.runs.fork import ForkChange, forked
+from holdfast.cli.commands.runs.fork import ForkChange, fork_goal
 from holdfast.cli.commands.runs.report import page_of
 from holdfast.cli.screen.exits import Code, code_of
 from holdfast.cli.screen.report import as_markdown
@@ -178,5 +178,5 @@ async def test_a_fork_does_again_what_answered_without_reading(runs: Runs) -> No
     assert "takes over 1 of 3 unpaid" in as_markdown(report)
     shipped = goal(runs, *(each | {"role": "analyst"} for each in planned))
     report = report.model_copy(update={"plan": shipped.plan})
-    fork = forked(shipped, report, ForkChange()).fork
+    fork = fork_goal(shipped, report, ForkChange()).fork
     assert fork is not None and [each.subtask_id for each in fork.findings] == ["t2"]

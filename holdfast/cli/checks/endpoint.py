@@ -31,14 +31,14 @@ def endpoint_of(settings: Settings) -> str:
     return settings.anthropic_base_url or "https://api.anthropic.com"
 
 
-async def models(settings: Settings) -> list[Checkup]:
+async def check_models(settings: Settings) -> list[Checkup]:
     """Check whether a model can be asked from this shell. Shows no key and pays nothing."""
     if not settings.has_endpoint:
         detail = f"none; set {VARIABLES} for goals that need a model"
         return [Checkup("models", "endpoint", "note", detail)]
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""
-    shown = f"key {masked(key)}" if key else "no key"
+    shown = f"key {mask(key)}" if key else "no key"
     odd = False
     mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
     if mark == "ok":
@@ -58,7 +58,7 @@ async def models(settings: Settings) -> list[Checkup]:
     ]
 
 
-def worker_endpoint(settings: Settings, only_embedded: bool) -> list[Checkup]:
+def check_worker(settings: Settings, only_embedded: bool) -> list[Checkup]:
     """Check whether the running worker asks the models that this shell would: calls go out with the
     worker's settings.
     """
@@ -106,6 +106,6 @@ def _reachable(address: str, shown: str) -> tuple[Mark, str]:
         return "bad", f"{where}, {shown}: not reachable: {error}"
 
 
-def masked(secret: str) -> str:
+def mask(secret: str) -> str:
     """Return the length of a secret and, if it is long, its last four characters."""
     return f"…{secret[-4:]} ({len(secret)} characters)" if len(secret) >= 20 else "…"

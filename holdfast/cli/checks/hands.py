@@ -37,7 +37,7 @@ def owners_in(catalogue: Catalogue) -> Owners:
     return owners
 
 
-def hands(
+def check_tools(
     catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
 ) -> list[Checkup]:
     """Return a line for each tool of ours; a note where one is left out, and why."""
@@ -53,7 +53,7 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
     told = (
         source_of(tool),
-        _owned(owners),
+        _tell_owners(owners),
         f"a role may write {' or '.join(others)} for it" if others else "",
         "changes things outside" if tool.effects else "",
         "a person approves each call" if tool.approval else "",
@@ -78,14 +78,14 @@ def _elsewhere(tool: Tool, settings: Settings) -> str:
     return ""
 
 
-def _owned(owners: list[str]) -> str:
+def _tell_owners(owners: list[str]) -> str:
     return f"of {', '.join(owners)}" if owners else "no role has it"
 
 
 # ---------------------------------------------------------------- MCP servers
 
 
-async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
+async def check_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
     """Yield a line for each MCP server and each of its tools, for each tool that a role names and
     no server offers, and for each role that goes on without one.
 
@@ -100,7 +100,7 @@ async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator
     except BadServers as error:
         yield Checkup("mcp", "file", "note", f"{error}; its servers are left out")
         servers = {}
-    asked = {name: asyncio.create_task(_asked(each)) for name, each in servers.items()}
+    asked = {name: asyncio.create_task(_ask(each)) for name, each in servers.items()}
     offers, told = set[str](), set[str]()
     try:
         for name, answer in asked.items():
@@ -116,12 +116,12 @@ async def mcp_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator
     for name in gone:
         if name in owners and name not in told:
             known = "its server does not offer it" if server_of(name, servers) else "no such server"
-            yield Checkup("mcp", name, "note", f"{_owned(owners[name])}; {known}: left out")
-    for check in bereft(catalogue, gone):
+            yield Checkup("mcp", name, "note", f"{_tell_owners(owners[name])}; {known}: left out")
+    for check in check_roles(catalogue, gone):
         yield check
 
 
-def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
+def check_roles(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
     """Yield what each role goes on without; a role without any of its tools cannot be used."""
     for role in catalogue.roles.values():
         tools = role.card.tools if role.card.tier != "none" else ()
@@ -135,7 +135,7 @@ def bereft(catalogue: Catalogue, gone: Collection[str]) -> Iterator[Checkup]:
             yield Checkup("roles", f"role {role.card.name}", "note", without)
 
 
-async def _asked(server: Server) -> Offered | str:
+async def _ask(server: Server) -> Offered | str:
     """Return what a server offers, or why it does not, in its own words but without its arguments:
     a diagnosis is shown to others.
     """
@@ -157,11 +157,11 @@ def _server(server: Server, answer: Offered | str, owners: Owners) -> list[Check
     tools = sorted((each.name for each in answer.tools), key=lambda name: name not in owners)
     for name in tools[:MOST_TOOLS]:
         asks = "; a person approves each call" if server.asks(name.split(PART, 2)[2]) else ""
-        checks.append(Checkup("mcp", name, "ok", _owned(owners.get(name, [])) + asks))
+        checks.append(Checkup("mcp", name, "ok", _tell_owners(owners.get(name, [])) + asks))
     if count > MOST_TOOLS:
         checks.append(Checkup("mcp", server.name, "ok", f"and {count - MOST_TOOLS} more tools"))
     for name, why in answer.flaws.items():
         if name not in tools:
-            told = f"{_owned(owners.get(name, []))}; left out, as it {why}"
+            told = f"{_tell_owners(owners.get(name, []))}; left out, as it {why}"
             checks.append(Checkup("mcp", name, "note", told))
     return checks

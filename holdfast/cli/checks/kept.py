@@ -14,8 +14,8 @@ from holdfast.cli.checks.diagnosis import Mark
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.contracts.policies import MOST_DAY
 from holdfast.deployment.settings import Settings
-from holdfast.embedded import EmbeddedError, StateDir, unreadable
-from holdfast.embedded.database import trouble
+from holdfast.embedded import EmbeddedError, StateDir, count_unreadable
+from holdfast.embedded.database import find_trouble
 from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.storage import BadStore, DirectoryStore, store_at
 
@@ -25,7 +25,7 @@ LOOK_SECONDS = 1.0
 """How long blobs and journal are each looked at: the newest first, as far as that goes."""
 
 
-def kept(settings: Settings) -> list[Line]:
+def check_storage(settings: Settings) -> list[Line]:
     """Check state directory, database, journal and store. Blocks, for some seconds at most."""
     state = StateDir.of(settings)
     lines = [_folder("state", state.path, "set HOLDFAST_STATE_DIR to a folder that can be written")]
@@ -34,7 +34,7 @@ def kept(settings: Settings) -> list[Line]:
         lines += _roots(settings, state)
         lines += _database(state)
         lines += _journal(state)
-        lines += _spent(settings, state)
+        lines += _day(settings, state)
     return [*lines, *_store(settings, state)]
 
 
@@ -69,7 +69,7 @@ def _deployment(state: StateDir) -> Iterator[Line]:
 
 def _roots(settings: Settings, state: StateDir) -> Iterator[Line]:
     """Check the file of what Goals may name."""
-    wrong = unreadable(settings)
+    wrong = count_unreadable(settings)
     if wrong:
         why = (
             f"{wrong} line{'s' * (wrong != 1)} cannot be read and allow{'s' * (wrong == 1)} nothing"
@@ -81,7 +81,7 @@ def _database(state: StateDir) -> Iterator[Line]:
     path = state.database
     if not path.exists():
         return
-    why = trouble(path)
+    why = find_trouble(path)
     if why:
         remedy = f"move {path.name}* away: its runs are lost, unless you have a backup"
         yield "database", "bad", f"{path} {why}; {remedy}"
@@ -109,7 +109,7 @@ def _journal(state: StateDir) -> Iterator[Line]:
     yield line
 
 
-def _spent(settings: Settings, state: StateDir) -> Iterator[Line]:
+def _day(settings: Settings, state: StateDir) -> Iterator[Line]:
     """Show what today's calls have cost, where a setting bounds it."""
     most = settings.most_dollars_day
     if most is None:

@@ -55,7 +55,7 @@ def changed_plan(state: State, text: str) -> Changed:
     it was.
     """
     waiting = Waiting.of(state)
-    plan = waiting.checked(plans.parse(text, "the plan", as_yaml=True), "the plan")
+    plan = waiting.checked(plans.parse_plan(text, "the plan", as_yaml=True), "the plan")
     if plan == waiting.plan:
         raise Exit("the plan is unchanged; nothing was sent")
     old, new = waiting.priced(waiting.plan), waiting.priced(plan)

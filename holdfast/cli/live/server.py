@@ -143,11 +143,11 @@ class LivePage:
                     self.said = changed.price
                 else:
                     order = Order(plan=changed.plan)
-                    self.said = await orders.tell(self.connection, self.run_id, "edit", order)
+                    self.said = await orders.send(self.connection, self.run_id, "edit", order)
                     self.draft = ""
             else:
                 order = order_of(command, given, view)
-                self.said = await orders.tell(self.connection, self.run_id, command, order)
+                self.said = await orders.send(self.connection, self.run_id, command, order)
             self.refused = False
         except Refused as error:
             self.said, self.refused = for_terminal(str(error), lines=True), True

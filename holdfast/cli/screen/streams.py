@@ -71,7 +71,7 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and ERR.is_terminal
 
 
-async def typed() -> str:
+async def read_line() -> str:
     """The next line that a person types, without its end; EOFError when there is no more input.
 
     Not input() in a thread: it could not be interrupted, and would hold up the exit.
@@ -104,8 +104,8 @@ def put_json(document: str) -> None:
     around; here they are escaped, too, and all beyond ASCII where that cannot be written.
     """
     shown = for_json(document)
-    put(shown if OUT.encoding.startswith("utf") else _BEYOND.sub(_escaped, shown))
+    put(shown if OUT.encoding.startswith("utf") else _BEYOND.sub(_escape, shown))
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return json.dumps(found[0])[1:-1]

@@ -58,7 +58,7 @@ def playbooks(incomplete: str) -> Ids:
     from holdfast.activities.catalogue.catalogue import Catalogue
     from holdfast.deployment.settings import Settings
 
-    return _named(lambda: Catalogue.of(Settings().project).playbooks, incomplete)
+    return _offer(lambda: Catalogue.of(Settings().project).playbooks, incomplete)
 
 
 def roles(incomplete: str) -> Ids:
@@ -66,27 +66,27 @@ def roles(incomplete: str) -> Ids:
     from holdfast.activities.catalogue.catalogue import Catalogue
     from holdfast.deployment.settings import Settings
 
-    return _named(lambda: Catalogue.of(Settings().project).roles, incomplete)
+    return _offer(lambda: Catalogue.of(Settings().project).roles, incomplete)
 
 
 def limits(incomplete: str) -> Ids:
     """Return the names of the limits, each followed by `=`."""
     from holdfast.contracts import Limits
 
-    return [f"{name}=" for name in _named(lambda: Limits.model_fields, incomplete)]
+    return [f"{name}=" for name in _offer(lambda: Limits.model_fields, incomplete)]
 
 
 def caps(incomplete: str) -> Ids:
     """Return the names of the limits that can be raised during a run, each followed by `=`."""
-    return [f"{name}=" for name in _named(lambda: CAPS, incomplete)]
+    return [f"{name}=" for name in _offer(lambda: CAPS, incomplete)]
 
 
 def approvals(incomplete: str) -> Ids:
     """Return when a plan may wait for a person, without amounts of dollars."""
-    return _named(lambda: ("always", "auto"), incomplete)
+    return _offer(lambda: ("always", "auto"), incomplete)
 
 
-def _named(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
+def _offer(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
     # Whatever is wrong with a file is said by the command itself, once it is given.
     with suppress(Exception):
         return sorted(n for n in look() if n.startswith(incomplete) and PLAIN_ID.fullmatch(n))
@@ -95,12 +95,12 @@ def _named(look: Callable[[], Iterable[str]], incomplete: str) -> Ids:
 
 def run_ids(incomplete: str) -> Ids:
     """Return the ids of the newest runs."""
-    return _bounded(lambda target: _runs(target, "", incomplete))
+    return _look(lambda target: _runs(target, "", incomplete))
 
 
 def open_run_ids(incomplete: str) -> Ids:
     """Return the ids of open runs."""
-    return _bounded(lambda target: _runs(target, " AND ExecutionStatus = 'Running'", incomplete))
+    return _look(lambda target: _runs(target, " AND ExecutionStatus = 'Running'", incomplete))
 
 
 def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
@@ -108,10 +108,10 @@ def subtask_ids(context: typer.Context, incomplete: str) -> Ids:
     run_id = context.params.get("run_id")
     if not isinstance(run_id, str):
         return []
-    return _bounded(lambda target: _subtasks(target, run_id, incomplete))
+    return _look(lambda target: _subtasks(target, run_id, incomplete))
 
 
-def _bounded(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
+def _look(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
     async def limited() -> Ids:
         target = _target()
         async with asyncio.timeout(SECONDS):

@@ -48,14 +48,14 @@ def with_connection(
     """Run a command with a connection; return its exit code."""
 
     async def done() -> int:
-        async with connected(settings, embedded=embedded) as connection:
+        async with connect_command(settings, embedded=embedded) as connection:
             return await do(connection)
 
     return asyncio.run(done())
 
 
 @asynccontextmanager
-async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
+async def connect_command(settings: Settings, *, embedded: bool) -> AsyncIterator[Connection]:
     """Yield a connection for one command. Raises Unreachable, EmbeddedError, BadSettings, Exit."""
     target = None if embedded else own_target(settings)
     opening = _own(settings, target) if target else _embedded(settings)
@@ -63,7 +63,7 @@ async def connected(settings: Settings, *, embedded: bool) -> AsyncIterator[Conn
         try:
             yield connection
         except RPCError as error:
-            raise told_by_server(error, connection.target.address) from error
+            raise explain_failure(error, connection.target.address) from error
 
 
 @asynccontextmanager
@@ -165,7 +165,7 @@ def tell(line: str, *, warning: bool = False) -> None:
     say(line, "magenta" if warning else "dim")
 
 
-def told_by_server(error: RPCError, address: str) -> Exit:
+def explain_failure(error: RPCError, address: str) -> Exit:
     """Return what a failed request means to a person."""
     if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
         return Exit(f"Temporal server at {address} stopped answering: {error}", Code.UNREACHABLE)

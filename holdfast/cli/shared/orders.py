@@ -27,23 +27,23 @@ ANSWER_SECONDS = 60.0
 
 async def run(connection: Connection, run_id: str, update: str, order: Order) -> int:
     """Send an order to a run and print the outcome. Exit with the reason if it was refused."""
-    say(f"{run_id}: {await tell(connection, run_id, update, order)}", "bold")
+    say(f"{run_id}: {await send(connection, run_id, update, order)}", "bold")
     return Code.COMPLETE
 
 
-async def tell(connection: Connection, run_id: str, update: str, order: Order) -> str:
+async def send(connection: Connection, run_id: str, update: str, order: Order) -> str:
     """Send an order to a run; return the outcome. Exit if the run refuses it, is closed or unknown,
     or does not answer.
     """
     order = order.model_copy(update={"by": login()})
     handle = connection.handle(run_id)
-    asking = asyncio.ensure_future(_asked(handle, update, order))
+    asking = asyncio.ensure_future(_send(handle, update, order))
     try:
         await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
         done = asking.done()
         if not done:
             say(f"Waiting for {run_id} to answer …", "dim")
-            done = await _answered(connection, run_id, asking)
+            done = await _wait_for_answer(connection, run_id, asking)
         if not done:
             raise Exit(
                 f"{run_id}: no answer within {ANSWER_SECONDS:.0f} s;"
@@ -58,13 +58,15 @@ async def tell(connection: Connection, run_id: str, update: str, order: Order) -
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-        raise await _gone(connection, run_id) from error
+        raise await _explain_absence(connection, run_id) from error
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
 
 
-async def _answered(connection: Connection, run_id: str, asking: asyncio.Future[str]) -> bool:
+async def _wait_for_answer(
+    connection: Connection, run_id: str, asking: asyncio.Future[str]
+) -> bool:
     """True if a run answers in time. Exit as soon as it is known that it cannot."""
     reader = Reader(connection, run_id)
     until = asyncio.get_running_loop().time() + ANSWER_SECONDS
@@ -76,7 +78,7 @@ async def _answered(connection: Connection, run_id: str, asking: asyncio.Future[
     return asking.done()
 
 
-async def _asked(handle: WorkflowHandle[Any, Any], update: str, order: Order) -> str:
+async def _send(handle: WorkflowHandle[Any, Any], update: str, order: Order) -> str:
     while True:
         try:
             said: str = await handle.execute_update(update, order, result_type=str)
@@ -108,7 +110,7 @@ async def state_of(connection: Connection, run_id: str) -> State:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _gone(connection: Connection, run_id: str) -> Exit:
+async def _explain_absence(connection: Connection, run_id: str) -> Exit:
     """Return why a run takes no orders: it is closed, or was never there."""
     try:
         await connection.handle(run_id).describe()

@@ -45,7 +45,7 @@ class Ended:
 def read(run_id: str, look: Look) -> Ended:
     """Return how a closed run ended, from its history."""
     assert look.closed is not None, "only a closed run has ended"
-    if damaged(look):
+    if is_damaged(look):
         was = f"run {run_id} was {CLOSED[look.closed]}"
         why = f"{was}, and what it found cannot be read: {look.unreadable}"
         return Ended(Code.FAILED, reason=why, look=look)
@@ -66,13 +66,13 @@ def read(run_id: str, look: Look) -> Ended:
     return Ended(Code.FAILED, judged, look=look)
 
 
-def damaged(look: Look) -> bool:
+def is_damaged(look: Look) -> bool:
     """True if the history of a closed run cannot be read up to how it ended."""
     told = look.report is not None or (look.state is not None and look.state.phase == "closed")
     return bool(look.unreadable) and not told
 
 
-async def tell(
+async def print_outcome(
     connection: Connection,
     run_id: str,
     ended: Ended,
@@ -93,7 +93,7 @@ async def tell(
     if made is None:
         say(ended.reason, "bold red")
         before = place(run_id, reports, ".md")
-        if damaged(ended.look) and before.exists():
+        if is_damaged(ended.look) and before.exists():
             say(f"Its report, as it was written before: {before}")
     else:
         made = await with_files(made, connection.store, files_of(run_id, reports))

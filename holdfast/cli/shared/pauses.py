@@ -43,11 +43,11 @@ async def paused_below(connection: Connection, state: State) -> Mapping[str, str
     moves = [flight.move for flight in state.flights.values()]
     below = [each for each in moves if isinstance(each, StartAgent | StartTeam)]
     runs = (each.run_of(state.run_id) for each in below)
-    said = await asyncio.gather(*(_said(connection, each, turn) for each in runs))
+    said = await asyncio.gather(*(_tell(connection, each, turn) for each in runs))
     return {move.subtask_id: why for move, why in zip(below, said, strict=True) if why}
 
 
-async def _said(connection: Connection, workflow_id: str, turn: asyncio.Semaphore) -> str:
+async def _tell(connection: Connection, workflow_id: str, turn: asyncio.Semaphore) -> str:
     limit, handle = timedelta(seconds=SECONDS), connection.client.get_workflow_handle(workflow_id)
     async with turn:
         try:

@@ -211,7 +211,7 @@ class Reader:
         client, target = self.connection.client, self.connection.target
         state = self.fold.state if self.fold else None
         tiers = tiers_in_flight(state) if state else ()
-        lines = await served.unserved(
+        lines = await served.find_unserved(
             client, target.task_queue, embedded=target.embedded, models=bool(tiers)
         )
         if not lines:

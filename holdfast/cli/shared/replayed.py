@@ -22,7 +22,7 @@ from holdfast.intake.files import read_text
 from holdfast.intake.refusal import Refused
 from holdfast.replaying.replay import replay
 from holdfast.storage import BadStore, DirectoryStore, store_at
-from holdfast.storage.payloads import stored
+from holdfast.storage.payloads import find_stored
 from holdfast.workflows import WORKFLOWS
 
 HISTORY_BYTES = 256 * 1024 * 1024
@@ -41,9 +41,9 @@ class Verdict(BaseModel):
 async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
     """Replay the history in a file. One with references to payloads needs the store."""
     try:
-        history = read(file)
+        history = read_history(file)
         return Verdict(
-            problems=await replay(history, WORKFLOWS, await needed(file, history, store))
+            problems=await replay(history, WORKFLOWS, await find_store(file, history, store))
         )
     except BlobLost as lost:
         return Verdict(refused=f"{str(file)!r} cannot be replayed: {lost.message}", problems=())
@@ -51,7 +51,7 @@ async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
         return Verdict(refused=str(error), problems=())
 
 
-def read(file: Path, what: str = "replay") -> WorkflowHistory:
+def read_history(file: Path, what: str = "replay") -> WorkflowHistory:
     """Return the history in a file, which `what` names. Refused if it holds none of our
     workflows.
     """
@@ -92,11 +92,11 @@ def _wrong(history: WorkflowHistory) -> str:
     return ""
 
 
-async def needed(
+async def find_store(
     file: Path, history: WorkflowHistory, store: DirectoryStore | None
 ) -> DirectoryStore | None:
     """Return the store if the history refers to one. Refused if it cannot be had."""
-    digests = stored(history.events)
+    digests = find_stored(history.events)
     if not digests:
         return None
     if store is None:

@@ -19,7 +19,7 @@ from holdfast.intake.connection import Connection
 from holdfast.intake.goals import approval_of
 from holdfast.intake.launch import launch
 from holdfast.rendering.amounts import money
-from holdfast.telemetry.otel.commands import CommandSpan, begun
+from holdfast.telemetry.otel.commands import CommandSpan, begin_span
 
 ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
 """In a terminal; elsewhere nobody could answer."""
@@ -61,7 +61,7 @@ def with_span(
     do: Callable[[Connection, CommandSpan], Coroutine[Any, Any, int]],
 ) -> int:
     """Run a command that starts a run, with a connection and a span; return its exit code."""
-    span = begun(name, _warn)
+    span = begin_span(name, _warn)
     try:
         code = with_connection(settings, embedded, lambda connection: do(connection, span))
         span.error = Code(code).name.lower() if code else ""
@@ -77,7 +77,7 @@ def _warn(line: str) -> None:
     say(line, "magenta")
 
 
-async def started(
+async def start_run(
     connection: Connection,
     goal: Goal,
     run_id: str,

@@ -33,7 +33,7 @@ class Stuck:
     undone: tuple[Undoing, ...]
 
 
-async def examined(connection: Connection, run_id: str, event: int) -> Stuck:
+async def examine(connection: Connection, run_id: str, event: int) -> Stuck:
     """Return why a run is stuck and the point to reset it to. Exit if there is nothing to free."""
     description, history = await _open(connection, run_id)
     fault = await faults.fault_of(history, WORKFLOWS, connection.store)
@@ -49,7 +49,7 @@ async def examined(connection: Connection, run_id: str, event: int) -> Stuck:
     return Stuck(run_id, description.run_id or "", history, point, undone)
 
 
-async def again(connection: Connection, stuck: Stuck) -> Stuck:
+async def examine_again(connection: Connection, stuck: Stuck) -> Stuck:
     """Return the same as it stands now. Exit if the run has closed, or somebody else has reset
     it.
     """

@@ -48,7 +48,7 @@ def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str
         for role in catalogue.roles.values()
         if role.playbook == goal.playbook and role.card.tier != "none"
     ]
-    gone = _gone({name for card in own for name in card.tools}, settings)
+    gone = _find_absent({name for card in own for name in card.tools}, settings)
     kept = list[RoleCard]()
     for card in own:
         lost = [name for name in card.tools if name in gone]
@@ -62,7 +62,7 @@ def _tools(goal: Goal, catalogue: Catalogue, settings: Settings) -> Iterator[str
             yield f"tool {name}, of {', '.join(lack)}: {why}"
 
 
-def _gone(names: Collection[str], settings: Settings) -> dict[str, str]:
+def _find_absent(names: Collection[str], settings: Settings) -> dict[str, str]:
     """Return why each of these tools is absent: a setting, packages, or an entry in the file of
     servers is missing. What a server offers is known only in the run.
     """

@@ -24,7 +24,7 @@ from temporalio.service import RPCError
 
 from holdfast.replaying.tracing import traced
 from holdfast.storage.files import write_whole
-from holdfast.telemetry.otel.exporting import MISSING, Send, blotted, exporter
+from holdfast.telemetry.otel.exporting import MISSING, Send, blot_span, exporter
 from holdfast.tracing.otlp import OtelSpan, spans
 from holdfast.untrusted.known_secrets import KnownSecrets
 
@@ -139,7 +139,7 @@ async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets)
     found = await traced(client, run.id, execution=run.run_id, content=content)
     if found.caller is not None and not found.caller.sampled:
         return []
-    return [blotted(each, known) for each in spans(found, content=content)]
+    return [blot_span(each, known) for each in spans(found, content=content)]
 
 
 async def _was_reset(client: Client, run: WorkflowExecution) -> bool:

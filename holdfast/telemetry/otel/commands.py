@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from holdfast.telemetry.otel.exporting import MISSING, Send, blotted, exporter, spans_wanted
+from holdfast.telemetry.otel.exporting import MISSING, Send, blot_span, exporter, spans_wanted
 from holdfast.tracing.context import SpanContext, context_in
 from holdfast.tracing.otlp import CONVERSATION, SCOPE, OtelSpan
 from holdfast.untrusted.known_secrets import KnownSecrets
@@ -65,11 +65,11 @@ class CommandSpan:
             error=self.error,
             attributes=told,
         )
-        if not self.send([blotted(span, KnownSecrets(secret))]):
+        if not self.send([blot_span(span, KnownSecrets(secret))]):
             warn(NOT_TAKEN)
 
 
-def begun(name: str, warn: Callable[[str], None]) -> CommandSpan:
+def begin_span(name: str, warn: Callable[[str], None]) -> CommandSpan:
     """Return the span of a command that begins now. What cannot be used is passed to `warn` and
     stops nothing.
     """

@@ -61,7 +61,7 @@ def _refuse_elsewhere(answer: Any, *_: Any, **__: Any) -> None:
         )
 
 
-def blotted(span: OtelSpan, known: KnownSecrets) -> OtelSpan:
+def blot_span(span: OtelSpan, known: KnownSecrets) -> OtelSpan:
     """Return the span without secrets."""
     values = {"name": span.name, "error": span.error, "attributes": dict(span.attributes)}
     clean: dict[str, Any] = known.blot_all(values)

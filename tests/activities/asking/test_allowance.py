@@ -23,7 +23,7 @@ from holdfast.activities.asking import senders
 from holdfast.activities.asking.allowance import Allowance, Unreadable, spent_today
 from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.cli.checks.kept import kept
+from holdfast.cli.checks.kept import check_storage
 from holdfast.contracts import Bill, Goal, Limits, Order, Plan, Usage
 from holdfast.contracts.errors import (
     AllowanceReached,
@@ -299,10 +299,10 @@ def test_another_cap_makes_another_worker_and_reaches_it() -> None:
 def test_doctor_says_what_is_left_of_the_day(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     settings = Settings(_env_file=None, state_dir=tmp_path)
-    assert "spent today" not in {name for name, _, _ in kept(settings)}
+    assert "spent today" not in {name for name, _, _ in check_storage(settings)}
     settings = settings.model_copy(update={"most_dollars_day": Decimal("2.5")})
-    ((mark, said),) = [line[1:] for line in kept(settings) if line[0] == "spent today"]
+    ((mark, said),) = [line[1:] for line in check_storage(settings) if line[0] == "spent today"]
     assert mark == "ok" and "$0 of $2.5" in said and "HOLDFAST_MOST_DOLLARS_DAY" in said
     (tmp_path / "spent.json").write_text("{")
-    ((mark, _),) = [line[1:] for line in kept(settings) if line[0] == "spent today"]
+    ((mark, _),) = [line[1:] for line in check_storage(settings) if line[0] == "spent today"]
     assert mark == "bad"

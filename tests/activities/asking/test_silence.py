@@ -16,7 +16,7 @@ from holdfast.contracts import Call, Check, Plan, RoleCard, Subtask, policies
 from holdfast.contracts.errors import CallRefused
 from holdfast.plans import checks, validity
 from holdfast.storage import DirectoryStore
-from holdfast.untrusted.unread import unread
+from holdfast.untrusted.unread import find_unread
 from outcomes import begun, end
 
 MARGIN = policies.CALL_MARGIN_SECONDS
@@ -97,7 +97,7 @@ def test_a_document_is_refused_where_the_role_has_other_tools_alone() -> None:
 
 def test_a_misspelt_field_of_a_plan_is_named_with_its_place() -> None:
     given = {"goal": "g", "stratgy": "merge", "subtasks": [{"id": "a", "depend_on": []}]}
-    assert unread(Plan, given) == ("stratgy", "subtasks[0].depend_on")
+    assert find_unread(Plan, given) == ("stratgy", "subtasks[0].depend_on")
 
 
 def test_an_argument_that_a_check_ignores_is_refused() -> None:

@@ -29,7 +29,7 @@ from holdfast.activities.gate.queue_rates import (
 )
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.gate.throttles import ShowThrottles
-from holdfast.cli.commands.care.doctor import rates
+from holdfast.cli.commands.care.doctor import check_rates
 from holdfast.contracts import Goal
 from holdfast.contracts.errors import NotBilled
 from holdfast.temporal.connection import Target
@@ -268,12 +268,14 @@ async def test_doctor_shows_the_rate_of_each_tier_with_its_reason(
 ) -> None:
     await write_rate(env.client, queue, "haiku", 2.0, "quiet hours")
     target = Target(address="", task_queue=queue)
-    shown = {check.name: (check.mark, check.detail) for check in await rates(env.client, target)}
+    shown = {
+        check.name: (check.mark, check.detail) for check in await check_rates(env.client, target)
+    }
     assert shown["haiku rate"] == ("note", "haiku limited to 2 calls/s by hand: quiet hours")
     assert shown["sonnet rate"] == ("ok", "sonnet at full speed")
     assert "rate gate" not in shown
 
 
 async def test_doctor_says_when_the_server_keeps_no_rates(queue: str) -> None:
-    checks = await rates(cast(Client, OldServer()), Target(address="", task_queue=queue))
+    checks = await check_rates(cast(Client, OldServer()), Target(address="", task_queue=queue))
     assert "each worker slows by itself" in checks[-1].detail

@@ -14,14 +14,14 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.streams import ask, at_terminal, draw, say, typed
-from holdfast.cli.shared.connection import configured_target, connected
+from holdfast.cli.screen.streams import ask, at_terminal, draw, read_line, say
+from holdfast.cli.shared.connection import configured_target, connect_command
 from holdfast.cli.shared.options import Embedded
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import EmbeddedError, StateDir
 from holdfast.embedded.server import RETENTION
 from holdfast.storage import DirectoryStore
-from holdfast.storage.references import needed
+from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target, Unreachable
 from holdfast.upkeep import cleaning
 from holdfast.upkeep.cleaning import Kind, Needed
@@ -37,7 +37,7 @@ def command(
 
 async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
     """Show what may go, ask, and remove it."""
-    target, found = await _known(settings, only_embedded)
+    target, found = await _find_needed(settings, only_embedded)
     unused = _unused(target)
     kinds = await asyncio.to_thread(cleaning.kinds, settings, target, found, unused, time.time())
     draw(_table(kinds))
@@ -45,26 +45,26 @@ async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
     if not going:
         say("Nothing to remove.")
         return Code.COMPLETE
-    if not yes and not await _agreed(len(going)):
+    if not yes and not await _confirm(len(going)):
         return Code.COMPLETE
     gone = await asyncio.to_thread(lambda: [item for kind in kinds for item in kind.removed()])
     say(f"Removed {len(gone)} ({_megabytes(cleaning.size(gone))}).")
     return Code.COMPLETE
 
 
-async def _known(settings: Settings, only_embedded: bool) -> tuple[Target, Needed]:
+async def _find_needed(settings: Settings, only_embedded: bool) -> tuple[Target, Needed]:
     """Return the deployment and what its server says is needed, or why that cannot be known."""
     try:
-        async with connected(settings, embedded=only_embedded) as connection:
+        async with connect_command(settings, embedded=only_embedded) as connection:
             say("Reading what the server's runs refer to …", "dim")
-            return connection.target, await _asked(connection.client, connection.store)
+            return connection.target, await _ask(connection.client, connection.store)
     except (EmbeddedError, Unreachable) as error:
         return _target(settings, only_embedded), f"the server's runs cannot be read: {error}"
 
 
-async def _asked(client: Client, store: DirectoryStore) -> Needed:
+async def _ask(client: Client, store: DirectoryStore) -> Needed:
     try:
-        found, runs = await needed(client, store)
+        found, runs = await find_needed(client, store)
     except RPCError as error:
         return f"the server's runs cannot be read: {error}"
     say(f"{runs} runs need {len(found)} blobs.", "dim")
@@ -87,13 +87,13 @@ def _unused(target: Target) -> timedelta:
     return cleaning.DAY if target.embedded else RETENTION
 
 
-async def _agreed(count: int) -> bool:
+async def _confirm(count: int) -> bool:
     if not at_terminal():
         say("Nothing was removed; --yes removes it.")
         return False
     ask(f"Remove {count}? [y/N]")
     try:
-        return (await typed()).lower() in ("y", "yes")
+        return (await read_line()).lower() in ("y", "yes")
     except EOFError:
         return False
 

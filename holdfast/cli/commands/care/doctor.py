@@ -30,9 +30,9 @@ from holdfast.activities.gate.queue_rates import can_set_rates, queue_of, read_r
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.review.lenses import analysers
 from holdfast.cli.checks.diagnosis import Checkup, Mark
-from holdfast.cli.checks.endpoint import masked, models, worker_endpoint
-from holdfast.cli.checks.hands import hands, mcp_servers
-from holdfast.cli.checks.kept import kept
+from holdfast.cli.checks.endpoint import check_models, check_worker, mask
+from holdfast.cli.checks.hands import check_servers, check_tools
+from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import OUT, draw, say
@@ -43,7 +43,7 @@ from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.deployment import extras
 from holdfast.deployment.address import address_of
-from holdfast.deployment.project import FILE, values
+from holdfast.deployment.project import FILE, read_values
 from holdfast.deployment.settings import HOME, BadSettings, Settings
 from holdfast.embedded.server import binary
 from holdfast.embedded.supervision import refuse_other_project
@@ -51,7 +51,7 @@ from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.rendering.amounts import seconds
 from holdfast.temporal.connection import Target, Unreachable, connect
 from holdfast.workers.pollers import Poller, alive, pollers, waiting
-from holdfast.workers.served import in_words, served
+from holdfast.workers.served import find_served, in_words
 
 _LOOK: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "green"),
@@ -97,7 +97,7 @@ async def run(settings: Settings, only_embedded: bool, *, whole: bool = False) -
     bad, left, section = 0, 0, ""
     async for check in _checks(settings, only_embedded):
         bad += check.mark == "bad"
-        if not (whole or _wanted(check)):
+        if not (whole or _is_shown(check)):
             left += 1
             continue
         draw(_line(check, first=check.section != section))
@@ -109,7 +109,7 @@ async def run(settings: Settings, only_embedded: bool, *, whole: bool = False) -
     return Code.FAILED if bad else Code.COMPLETE
 
 
-def _wanted(check: Checkup) -> bool:
+def _is_shown(check: Checkup) -> bool:
     """True for a check that is shown without `--all`: what is unusual, and where things are."""
     if check.mark == "fact":
         return not check.detail.endswith(BY_DEFAULT)
@@ -121,30 +121,30 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
     yield Checkup("project", "version", "ok", on)
     if settings.project:
         yield Checkup("project", "folder", "ok", str(settings.project))
-    for each in await asyncio.to_thread(kept, settings):
+    for each in await asyncio.to_thread(check_storage, settings):
         yield Checkup("project", *each)
-    async for check in server(settings, only_embedded):
+    async for check in check_deployment(settings, only_embedded):
         yield check
-    for check in await models(settings):
+    for check in await check_models(settings):
         yield check
-    for check in worker_endpoint(settings, only_embedded):
+    for check in check_worker(settings, only_embedded):
         yield check
     for name, extra in TOOLS.items():
         if not extra or not extras.lacking(extra):
-            yield await asyncio.to_thread(tool, name)
-    for check in optional():
+            yield await asyncio.to_thread(check_program, name)
+    for check in check_extras():
         yield check
     catalogue = await asyncio.to_thread(Catalogue.of, settings.project)
-    for check in await asyncio.to_thread(hands, catalogue, settings):
+    for check in await asyncio.to_thread(check_tools, catalogue, settings):
         yield check
-    async for check in mcp_servers(catalogue, settings):
+    async for check in check_servers(catalogue, settings):
         yield check
     for check in (
-        *brought(catalogue),
-        *unusable(catalogue),
-        *idle(catalogue),
-        *prompts(),
-        *origins(settings),
+        *find_brought(catalogue),
+        *find_unusable(catalogue),
+        *find_idle(catalogue),
+        *check_prompts(),
+        *list_settings(settings),
     ):
         yield check
 
@@ -152,11 +152,11 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
 # ---------------------------------------------------------------- server
 
 
-async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
+async def check_deployment(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
     """Check the server that commands would use, and who polls its queues."""
     try:
         if settings.uses_own_server and not only_embedded:
-            async for check in _reached(configured_target(settings), "own"):
+            async for check in _check_server(configured_target(settings), "own"):
                 yield check
             return
         status = embedded.status(settings)
@@ -176,11 +176,11 @@ async def server(settings: Settings, only_embedded: bool) -> AsyncIterator[Check
     many = f" ({len(pids)} processes)" if len(pids) > 1 else ""
     worker = f"pid {', '.join(map(str, pids))}{many}" if pids else "not running"
     yield Checkup("server", "processes", "ok", f"pid {status.server_pid}, worker {worker}{held}")
-    async for check in _reached(status.endpoint.target, "embedded"):
+    async for check in _check_server(status.endpoint.target, "embedded"):
         yield check
 
 
-async def _reached(target: Target, name: str) -> AsyncIterator[Checkup]:
+async def _check_server(target: Target, name: str) -> AsyncIterator[Checkup]:
     try:
         client = await connect(target, CONNECT_SECONDS)
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
@@ -192,7 +192,7 @@ async def _reached(target: Target, name: str) -> AsyncIterator[Checkup]:
         if away := await in_outage(client, target.namespace):
             said = f"waiting for the endpoint of the models: {away}; {STARTER} list"
             yield Checkup("server", "runs", "note", said)
-        for ask in (polled, rates):
+        for ask in (check_pollers, check_rates):
             for check in await ask(client, target):
                 yield check
     except (Unreachable, RPCError) as error:
@@ -203,14 +203,14 @@ def _ui(target: Target) -> str:
     return target.ui_url or "unknown; set HOLDFAST_WEB_UI for links"
 
 
-async def polled(client: Client, target: Target) -> list[Checkup]:
+async def check_pollers(client: Client, target: Target) -> list[Checkup]:
     """Check who polls each queue and whether a worker asks models; says what to do if none does."""
     queue = target.task_queue
     found = await pollers(client, (queue, tools_queue(queue)))
     checks = [_queue(target, each, who) for each, who in found.items()]
     if not alive(found[queue]):
         return checks
-    _, models = await served(client, queue)
+    _, models = await find_served(client, queue)
     if models:
         return [*checks, Checkup("workers", "models", "ok", "asked by a worker")]
     line = in_words(queue, embedded=target.embedded)
@@ -240,7 +240,7 @@ def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
     return Checkup("workers", queue, "bad" if own and not target.embedded else "note", detail)
 
 
-async def rates(client: Client, target: Target) -> list[Checkup]:
+async def check_rates(client: Client, target: Target) -> list[Checkup]:
     """Show how fast each tier may go, and whether the server can slow one for all workers."""
     checks = []
     for tier in get_args(Tier):
@@ -265,7 +265,7 @@ async def _attributes(client: Client, target: Target) -> Checkup:
 # ---------------------------------------------------------------- tools
 
 
-def tool(name: str) -> Checkup:
+def check_program(name: str) -> Checkup:
     """Check that a program of lenses or of the embedded server is there; shows its version."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
@@ -281,7 +281,7 @@ def tool(name: str) -> Checkup:
     return Checkup("tools", name, "ok", f"{version[0] if version else 'unknown version'} ({found})")
 
 
-def optional() -> list[Checkup]:
+def check_extras() -> list[Checkup]:
     """Return the extras of this installation, and for each absent one what it would give."""
     return [
         Checkup("extras", name, "note", f"{extra.gives}: {extras.how_to_get(name)}")
@@ -291,7 +291,7 @@ def optional() -> list[Checkup]:
     ]
 
 
-def unusable(catalogue: Catalogue) -> list[Checkup]:
+def find_unusable(catalogue: Catalogue) -> list[Checkup]:
     """Return the role and playbook files that cannot be used; only runs that need them stop."""
     found = [(f"role {each.name}", each) for each in catalogue.unusable_roles]
     found += [(f"playbook {each.name}", each) for each in catalogue.unusable_playbooks]
@@ -303,14 +303,14 @@ def unusable(catalogue: Catalogue) -> list[Checkup]:
     return [Checkup("files", name, mark, why) for (name, why), mark in lines.items()]
 
 
-def brought(catalogue: Catalogue) -> list[Checkup]:
+def find_brought(catalogue: Catalogue) -> list[Checkup]:
     """Return the playbooks and roles that do not ship, each with where it comes from."""
     found = [(f"playbook {name}", catalogue.sources.get(name, "")) for name in catalogue.playbooks]
     found += [(f"role {name}", role.card.source) for name, role in catalogue.roles.items()]
     return [Checkup("files", name, "fact", source) for name, source in found if source]
 
 
-def idle(catalogue: Catalogue) -> list[Checkup]:
+def find_idle(catalogue: Catalogue) -> list[Checkup]:
     """Return the analysers that no review runs, because a role file was removed or is unusable."""
     why = "no role uses it, so no review runs it; restore its role file, or remove its module"
     return [
@@ -318,7 +318,7 @@ def idle(catalogue: Catalogue) -> list[Checkup]:
     ]
 
 
-def prompts(home: Path = HOME) -> list[Checkup]:
+def check_prompts(home: Path = HOME) -> list[Checkup]:
     """Return what is wrong with the system prompts; without them no model is asked."""
     try:
         system_prompts(home)
@@ -330,14 +330,14 @@ def prompts(home: Path = HOME) -> list[Checkup]:
 # ---------------------------------------------------------------- settings
 
 
-def origins(settings: Settings) -> list[Checkup]:
+def list_settings(settings: Settings) -> list[Checkup]:
     """Return every setting with its value (secrets masked) and where it came from."""
     project = settings.project
     file = project / ".env" if project else Settings.model_config.get("env_file")
     given = [
         ("environment", {*EnvSettingsSource(Settings)()}),
         (".env", {*DotEnvSettingsSource(Settings, env_file=file)()}),
-        (FILE, {*(values(project, Settings.model_fields) if project else ())}),
+        (FILE, {*(read_values(project, Settings.model_fields) if project else ())}),
     ]
     checks = []
     for name, field in Settings.model_fields.items():
@@ -345,13 +345,13 @@ def origins(settings: Settings) -> list[Checkup]:
         origin = next((where for where, has in given if names & has), "default")
         value = getattr(settings, name)
         secret = getattr(value, "get_secret_value", None)
-        shown = masked(secret()) if secret else str(value if value not in (None, "", ()) else "-")
+        shown = mask(secret()) if secret else str(value if value not in (None, "", ()) else "-")
         shown = address_of(shown) if "://" in shown or "@" in shown else shown
         detail = f"{shown}  ({origin})"
         checks.append(Checkup("settings", Settings.variable(name), "fact", detail))
     for variable in _TEMPORAL_VARIABLES:
         if value := os.environ.get(variable):
-            shown = masked(value) if variable.endswith("KEY") else value
+            shown = mask(value) if variable.endswith("KEY") else value
             checks.append(Checkup("settings", variable, "fact", f"{shown}  (environment)"))
     return checks
 

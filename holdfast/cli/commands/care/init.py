@@ -61,7 +61,7 @@ def command(
 ) -> int:
     """Make a folder for roles, playbooks, tools and settings of your own; overwrites nothing."""
     template = _playbook(like) if like else None
-    place = _made(folder)
+    place = _make(folder)
     made: list[str] = []
     kept: list[str] = []
     for name in FOLDERS:
@@ -86,7 +86,7 @@ def command(
     return Code.COMPLETE
 
 
-def _made(folder: Path) -> Path:
+def _make(folder: Path) -> Path:
     """Return the folder's full path, created if it was missing. Exit if it cannot be."""
     try:
         place = folder.expanduser()
@@ -127,7 +127,7 @@ def settings_file(name: str) -> str:
 
 
 def _parts(name: str) -> Iterator[str]:
-    yield _commented(HEAD)
+    yield _comment(HEAD)
     for key, field in Settings.model_fields.items():
         if key == "project" or project.is_secret(field):
             continue
@@ -135,7 +135,7 @@ def _parts(name: str) -> Iterator[str]:
         if key == "task_queue":
             queue = "".join(each if each.isalnum() else "-" for each in name.lower()).strip("-")
             line = f"task_queue = {json.dumps(f'holdfast-{queue}')}"
-        yield f"{_commented(field.description or '')}\n{line}"
+        yield f"{_comment(field.description or '')}\n{line}"
 
 
 def _value(field: FieldInfo) -> str:
@@ -151,5 +151,5 @@ def _value(field: FieldInfo) -> str:
     return json.dumps(str(value))
 
 
-def _commented(text: str) -> str:
+def _comment(text: str) -> str:
     return "\n".join(f"# {line}" for line in textwrap.wrap(text, COLUMN - 2))

@@ -45,7 +45,7 @@ async def run(files: list[Path], seconds: float = SECONDS) -> int:
         if not os.path.isfile(file):
             raise Exit(f"there is no file {str(file)[:200]!r}; `export ID --out FILE` writes one")
     for file in files:
-        verdict = await judged(file, seconds)
+        verdict = await judge(file, seconds)
         if verdict.refused:
             raise Exit(verdict.refused)
         if verdict.problems:
@@ -59,7 +59,7 @@ async def run(files: list[Path], seconds: float = SECONDS) -> int:
     return code
 
 
-async def judged(file: Path, seconds: float) -> Verdict:
+async def judge(file: Path, seconds: float) -> Verdict:
     """Return the verdict of a child process on a history. If it says nothing, that is no
     success.
     """

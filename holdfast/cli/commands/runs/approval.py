@@ -9,7 +9,7 @@ import asyncio
 
 from holdfast.cli.commands.steering import edit
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.streams import ask, say, typed
+from holdfast.cli.screen.streams import ask, read_line, say
 from holdfast.cli.shared import orders
 from holdfast.cli.shared.reading import Reader
 from holdfast.contracts import Order
@@ -20,7 +20,7 @@ from holdfast.rendering.preview import told
 QUESTION = "Run this plan? [y]es, [f]ull text, [e]dit, [n]o; Ctrl-C leaves it waiting:"
 
 
-def wanted(view: RunView) -> bool:
+def is_wanted(view: RunView) -> bool:
     """True if a plan waits for approval."""
     return view.phase == "approval"
 
@@ -54,18 +54,18 @@ async def decide(connection: Connection, run_id: str) -> bool:
                     await _tell_in_full(Reader(connection, run_id))
         except Exit as ended:
             say(str(ended), "red")
-        if not await _undecided(Reader(connection, run_id)):
+        if not await _is_undecided(Reader(connection, run_id)):
             return True
 
 
 async def _unless_decided(connection: Connection, run_id: str) -> str | None:
     """Return what the person types; None if the plan was decided on before that."""
-    typing = asyncio.create_task(typed())
+    typing = asyncio.create_task(read_line())
     reader = Reader(connection, run_id)
     try:
         while not typing.done():
             await asyncio.wait({typing}, timeout=orders.POLL_SECONDS)
-            if not typing.done() and not await _undecided(reader):
+            if not typing.done() and not await _is_undecided(reader):
                 return None
         return typing.result()
     finally:
@@ -81,7 +81,7 @@ async def _tell_in_full(reader: Reader) -> None:
             say(line, style)
 
 
-async def _undecided(reader: Reader) -> bool:
+async def _is_undecided(reader: Reader) -> bool:
     """True if the plan still waits, as far as the server answers."""
     look = await reader.look()
-    return not look.closed and (look.view is None or wanted(look.view))
+    return not look.closed and (look.view is None or is_wanted(look.view))

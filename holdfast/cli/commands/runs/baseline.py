@@ -17,7 +17,7 @@ from holdfast.cli.shared import outcome
 from holdfast.cli.shared.connection import configured_target
 from holdfast.cli.shared.follow import display, watch
 from holdfast.cli.shared.options import Embedded, Inputs
-from holdfast.cli.shared.starting import started, with_span
+from holdfast.cli.shared.starting import start_run, with_span
 from holdfast.contracts import Goal, Report
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
@@ -65,7 +65,7 @@ async def run(
     connection: Connection, goal: Goal, *, in_repo: bool, span: CommandSpan | None = None
 ) -> int:
     """Review, and write down what is then known. Return 0; Exit if a lens could not look."""
-    run_id = await started(connection, goal, "", span=span)
+    run_id = await start_run(connection, goal, "", span=span)
     with display() as shown:
         look = await watch(connection, run_id, shown, lambda _: False)
     ended = outcome.read(run_id, look)

@@ -42,7 +42,7 @@ def _example() -> str:
     """Return the path of the example repository, after printing what it holds."""
     state = StateDir.of(Settings())
     state.create()
-    path = example.made(state.path / FOLDER)
+    path = example.make_repository(state.path / FOLDER)
     say(f"A small shop, and a branch that adds receipts: {path}", "bold")
     say(
         "Eight defects are planted in what the branch changed, in Python, JavaScript and shell,"

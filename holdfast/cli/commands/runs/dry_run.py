@@ -20,7 +20,7 @@ from holdfast.rendering.amounts import at_most
 async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bool = False) -> int:
     """Show the plan that a run waits with, and reject it. Return 0, whatever it would have cost."""
     try:
-        look = await watch(connection, run_id, Lines(only_notes=True), approval.wanted)
+        look = await watch(connection, run_id, Lines(only_notes=True), approval.is_wanted)
     except asyncio.CancelledError:
         # Nobody would come to decide: the run is not left waiting.
         await asyncio.shield(connection.handle(run_id).cancel(reason=login()))
@@ -29,12 +29,12 @@ async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bo
     view = look.view
     if view is None or look.closed:
         ended = outcome.read(run_id, look)
-        return await outcome.tell(
+        return await outcome.print_outcome(
             connection, run_id, ended, as_json=as_json, out=None, subtasks=True, announced=True
         )
     _show(view, as_json=as_json, full=full)
-    await orders.tell(connection, run_id, "reject", Order(text="it was a dry run"))
-    say(_paid(view))
+    await orders.send(connection, run_id, "reject", Order(text="it was a dry run"))
+    say(_tell_price(view))
     return Code.COMPLETE
 
 
@@ -46,7 +46,7 @@ def _show(view: RunView, *, as_json: bool, full: bool) -> None:
         draw(preview(view.preview, view.dollars_cap, width=OUT.width, full=full))
 
 
-def _paid(view: RunView) -> str:
+def _tell_price(view: RunView) -> str:
     if not view.model_calls:
         return "A dry run: nothing was run, and nothing was paid."
     spent = at_most(view.dollars_spent, view.assumed)

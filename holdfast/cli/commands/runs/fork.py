@@ -33,7 +33,7 @@ from holdfast.cli.shared.starting import (
     approval_when,
     endpoint_known,
     say_what_is_sent,
-    started,
+    start_run,
     with_span,
 )
 from holdfast.contracts import (
@@ -130,8 +130,8 @@ async def run(
     span: CommandSpan | None = None,
 ) -> int:
     """Start the fork and follow it to its end; return the exit code of its report."""
-    goal, report = await _finished(connection, run_id)
-    wanted = forked(goal, report, change, connection.settings.project)
+    goal, report = await _read_finished(connection, run_id)
+    wanted = fork_goal(goal, report, change, connection.settings.project)
     named = {name: getattr(options.limits, name) for name in options.limits.model_fields_set}
     wanted = wanted.model_copy(
         update={
@@ -144,12 +144,12 @@ async def run(
         check_payable(wanted.limits, unpriced=wanted.unpriced)
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(wanted, where)
-    fresh = await started(connection, wanted, options.run_id, span=span)
-    say(f"A fork of {run_id}. {_told(wanted)}")
+    fresh = await start_run(connection, wanted, options.run_id, span=span)
+    say(f"A fork of {run_id}. {_describe(wanted)}")
     return await to_the_end(connection, fresh, as_json=options.as_json, out=options.out)
 
 
-async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
+async def _read_finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
     """Return the goal and report of a closed run. Exit if it cannot be forked."""
     look = await look_at(connection, run_id)
     if not look.closed:
@@ -164,12 +164,12 @@ async def _finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
 # ---------------------------------------------------------------- the Goal of a fork
 
 
-def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
+def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
     """Return the same goal with the changed plan and the findings that the change does not touch.
 
     Refused lists every mistake in the changed plan.
     """
-    plan = _changed(_kept_plan(report), change)
+    plan = _change(_keep_plan(report), change)
     names = [each.name for each in goal.inputs]
     catalogue = Catalogue.of(project)
     roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
@@ -178,7 +178,7 @@ def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None 
         plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable, longest=longest
     )
     if wrong:
-        raise plans.invalid(f"the plan of {report.run_id} with this change", wrong)
+        raise plans.refuse_plan(f"the plan of {report.run_id} with this change", wrong)
     again = subtasks_to_redo(plan, report.findings, change.subtask_id)
     kept = tuple(
         each
@@ -189,7 +189,7 @@ def forked(goal: Goal, report: Report, change: ForkChange, project: Path | None 
     return goal.model_copy(update={"plan": plan, "fork": fork})
 
 
-def _kept_plan(report: Report) -> Plan:
+def _keep_plan(report: Report) -> Plan:
     """Return the plan as it ran, without what a revision dropped and nothing needs."""
     assert report.plan is not None
     dropped = {id for revision in report.revisions for id in revision.dropped}
@@ -204,7 +204,7 @@ def _kept_plan(report: Report) -> Plan:
     )
 
 
-def _changed(plan: Plan, change: ForkChange) -> Plan:
+def _change(plan: Plan, change: ForkChange) -> Plan:
     known = [each.id for each in plan.subtasks]
     if change.subtask_id and change.subtask_id not in known:
         raise Exit(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")
@@ -214,7 +214,7 @@ def _changed(plan: Plan, change: ForkChange) -> Plan:
     return plan.model_copy(update={"subtasks": subtasks})
 
 
-def _told(goal: Goal) -> str:
+def _describe(goal: Goal) -> str:
     """Return a sentence on what is taken over and one on what is done again."""
     assert goal.fork is not None and goal.plan is not None
     kept = [each.subtask_id for each in goal.fork.findings]

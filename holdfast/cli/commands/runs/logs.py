@@ -45,7 +45,7 @@ def command(
             " history"
         )
     folder = StateDir.of(settings).logs
-    found = [each for each in lines(folder, run_id) if whole or "story" in each]
+    found = [each for each in read_lines(folder, run_id) if whole or "story" in each]
     if not found:
         raise Exit(
             f"no line of {run_id} is in {folder}, where each process of a worker keeps its last"
@@ -55,11 +55,11 @@ def command(
         put_json("\n".join(json.dumps(each, ensure_ascii=False) for each in found))
     else:
         for each in found:
-            OUT.out(shown(each, run_id), highlight=False)
+            OUT.out(format_line(each, run_id), highlight=False)
     return Code.COMPLETE
 
 
-def lines(folder: Path, run_id: str) -> list[dict[str, Any]]:
+def read_lines(folder: Path, run_id: str) -> list[dict[str, Any]]:
     """Return what all processes of a worker logged about a run and the runs below it, by time."""
     found = [each for path in sorted(folder.glob("worker*.jsonl*")) for each in _of(path, run_id)]
     return sorted(found, key=lambda each: str(each.get("timestamp", "")))
@@ -80,7 +80,7 @@ def _of(path: Path, run_id: str) -> Iterator[dict[str, Any]]:
                 yield said
 
 
-def shown(line: dict[str, Any], run_id: str) -> str:
+def format_line(line: dict[str, Any], run_id: str) -> str:
     """Return a log line as text: when, what, and its facts."""
     at = str(line.get("timestamp", ""))
     try:

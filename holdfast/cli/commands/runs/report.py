@@ -59,8 +59,8 @@ def command(
         raise Exit("name the run, or a history with --history FILE")
     path, settings = check_page(out), Settings()
     if history is not None:
-        look, name = asyncio.run(recorded(history, settings))
-        return written(settings, name, page_of(name, look), path, IMPORTED, open_it=open_it)
+        look, name = asyncio.run(read_export(history, settings))
+        return write_page(settings, name, page_of(name, look), path, IMPORTED, open_it=open_it)
     return with_connection(
         settings, embedded, lambda connection: run(connection, run_id, path, open_it=open_it)
     )
@@ -84,19 +84,19 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     if look.state is None:
         say_all(look.notes, "magenta")
         raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
-    if look.closed and outcome.damaged(look):
+    if look.closed and outcome.is_damaged(look):
         raise Exit(outcome.read(run_id, look).reason, Code.FAILED)
-    made = _made(run_id, look)
+    made = _report_of(run_id, look)
     if not look.closed:
         made = made.model_copy(update={"notes": (*look.notes, *made.notes)})
     kept = files_of(run_id, StateDir.of(connection.settings).reports)
     made = await with_files(made, connection.store, kept)
     where = kept.as_uri() if out else from_beside(kept)
     page = page_of(run_id, look, made, where, datetime.now(UTC))
-    return written(connection.settings, run_id, page, out, open_it=open_it)
+    return write_page(connection.settings, run_id, page, out, open_it=open_it)
 
 
-def written(
+def write_page(
     settings: Settings,
     run_id: str,
     text: str,
@@ -127,29 +127,29 @@ def page_of(
     """Return the page of a run from one look at it. `made` is its report if not that of its
     history, `where` the folder of its files, `drawn` the moment unless it is that of a file.
     """
-    over, made = bool(look.closed), made or _made(run_id, look)
+    over, made = bool(look.closed), made or _report_of(run_id, look)
     return as_page(made, look, over=over, where=where, drawn=drawn)
 
 
-def _made(run_id: str, look: Look) -> Report:
+def _report_of(run_id: str, look: Look) -> Report:
     """Return the report of a run as far as it has come."""
     assert look.state is not None
     made = outcome.read(run_id, look).report if look.closed else None
     return made or with_notes(report(look.state), look.besides)
 
 
-async def recorded(file: Path, settings: Settings) -> tuple[Look, str]:
+async def read_export(file: Path, settings: Settings) -> tuple[Look, str]:
     """Return what an exported history tells, and the id of its run."""
     # Reading one is what `replay` does: it loads the workflows, to know their names.
-    from holdfast.cli.shared.replayed import needed, read
+    from holdfast.cli.shared.replayed import find_store, read_history
     from holdfast.history.history import Fold
     from holdfast.history.payloads import Unreadable
     from holdfast.storage.payloads import external_storage
     from holdfast.temporal.connection import data_converter
 
-    history = read(file, "--history")
+    history = read_history(file, "--history")
     store = store_at(settings.store_url) if settings.store_url else None
-    store = await needed(file, history, store)
+    store = await find_store(file, history, store)
     converter = data_converter(external_storage(store) if store else None)
     fold = Fold(history.workflow_id, converter)
     try:

@@ -15,7 +15,7 @@ from holdfast.cli.commands.runs import dry_run
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.invocation import STARTER
-from holdfast.cli.screen.streams import at_terminal, say, typed
+from holdfast.cli.screen.streams import at_terminal, read_line, say
 from holdfast.cli.shared.connection import configured_target
 from holdfast.cli.shared.options import (
     AnswerAs,
@@ -49,7 +49,7 @@ from holdfast.cli.shared.starting import (
     approval_when,
     endpoint_known,
     say_what_is_sent,
-    started,
+    start_run,
     with_span,
 )
 from holdfast.cli.shared.without import say_without
@@ -153,7 +153,7 @@ async def run(
     connection: Connection, goal: Goal, options: RunOptions, span: CommandSpan | None = None
 ) -> int:
     """Start a run and follow it to the end; return the exit code of its report."""
-    run_id = await started(connection, goal, options.run_id, dry=options.dry, span=span)
+    run_id = await start_run(connection, goal, options.run_id, dry=options.dry, span=span)
     if options.dry:
         return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
     code = await to_the_end(
@@ -171,4 +171,4 @@ async def stay_up() -> None:
     say("The Web UI stays up until you press Enter, and for a minute after that.", "bold")
     say(f"Longer: {STARTER} up, until {STARTER} down", "dim")
     with contextlib.suppress(asyncio.CancelledError, EOFError):
-        await typed()
+        await read_line()

@@ -108,7 +108,7 @@ async def run(
         look = await reader.look()
     if look.closed:
         ended = outcome.read(run_id, look)
-        return await outcome.tell(
+        return await outcome.print_outcome(
             connection,
             run_id,
             ended,

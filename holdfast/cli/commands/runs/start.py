@@ -26,7 +26,7 @@ from holdfast.cli.shared.options import (
     Unpriced,
     WaitForRaise,
 )
-from holdfast.cli.shared.starting import endpoint_known, say_what_is_sent, started, with_span
+from holdfast.cli.shared.starting import endpoint_known, say_what_is_sent, start_run, with_span
 from holdfast.cli.shared.without import say_without
 from holdfast.contracts import Approval, Goal
 from holdfast.deployment.settings import Settings
@@ -89,7 +89,7 @@ async def run(
     """Start a run and print its id, alone on stdout for scripts."""
     where = endpoint_known(connection.settings, embedded=connection.target.embedded)
     say_what_is_sent(goal, where)
-    fresh = await started(connection, goal, run_id, span=span)
+    fresh = await start_run(connection, goal, run_id, span=span)
     put(fresh)
     say_all(_waits(goal, fresh))
     say(f"Watch it with: {to_type('watch', fresh)}; its page: {to_type('report', fresh)}", "dim")

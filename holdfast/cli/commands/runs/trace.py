@@ -16,7 +16,7 @@ from holdfast.cli.screen.streams import OUT, put, put_json, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, RunId, check_file
 from holdfast.cli.shared.reading import no_such_run
-from holdfast.cli.shared.replayed import read
+from holdfast.cli.shared.replayed import read_history
 from holdfast.deployment.settings import NAME, Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.refusal import Refused
@@ -95,7 +95,7 @@ async def _of_file(file: Path, *, content: bool) -> Trace:
     if not file.exists():
         raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
     try:
-        return await traced_file(read(file, "--history").events, content=content)
+        return await traced_file(read_history(file, "--history").events, content=content)
     except Refused as error:
         raise Exit(str(error)) from error
 

@@ -101,13 +101,13 @@ async def to_the_end(
     on.
     """
     try:
-        look = await _closed(connection, run_id)
+        look = await _follow_to_close(connection, run_id)
     except asyncio.CancelledError:
         say(f"Left. The run goes on; come back with: {to_type('watch', run_id)}")
         raise
     assert look.closed is not None
     ended = outcome.read(run_id, look)
-    return await outcome.tell(
+    return await outcome.print_outcome(
         connection,
         run_id,
         ended,
@@ -119,7 +119,7 @@ async def to_the_end(
     )
 
 
-async def _closed(connection: Connection, run_id: str) -> Look:
+async def _follow_to_close(connection: Connection, run_id: str) -> Look:
     """Follow a run and return the last look at it. At a terminal the person is asked about a plan
     that waits.
     """
@@ -127,7 +127,7 @@ async def _closed(connection: Connection, run_id: str) -> Look:
     while True:
         with display() as shown:
             look = await watch(
-                connection, run_id, shown, approval.wanted if asking else lambda _: False
+                connection, run_id, shown, approval.is_wanted if asking else lambda _: False
             )
         if look.closed:
             return look

@@ -19,7 +19,7 @@ import typer
 from holdfast.cli.planned import Waiting
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.preview import preview
-from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, say, typed
+from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, read_line, say
 from holdfast.cli.shared import orders
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
@@ -58,7 +58,7 @@ def command(
     """Change the plan that a run waits with: see the difference and the new price, then run it."""
     if plan is not None:
         # What can be known of it without the run is known before anything starts.
-        plans.read(plan)
+        plans.read_plan(plan)
     return with_connection(
         Settings(), embedded, lambda connection: run(connection, run_id, plan, yes=yes)
     )
@@ -71,9 +71,9 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
     until the run has taken it.
     """
     waiting = Waiting.of(await orders.state_of(connection, run_id))
-    text = file or _opened(connection, waiting)
+    text = file or _open(connection, waiting)
     try:
-        changed = await _decided(waiting, text, given=file is not None, yes=yes)
+        changed = await _decide(waiting, text, given=file is not None, yes=yes)
         if changed is None:
             say(f"{run_id}: the plan is unchanged; nothing was sent.")
         else:
@@ -87,7 +87,7 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
     return Code.COMPLETE
 
 
-async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> Plan | None:
+async def _decide(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> Plan | None:
     """Return the changed plan that the person wants to run; None if it is unchanged. Exit if they
     do not want it, or nobody can be asked.
     """
@@ -96,7 +96,9 @@ async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> P
         if not given:
             await asyncio.to_thread(_open_editor, text)
         try:
-            plan = waiting.checked(plans.read(text, "--plan" if given else "the plan in"), where)
+            plan = waiting.checked(
+                plans.read_plan(text, "--plan" if given else "the plan in"), where
+            )
         except Refused as mistakes:
             if given or not await _again(mistakes):
                 raise Exit(f"{mistakes}\nNothing was sent") from mistakes
@@ -104,7 +106,7 @@ async def _decided(waiting: Waiting, text: Path, *, given: bool, yes: bool) -> P
         if plan == waiting.plan:
             return None
         _show(waiting, plan)
-        said = "yes" if yes else await _asked(waiting.run_id, given=given)
+        said = "yes" if yes else await _ask(waiting.run_id, given=given)
         if said == "yes":
             return plan
         if said == "no":
@@ -124,14 +126,14 @@ def _show(waiting: Waiting, plan: Plan) -> None:
     say(f"Expected before the change: {price(old)}; now: {price(new)}", "bold")
 
 
-async def _asked(run_id: str, *, given: bool) -> Said:
+async def _ask(run_id: str, *, given: bool) -> Said:
     """Ask whether to run the changed plan. Exit if nobody can be asked."""
     if not at_terminal():
         raise Exit(f"{run_id}: nothing was sent; to run the changed plan, say --yes")
     while True:
         ask(QUESTION.replace(" [e]dit it again,", "") if given else QUESTION)
         try:
-            answer = (await typed()).lower()
+            answer = (await read_line()).lower()
         except EOFError:
             return "no"
         if answer in ("y", "yes"):
@@ -145,7 +147,7 @@ async def _asked(run_id: str, *, given: bool) -> Said:
 # ---------------------------------------------------------------- in an editor
 
 
-def _opened(connection: Connection, waiting: Waiting) -> Path:
+def _open(connection: Connection, waiting: Waiting) -> Path:
     """Return the file to edit: earlier text that was not sent, else the plan as it is."""
     folder = StateDir.of(connection.settings).edits / f"of-{quote(waiting.run_id, safe='')}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -167,7 +169,7 @@ async def _again(mistakes: Refused) -> bool:
     say(str(mistakes), "red")
     ask("Edit again? [Y/n]")
     try:
-        return (await typed()).lower() not in ("n", "no")
+        return (await read_line()).lower() not in ("n", "no")
     except EOFError:
         return False
 

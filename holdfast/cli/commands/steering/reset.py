@@ -20,10 +20,10 @@ from temporalio.service import RPCError
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import STARTER, to_type
-from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, say, typed
+from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, read_line, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
-from holdfast.cli.shared.stuck import Stuck, again, examined
+from holdfast.cli.shared.stuck import Stuck, examine, examine_again
 from holdfast.contracts import Lost, Undone, seal_word
 from holdfast.deployment.settings import Settings
 from holdfast.history.signals import RESET
@@ -64,12 +64,12 @@ def command(
 
 async def run(connection: Connection, run_id: str, event: int, *, yes: bool) -> int:
     """Return 0 once the run goes on, 2 if there is nothing to free or nobody agreed."""
-    stuck = await examined(connection, run_id, event)
+    stuck = await examine(connection, run_id, event)
     _show(stuck)
-    if not yes and not await _agreed(run_id):
+    if not yes and not await _confirm(run_id):
         return Code.REFUSED
     # What was in flight may have answered while somebody read.
-    await _reset(connection, await again(connection, stuck))
+    await _reset(connection, await examine_again(connection, stuck))
     say(f"{run_id} goes on from event {stuck.point}: {to_type('watch', run_id)}", "bold")
     return Code.COMPLETE
 
@@ -125,13 +125,13 @@ def _table(undone: tuple[Undoing, ...]) -> Table:
     return table
 
 
-async def _agreed(run_id: str) -> bool:
+async def _confirm(run_id: str) -> bool:
     if not at_terminal():
         say(f"Nothing was done; this does it: {to_type('reset', run_id)} --yes")
         return False
     ask("Reset it? [y/N]")
     try:
-        agreed = (await typed()).lower() in ("y", "yes")
+        agreed = (await read_line()).lower() in ("y", "yes")
     except EOFError:
         agreed = False
     if not agreed:
