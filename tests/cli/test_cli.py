@@ -425,7 +425,7 @@ async def test_doctor_says_what_it_knows_while_it_still_waits_for_an_endpoint(
         asked.append(capsys.readouterr().out)
         return [Checkup("models", "endpoint", "bad", "said nothing")]
 
-    monkeypatch.setattr(doctor, "models", silent)
+    monkeypatch.setattr(doctor, "check_models", silent)
     await doctor.run(Settings(), True)
     known, later = asked[0].splitlines(), capsys.readouterr().out.splitlines()
     assert "version" in known[0] and any("embedded" in line for line in known)

@@ -116,7 +116,7 @@ async def test_a_changed_plan_is_shown_with_its_price_and_asked_about_before_it_
     async def types() -> str:
         return next(lines)
 
-    monkeypatch.setattr(edit, "typed", types)
+    monkeypatch.setattr(edit, "read_line", types)
     async with runs.worker(script(**{"the whole goal": [works("one"), works("two")]})):
         await waiting(runs, connection, run_id)
         capsys.readouterr()

@@ -204,7 +204,7 @@ def test_a_worker_is_another_one_when_a_file_of_the_project_or_a_package_is(
     found.append(identity.code_version(folder))
     assert identity.code_version(folder) == found[-1]
     of = Brought("pack", "1.0", "holdfast.tools", "mine", "pack.tools")
-    monkeypatch.setattr(identity, "brought", lambda: (of,))
+    monkeypatch.setattr(identity, "list_entry_points", lambda: (of,))
     found.append(identity.code_version(folder))
     assert len({*found}) == len(found)
 
