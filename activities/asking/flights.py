@@ -86,7 +86,9 @@ class Flights:
 async def _outcome(flight: Flight) -> str:
     call = flight.task
     try:
-        return await asyncio.shield(call)
+        # Not `shield`, which since Python 3.14 complains of what a call ends with that was left.
+        await asyncio.wait([call])
+        return call.result()
     except asyncio.CancelledError:
         # Another attempt may want what this one wants no more: that of a run that was reset.
         if call.done() or flight.waiting > 1 or not _unwanted():
