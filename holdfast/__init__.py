@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
     from holdfast.contracts import Finding, Goal, Limits, Plan, Report, Subtask
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = (
     "Finding", "Goal", "Here", "Limits", "Plan", "Report", "Result", "Subtask", "ToolError",
     "__version__", "tool",

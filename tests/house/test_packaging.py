@@ -178,10 +178,6 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield node.module
 
 
-def test_the_version_is_one() -> None:
-    assert PROJECT["project"]["version"] == __version__
-
-
 def test_the_example_environment_is_what_the_settings_print_and_sets_none() -> None:
     text = (HOME / ".env.example").read_text("utf-8")
     assert text == example(), "run python -m holdfast.deployment.example >.env.example"

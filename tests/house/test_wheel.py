@@ -9,22 +9,18 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from building import build
 from holdfast import __version__
 from holdfast.deployment.settings import HOME, NAME
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(300)]
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
-SHIPPED = ("activities", "examples", "playbooks", "prompts", "roles", "workflows")
-"""What a wheel carries inside the package; `holdfast/activities` and `holdfast/workflows` are links
-in the repository.
-"""
 OTHERS = ("activities", "cli", "deployment", "intake", "orchestrator", "worker", "workflows")
 """Names that users of Temporal have packages of."""
 
@@ -52,13 +48,7 @@ def place_of(command: Path, folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built offline, by what is installed here."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
-    done = run(*pip, "--wheel-dir", folder, HOME, folder=folder, **OFFLINE)
-    assert done.returncode == 0, done.stderr
-    [built] = folder.glob("*.whl")
-    return built
+    return build(tmp_path_factory.mktemp("wheel")).wheel
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +63,6 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run(*pip, wheel, folder=folder, **OFFLINE)
     assert done.returncode == 0, done.stderr
     return folder / "bin" / NAME
-
-
-def test_a_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -> None:
-    listed = ["git", "ls-files", "-z", "--", NAME, *SHIPPED]
-    known = subprocess.run(listed, cwd=HOME, capture_output=True, text=True, check=True).stdout
-    names = {each for each in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in each}
-    inside = {each.removeprefix(f"{NAME}/") for each in known.split("\0")} - {""}
-    wanted = {f"{NAME}/{each}" for each in inside if not (HOME / NAME / each).is_symlink()}
-    assert names >= wanted and len(wanted) > 300
-    # What is being written, and Git does not know yet, may be there, too.
-    assert all(
-        (HOME / each).is_file() or (HOME / each[len(NAME) + 1 :]).is_file() for each in names
-    )
-    assert {each.split("/")[0] for each in names} == {NAME}
-    assert not [each for each in names if "__pycache__" in each or "/.env" in each]
 
 
 def test_other_peoples_packages_and_ours_do_not_see_each_other(
