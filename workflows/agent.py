@@ -1,7 +1,7 @@
 """An agent with tools: one segment of its conversation, from a slice of money to its report.
 
-What happens next is decided by `holdfast.agent.rules`; this class carries out moves and turns
-what comes back into events, one at a time, as the supervisor does.
+`holdfast.agent.rules` decides what happens next; this class carries out moves and turns what comes
+back into events, one at a time, like the supervisor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class AgentWorkflow:
 
     @workflow.run
     async def run(self, goal: AgentGoal) -> AgentReport:  # noqa: ARG002
-        """Turn after turn, until there is an answer, no money, a pause, or nobody who wants one."""
+        """Take turn after turn, until there is an answer, no money, a pause, or the
+        segment is cut.
+        """
         self._go_on()
         while self._report is None:
             await self._next_event()
@@ -58,8 +60,8 @@ class AgentWorkflow:
 
     @workflow.signal(name=HOLD)
     def hold(self, *_: Any) -> None:
-        """The run above is paused. Handed over behind all results of its workflow task. What a
-        client of somebody else's says with it counts for nothing.
+        """Take in that the run above is paused, behind all results of this workflow task. Arguments
+        are ignored: any client can send them.
         """
         self._inbox.append(HoldAsked())
 

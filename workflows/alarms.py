@@ -13,14 +13,14 @@ from holdfast.state.events import Event
 
 
 class Alarms:
-    """Lets exactly the wanted timers run; `ring` takes the event of one that fires."""
+    """Runs exactly the wanted timers; `ring` takes the event of one that fires."""
 
     def __init__(self, ring: Callable[[Event], None]) -> None:
         self._ring = ring
         self._sleeping: dict[Timer, asyncio.Task[None]] = {}
 
     def set(self, wanted: Mapping[str, Timer], now: datetime) -> None:
-        """Cancel what is not waited for any more, and start what is."""
+        """Cancel the timers that are not wanted any more, and start the new ones."""
         for timer in [each for each in self._sleeping if wanted.get(each.name) != each]:
             self._sleeping.pop(timer).cancel()
         for timer in wanted.values():

@@ -1,4 +1,4 @@
-"""The runs below a run: teams, and segments of agents."""
+"""The workflows below a run: teams, and segments of agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ended = TypeVar("Ended")
 
 
 class Below:
-    """Starts them, and tells them what became of this run. `flight` looks up what is in flight."""
+    """Starts them, and tells them of cuts and holds. `flight` looks up what is in flight."""
 
     def __init__(self, flight: Callable[[str], Flight | None]) -> None:
         self._flight = flight
@@ -31,7 +31,7 @@ class Below:
         move: StartTeam | StartAgent,
         said: str,
     ) -> Ended:
-        """What a run below reports."""
+        """Start a workflow below and return its report."""
         run_id = move.run_of(workflow.info().workflow_id)
         child = await scheduling.start_below(run, move.goal, run_id, said)
         self._started[move.id] = child

@@ -1,5 +1,5 @@
-"""Scheduling what is done for a run, for any workflow: on which queue, under which id, with which
-words in the timeline. What it may cost has been reserved before.
+"""Scheduling activities and child workflows: queue, id, and words in the timeline. What they may
+cost has been reserved before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 
 
 async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
-    """The only place that schedules a call; a reducer has reserved its worst case."""
+    """Schedule a call, after a reducer has reserved its worst case. No other function does."""
     return await workflow.execute_activity_method(
         ACTIVITIES[call.kind],
         args=[call, material],
@@ -86,7 +86,9 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
 async def start_below(
     run: Callable[[Any, Told], Awaitable[Ended]], told: Told, run_id: str, summary: str
 ) -> ChildWorkflowHandle[Any, Ended]:
-    """Start a run of its own below this one; should this one be closed from outside, it is told."""
+    """Start a workflow below this one; if this one is closed from outside, that one is
+    cancelled.
+    """
     return await workflow.start_child_workflow(
         run,
         told,
@@ -106,16 +108,16 @@ async def tell_above(word: Standstill) -> None:
 
 
 async def tell(signal: Awaitable[None]) -> None:
-    """Send a Signal to another run. Whether anybody hears it changes nothing for this one: the
-    other may have ended meanwhile.
+    """Send a Signal to another run. Whether it arrives does not matter: the other may
+    have ended.
     """
     with suppress(FailureError):
         await signal
 
 
 def _queue(*, asks: bool) -> str:
-    """A run that asks models is also prepared by a worker that has them: only that one knows their
-    ids, prices and what they understand.
+    """Return the task queue. A run that asks models is also prepared by a worker that has them:
+    only that one knows their ids, prices and capabilities.
     """
     queue = workflow.info().task_queue
     return queue if asks else policies.tools_queue(queue)

@@ -1,9 +1,9 @@
 """The supervisor: owns a run from its goal to its report.
 
-What happens next is decided by two pure functions, `reducer.apply` and `next_moves`. This class
-carries out moves, turns what comes back into events, and does nothing else. It takes one event at a
-time and carries out what follows from it before it takes the next, and it reads no clock: so the
-same history leads to the same commands, however its results were handed over.
+Two pure functions decide what happens next, `reducer.apply` and `next_moves`. This class carries
+out moves, turns what comes back into events, and does nothing else. It takes one event at a time
+and carries out what follows from it before it takes the next, and it reads no clock: so the same
+history leads to the same commands, however its results were delivered.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class SupervisorWorkflow:
 
     @workflow.run
     async def run(self, goal: Goal) -> Report:
-        """The run's story, to its Report. A run that failed fails its workflow, with the Report as
-        the failure's detail. A team that is cancelled still hands its Report up; a run that a
+        """Run the goal and return its Report. A failed run fails its workflow, with the Report as
+        the failure's detail. A cancelled team still returns its Report; a cancelled run that a
         person started closes as cancelled.
         """
         self._go_on()
@@ -98,22 +98,22 @@ class SupervisorWorkflow:
 
     @workflow.query
     def view(self) -> RunView:
-        """The state of the run, for readers that do not follow its history."""
+        """Return the state of the run, for readers that do not follow its history."""
         return running.run_view(self._state)
 
     @workflow.query
     def report(self) -> Report:
-        """The report as it stands; of a cancelled run, the last word."""
+        """Return the report as it stands; for a cancelled run, the last word."""
         return reporting.report(self._state)
 
     def details(self) -> str:
-        """The board, for whoever asks: what nobody looks at is not drawn."""
+        """Draw the board, on demand only."""
         return board(self.view())
 
     # ------------------------------------------------------------ the event loop
 
     def _go_on(self) -> None:
-        """Carry out what follows from the state, and let exactly its timers run."""
+        """Carry out what follows from the state, and keep exactly its timers running."""
         for move in next_moves.next_moves(self._state):
             self._carry_out(move)
         self._alarms.set(timers(self._state), self._state.now)
@@ -138,8 +138,8 @@ class SupervisorWorkflow:
         self._publish()
 
     def _publish(self) -> None:
-        """Search attributes, as far as the namespace has them and they have changed; at the end,
-        and in an outage, also how the run went, for lists.
+        """Update the search attributes that the namespace has and that have changed; at the end,
+        and in an outage, also the memo, for lists.
         """
         wanted = self._state.goal.search_attributes
         told = [each for each in listing.search_attributes(self._state) if each.key.name in wanted]
@@ -152,7 +152,7 @@ class SupervisorWorkflow:
             workflow.upsert_memo(listing.memo(self._state))
 
     async def _answer_orders(self) -> None:
-        """Leave nobody behind who waits for the outcome of an order."""
+        """Answer everybody who still waits for the outcome of an order."""
         while not workflow.all_handlers_finished():
             # Cancelled now, it is too late: the report is made.
             with suppress(asyncio.CancelledError):
@@ -251,7 +251,9 @@ class SupervisorWorkflow:
         workflow.set_update_handler(name, order, validator=refuse)
 
     async def _outcome(self, name: str, order: Order) -> str:
-        """What came of it. Ending a subtask can be overtaken by its completion: that is said."""
+        """Return what came of an order. Ending a subtask can be overtaken by its completion, which
+        is said.
+        """
         done = steering.COMMANDS[name].done.format(id=order.subtask_id, what=order.what)
         progress = self._state.work.get(order.subtask_id)
         if progress is None or not progress.ending:

@@ -1,4 +1,4 @@
-"""Tells the story of a workflow to its worker's log, once: a replay tells nothing."""
+"""Logging the story of a workflow on its worker, once: a replay logs nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _INFO = 20
 
 
 def tell(lines: Iterator[Line]) -> None:
-    """Log these lines. On replay, and where nobody keeps them, they are not even made. What cannot
-    be told stops no run.
+    """Log these lines. On replay, and where no log keeps them, they are not even made. A failure
+    here stops no run.
     """
     if workflow.unsafe.is_replaying() or not workflow.logger.isEnabledFor(_INFO):
         return

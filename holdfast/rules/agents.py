@@ -1,7 +1,6 @@
-"""An agent with tools: its subtask is a workflow of its own, which gets its money in small slices.
-Pure.
+"""An agent with tools: its subtask is a workflow of its own, paid in small slices. Pure.
 
-A segment that needs more hands back where its conversation stands and what the next turn costs. The
+A segment that needs more reports where its conversation stands and what the next turn costs. The
 next segment goes on there: nothing is asked or run twice, and little of the cap is ever held.
 """
 
@@ -27,11 +26,11 @@ from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
 SLICE_TURNS = 3
-"""Turns at worst that a slice pays for: usually it is enough for ten, as answers are short."""
+"""Turns at worst that a slice pays for: usually enough for ten, as answers are short."""
 
 
 def uses_tools(state: State, progress: Progress) -> bool:
-    """Whether a subtask is a conversation with tools, and not one call."""
+    """True if a subtask is a conversation with tools, and not one call."""
     role, named = state.brief.role(progress.subtask.role), progress.subtask.inputs
     if not role.tools or role.team or progress.tier == "none":
         return False
@@ -40,8 +39,8 @@ def uses_tools(state: State, progress: Progress) -> bool:
 
 
 def start(state: State, progress: Progress) -> StartAgent | None:
-    """The next segment of an agent, with a slice for a few turns, or fewer where money is short;
-    None: not even one turn can be paid now, by any tier that the role allows.
+    """Start the next segment of an agent, with a slice for a few turns, or fewer where money is
+    short. None: no allowed tier can pay for even one turn now.
     """
     goal, turns = next_goal(state, progress)
     kept = progress.resume.transcript != ""
@@ -59,8 +58,8 @@ def start(state: State, progress: Progress) -> StartAgent | None:
 
 
 def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, int]:
-    """What the next segment is told, by the dearest tier of which a turn can be paid now, and how
-    many turns can be; 0, with the cheapest tier, where none can.
+    """Return the goal of the next segment, by the dearest tier of which a turn can be paid now, and
+    how many turns can be; 0, with the cheapest tier, where none can.
     """
     assert progress.tier != "none", "work without a model is a lens's"
     role = state.brief.role(progress.subtask.role)
@@ -82,14 +81,14 @@ def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, int]:
 
 
 def one_turn(state: State, progress: Progress) -> Amount:
-    """The worst case of its next turn, by the model that is due."""
+    """Return the worst case of the next turn, by the tier that is due."""
     tier = progress.called if progress.resume.transcript else progress.tier
     assert tier != "none", "work without a model is a lens's"
     return worst_turn(goal_of(state, progress, tier), progress.resume)
 
 
 def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
-    """What its next segment is told, but for its slice."""
+    """Return the goal of the next segment, without its slice."""
     role = state.brief.role(progress.subtask.role)
     return AgentGoal(
         work=gathering.for_work(state, progress),
@@ -107,13 +106,15 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
 
 
 def most_turns(state: State, progress: Progress) -> int:
-    """The most that the agent of a subtask may take."""
+    """Return the most turns of a subtask's agent."""
     role, most = state.brief.role(progress.subtask.role), state.goal.limits.turns_per_agent
     return min(role.turns or most, most)
 
 
 def end_segment(state: State, event: AgentEnded, now: datetime) -> State:
-    """Settle the slice by the segment's report, and go on, judge what it brought, or give it up."""
+    """Settle the slice by the segment's report, then go on, judge what it brought, or
+    give it up.
+    """
     move, report = event.move, event.report
     if report is None:
         return _take_loss(state, event, now)
@@ -154,7 +155,7 @@ def _settle_segment(state: State, move: StartAgent, report: AgentReport) -> Stat
 
 
 def _tool_notes(move: StartAgent, report: AgentReport) -> Iterator[str]:
-    """What people must know of calls of tools. Lines that are alike the report counts."""
+    """Yield what people must know of calls of tools. The report counts equal lines."""
     yield from (_unsure_note(move, use) for use in report.may_have_run)
     for name in report.unasked:
         yield (
@@ -164,15 +165,13 @@ def _tool_notes(move: StartAgent, report: AgentReport) -> Iterator[str]:
 
 
 def _unsure_note(move: StartAgent, use: ToolUse) -> str:
-    """What people must know who find, or miss, what a call was to do."""
+    """Return the note for people who find, or miss, what a call was to do."""
     call = f"{move.subtask_id}: {use.name} {use.says}".strip()
     return f"{call}: it may have run, nobody knows, and it was not run again."
 
 
 def _go_on(progress: Progress, report: AgentReport) -> Progress:
-    """The subtask with where its agent stands now, and how often it spoke and used tools. What was
-    decided on calls is carried out; what was not begun stays decided.
-    """
+    """Take over where the agent stands now. Decisions stay as long as their calls are pending."""
     resume = report.resume
     before = progress.resume
     return replace(
@@ -214,9 +213,7 @@ def _judge(state: State, move: StartAgent, report: AgentReport, now: datetime) -
 
 
 def _give_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
-    """What it has so far is handed up with why it has no more: of one that was cut, this run knows
-    that, and not the agent.
-    """
+    """Hand up what the agent has so far. Why it was cut the run knows, and not the agent."""
     if report.outcome == "cut" and state.stop:
         return _cut_short(state, subtask_id, state.stop, now)
     if report.outcome == "stopped" and not state.stop:
@@ -229,7 +226,7 @@ def _give_up(state: State, subtask_id: str, report: AgentReport, now: datetime) 
 def _cut_short(
     state: State, subtask_id: str, stop: Stop, now: datetime, more: tuple[str, ...] = ()
 ) -> State:
-    """What a stop of the run has cut keeps what it said so far."""
+    """Settle an agent that the run's stop has cut, keeping its partial answer."""
     status: FindingStatus = "cancelled" if stop.reason == "cancelled" else "failed"
     return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)), now)
 

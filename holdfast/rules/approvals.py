@@ -1,8 +1,8 @@
-"""Calls of tools that a person must approve, as a run asks about them. Pure.
+"""Calls of tools that a person must approve, from the run's side. Pure.
 
-An agent whose message holds such calls ends its segment: it waits as a subtask that holds no money
-and no place. Once each of its calls is decided on, its next segment makes those that were approved
-and tells the model of the others.
+An agent whose message holds such calls ends its segment: its subtask waits without money and
+without a slot. Once each call is decided on, the next segment makes those that were approved and
+tells the model about the others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from holdfast.state.parts import CallAsked, Progress
 from holdfast.state.run import State
 
 WHY_LETTERS = 2_000
-"""Of a person's reason, that the model is told."""
+"""Characters of a person's reason that the model reads."""
 NOBODY_CAME = "nobody decided on it in time"
 
 
 def ask(state: State, subtask_id: str, now: datetime) -> State:
-    """A subtask whose agent waits until a person has decided on each of its pending calls."""
+    """Let a subtask wait until a person has decided on each pending call of its agent."""
     resume = state.work[subtask_id].resume
     back = [each.use_id for each in resume.results]
     uses = [use for use in resume.pending if use.id not in back]
@@ -40,7 +40,7 @@ def ask(state: State, subtask_id: str, now: datetime) -> State:
 
 
 def waiting_calls(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
-    """The calls that a person is asked about now, each with its subtask."""
+    """Return the calls that people are asked about now, each with its subtask."""
     return tuple(
         (progress, call)
         for progress in (state.work[key] for key in state.work.asking)
@@ -51,21 +51,21 @@ def waiting_calls(state: State) -> tuple[tuple[Progress, CallAsked], ...]:
 
 
 def refusal(state: State, order: Order) -> str:
-    """Why there is nothing to decide on; empty: there is."""
+    """Return why there is nothing to decide on; empty if there is."""
     if _find_call(state, order) is not None:
         return ""
     return f"no call {order.call or ''}".strip() + f" waits for approval{hint(state)}"
 
 
 def hint(state: State) -> str:
-    """Which calls wait, behind a refusal; empty: none does."""
+    """Return the numbers of the waiting calls, as an addition to a refusal."""
     numbers = [str(call.number) for _, call in waiting_calls(state)]
     many = len(numbers) != 1
     return f"; what waits: call{'s' * many} {', '.join(numbers)}" if numbers else ""
 
 
 def describe_call(state: State, order: Order) -> str:
-    """Whose call an order is about, and the call; empty: it is about none that waits."""
+    """Return the waiting call that an order is about, and whose it is; empty for other orders."""
     found = _find_call(state, order) if order.call else None
     return f"{found[0].subtask.id}: {found[1].said}" if found else ""
 
@@ -75,12 +75,12 @@ def _find_call(state: State, order: Order) -> tuple[Progress, CallAsked] | None:
 
 
 def approve(state: State, order: Order, _now: datetime) -> State:
-    """The call is made as soon as each other one of its message is decided on."""
+    """Approve a call. It is made once every call of its message is decided on."""
     return _decide_call(state, order, "approved")
 
 
 def decline(state: State, order: Order, _now: datetime) -> State:
-    """The call is not made, and the model is told why."""
+    """Decline a call; the model is told why."""
     return _decide_call(state, order, "declined")
 
 
@@ -96,7 +96,7 @@ def _decide_call(state: State, order: Order, verdict: Literal["approved", "decli
 
 
 def expire(state: State, subtask_id: str) -> State:
-    """Nobody came in time: what was not decided on is not made, and the report says so."""
+    """Decline the undecided calls of a subtask because nobody came in time, and note it."""
     left = [call for _, call in waiting_calls(state) if call in state.work[subtask_id].calls]
     hours = policies.PERSON_PATIENCE.total_seconds() / 3_600
     notes = tuple(
@@ -113,7 +113,9 @@ def expire(state: State, subtask_id: str) -> State:
 
 
 def mark_unknown(state: State, subtask_id: str) -> State:
-    """A segment was lost that may have made what was approved: it is not made again."""
+    """Keep approved calls from being made again after the loss of a segment that may have made
+    them.
+    """
 
     def lost(call: CallAsked) -> CallAsked:
         if call.decision is None or call.decision.verdict != "approved":
@@ -139,7 +141,7 @@ def _decide(
 
 
 def list_unasked(state: State) -> tuple[str, ...]:
-    """What a run goes without because it asks nobody: the calls of these tools by these roles."""
+    """Return which calls, by which roles, a run that asks nobody goes without."""
     if state.goal.ask_people:
         return ()
     roles = {progress.subtask.role: None for progress in state.work.values()}

@@ -1,4 +1,4 @@
-"""What of a cap is kept for the synthesis, and the least cap that a run can do with. Pure."""
+"""What is kept of a cap for the synthesis, and the least cap that a run can do with. Pure."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from holdfast.state.work import Work
 USUAL_SHARE = Decimal("0.15")
 """What a call usually takes of its worst case, and an answer of its room."""
 WORDS = {"id", "title", "instruction", "depends_on", "acceptance_criteria", "why"}
-"""Of subtasks that differ in nothing else, the one with the most words is the dearest."""
+"""Among subtasks that differ in nothing else, the one with the most words is the dearest."""
 FEWEST_TEAM_CALLS = 4
-"""A plan, a subtask, a synthesis and a critique: with less a team cannot answer."""
+"""A plan, a subtask, a synthesis and a critique: with fewer a team cannot answer."""
 
 
 def kept_amount(limits: Limits, brief: Briefing) -> Amount:
-    """What only the synthesis may use: the worst case of the largest one that takes no more than a
-    share of the cap; the smallest where none does. When its time comes, the synthesis takes all
-    that is left, and so is usually larger.
+    """Return what only the synthesis may use: the worst case of the largest one within a share of
+    the cap, else of the smallest. When its time comes, it takes all that is left, and so is usually
+    larger.
     """
     most = Amount(
         limits.dollars * policies.KEPT_SHARE,
@@ -47,7 +47,9 @@ def kept_amount(limits: Limits, brief: Briefing) -> Amount:
 
 
 def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
-    """A full context read, with less and less room to answer, then by a cheaper model."""
+    """Yield the worst case of reading a full context, with less and less room to answer, then by
+    cheaper models.
+    """
     policy = SYNTHESIZE.policy
     tokens = limits.supervisor_context_tokens + policies.PROMPT_OVERHEAD_TOKENS
     for tier in tiers(brief, policy.tier):
@@ -56,14 +58,14 @@ def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
 
 
 def grow_kept(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
-    """Under a higher cap more is kept, if what was spent meanwhile leaves room for it."""
+    """Keep more under a higher cap, if what was spent leaves room for it."""
     more = replace(ledger, kept=kept_amount(limits, brief))
     return more if more.fits(Amount()) else ledger
 
 
 def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
-    """Return the limits whose rest, without what is kept, does not cover what would be asked next;
-    dollars where each alone would, as when a part of it is all that is given away.
+    """Return the limits whose rest, without what is kept, does not cover the next call; dollars
+    where each alone would, as for a team, which gets only a part of the rest.
     """
     free = ledger.cap - ledger.paid - ledger.held - ledger.kept
     pairs = {
@@ -75,7 +77,7 @@ def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
 
 
 def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
-    """Return what no longer covers something: the budget, or the limit of calls or tokens that ends
+    """Return what no longer covers something: the budget, or the limits of calls or tokens that end
     before the money does.
     """
     if "dollars" in short_of:
@@ -92,7 +94,9 @@ def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
 
 
 def note_cheaper_call(state: State, ask: Ask) -> State:
-    """That the cap left a cheaper model for a subtask, the plan or the answer than was due."""
+    """Note that the cap allowed only a cheaper model than was due for a subtask, the plan or the
+    answer.
+    """
     if ask.call.kind == "work":
         return note_cheaper(state, ask.call.subtask_id, ask.call.tier)
     usual = KINDS[ask.call.kind].policy.tier
@@ -108,7 +112,7 @@ def note_cheaper_call(state: State, ask: Ask) -> State:
 
 
 def note_cheaper(state: State, subtask_id: str, tier: Tier) -> State:
-    """That a subtask is worked on by this tier, if the cap left a cheaper one than was due."""
+    """Note that a subtask is worked on by a cheaper tier than was due, if it is."""
     due = state.work[subtask_id].tier
     if tier == due:
         return state
@@ -118,7 +122,7 @@ def note_cheaper(state: State, subtask_id: str, tier: Tier) -> State:
 
 
 def cheaper_lines(state: State) -> Iterator[str]:
-    """Which subtasks were done by a cheaper model than was due: a line for each pair of tiers."""
+    """Yield a line for each pair of tiers, with the subtasks that were done by the cheaper one."""
     for which, ids in state.cheaper.items():
         were = "was" if len(ids) == 1 else "were"
         yield f"{', '.join(ids)} {were} asked of {which}: the cap left no more."
@@ -128,9 +132,9 @@ def cheaper_lines(state: State) -> Iterator[str]:
 
 
 def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
-    """The smallest cap under which a run can answer: its plan, where none is ready; the dearest of
-    its subtasks at its cheapest; its synthesis. `whole`: and under which it usually gets through
-    all the subtasks of a plan that is ready.
+    """Return the smallest cap under which a run can answer: its plan, where none is ready; the
+    dearest of its subtasks at its cheapest; its synthesis. `whole`: under which it usually gets
+    through all subtasks of a ready plan.
     """
     state = replace(_first_state(goal), briefing=brief)
     ready = gathering.ready_plan(state)
@@ -155,14 +159,14 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
 
 
 def short_of(goal: Goal, brief: Briefing) -> str:
-    """Why the cap of a goal is too small, and what would do; empty: it is not."""
+    """Return why the cap of a goal is too small, and what would do; empty if it is not."""
     allowed = goal.model_copy(update={"limits": brief.within(goal.limits)})
     cap = Ledger.under(allowed.limits).cap
     return "" if least(allowed, brief) <= cap else why_short(allowed, brief, cap)
 
 
 def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
-    """What is too small, and what would do, within what the deployment allows."""
+    """Return what is too small, and what would do, within what the deployment allows."""
     most, whole = brief.most_dollars, least(goal, brief, whole=True)
     if most is None:
         return say_too_little(whole, cap)
@@ -176,12 +180,12 @@ def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
 
 
 def is_hopeless(goal: Goal, brief: Briefing) -> bool:
-    """Whether the least that a run needs is above what its deployment allows: no raise helps."""
+    """True if the least that a run needs is above what its deployment allows: no raise helps."""
     return brief.most_dollars is not None and least(goal, brief).dollars > brief.most_dollars
 
 
 def say_lowered(asked: Limits, allowed: Limits) -> str:
-    """That a run may spend less than its goal says."""
+    """Return the note that a run may spend less than its goal says."""
     return (
         f"The goal allows ${asked.dollars.normalize():f};"
         f" this deployment allows ${allowed.dollars.normalize():f} a run ({policies.MOST_RUN})."
@@ -189,7 +193,7 @@ def say_lowered(asked: Limits, allowed: Limits) -> str:
 
 
 def say_too_little(needed: Amount, cap: Amount) -> str:
-    """The sentence that names what is too small, and the limits that would do."""
+    """Return the sentence that names what is too small, and the limits that would do."""
     small, enough = [], []
     if needed.dollars > cap.dollars:
         small.append(f"${cap.dollars.normalize():f}")
@@ -209,7 +213,7 @@ def say_too_little(needed: Amount, cap: Amount) -> str:
 
 
 def _exactly(dollars: Decimal) -> str:
-    """At least two decimals, and up to a tenth of a cent, which is much of the least cap."""
+    """Format dollars with two decimals, or three where a tenth of a cent counts; rounded up."""
     up = dollars.quantize(Decimal("0.001"), rounding=ROUND_UP)
     return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
 
@@ -220,7 +224,7 @@ def _first_state(goal: Goal) -> State:
 
 
 def _least_of_plan(state: State, brief: Briefing) -> Amount:
-    """A plan by the cheapest model with the least room."""
+    """Return the worst case of a plan by the cheapest model with the least room."""
     *_, tier = tiers(brief, PLAN.policy.tier)
     tokens = input_tokens(PLAN, gathering.for_plan(state))
     *_, room = rooms(PLAN.policy.max_output)
@@ -228,7 +232,7 @@ def _least_of_plan(state: State, brief: Briefing) -> Amount:
 
 
 def _whole_goal(state: State) -> Amount:
-    """One subtask that carries the whole goal with all its inputs."""
+    """Return the worst case of one subtask that carries the whole goal with all its inputs."""
     role = max(state.brief.roles, key=lambda card: card.prompt_bytes, default=None)
     if role is None:
         return Amount()
@@ -259,8 +263,8 @@ def _least_of_subtask(state: State, subtask: Subtask) -> Amount:
 
 
 def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
-    """Of those that differ in their words alone, the one with the most: of a thousand, few are left
-    to be priced.
+    """Return the dearest of each group of subtasks that differ only in words: of a thousand, few
+    are left to be priced.
     """
     found: dict[str, tuple[int, Subtask]] = {}
     for each in subtasks:
@@ -274,7 +278,9 @@ def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
 
 
 def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
-    """The least that one try is reserved at; what its dependencies will say is not known yet."""
+    """Return the least that one try is reserved at; what its dependencies will say is not known
+    yet.
+    """
     alone = subtask.model_copy(update={"depends_on": ()})
     role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
@@ -290,7 +296,7 @@ def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
 
 
 def _in_turn(works: list[Amount]) -> Amount:
-    """The worst case of the dearest, and what the others really take: a share of theirs."""
+    """Add the worst case of the dearest to what the others usually take, a share of theirs."""
     dearest = _most(works)
     dollars = sum((each.dollars for each in works), Decimal(0)) - dearest.dollars
     tokens = sum(each.tokens for each in works) - dearest.tokens
@@ -300,7 +306,7 @@ def _in_turn(works: list[Amount]) -> Amount:
 
 
 def _most(amounts: list[Amount]) -> Amount:
-    """The largest of each."""
+    """Return the largest dollars, calls and tokens."""
     return Amount(
         max((each.dollars for each in amounts), default=Decimal(0)),
         max((each.calls for each in amounts), default=0),

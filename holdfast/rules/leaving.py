@@ -1,4 +1,6 @@
-"""What a run sends to the models from where it stands, so that a person knows before. Pure."""
+"""What a run sends to models and tools from where it stands, so that a person knows
+before. Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ BASE = "base"
 SCOPE = "scope"
 """The input of a playbook that says how much of a repository is taken."""
 CHANGED, ALL = "changed", "all"
-"""Its values: what differs from the main line, which is taken where nothing is said; all of it."""
+"""Its values: what differs from the main line, which is the default; and all of it."""
 
 
 def list_sent(state: State) -> tuple[str, ...]:
-    """What is sent: the goal, named inputs, and the findings, of tools and of earlier runs too."""
+    """Return what is sent to models: the goal, named inputs, and findings, of tools and earlier
+    runs too.
+    """
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
     inputs = [_describe_input(each) for each in state.brief.inputs if each.name in named]
@@ -29,13 +33,13 @@ def list_sent(state: State) -> tuple[str, ...]:
 
 
 def _describe_input(pinned: PinnedInput) -> str:
-    """An input, whole, or what an agent reads of it."""
+    """Describe an input that is sent whole, or what an agent reads of it."""
     size = f"{pinned.name} ({pinned.size} bytes)"
     return size if pinned.enclosed else f"what agents read of {size}"
 
 
 def list_outlets(state: State) -> tuple[str, ...]:
-    """Where tools of the plan's agents send their words: what reaches there, and who may."""
+    """Return where tools of the plan's agents send words, and which agents may."""
     due = [each for each in state.work.values() if each.finding is None]
     teams = [each.subtask.id for each in due if state.brief.role(each.subtask.role).team]
     lines = []
@@ -54,12 +58,12 @@ def list_outlets(state: State) -> tuple[str, ...]:
 
 
 def list_scopes(state: State) -> tuple[str, ...]:
-    """How much of each repository is read, where that was chosen."""
+    """Return how much of each repository is read, where there was a choice."""
     return tuple(f"{each.name}: {each.scope}" for each in state.brief.inputs if each.scope)
 
 
 def unused_inputs(state: State) -> tuple[Omission, ...]:
-    """The inputs that no subtask of the plan is given."""
+    """Return the inputs that no subtask of the plan is given."""
     if state.plan is None:
         return ()
     used = {name for each in state.work.values() for name in each.subtask.inputs}

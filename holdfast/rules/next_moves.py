@@ -1,4 +1,4 @@
-"""What the supervisor does next: `moves = next_moves(state)`, pure; its clock is `state.now`."""
+"""What the supervisor does next: `moves = next_moves(state)`. Pure; its clock is `state.now`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
 LOOKED_AT = 30
-"""Subtasks that are looked at for one that the money of the moment covers: what is in flight gives
-some back, and then there is another look.
+"""Subtasks that are tried for one that the money of the moment covers: what is in flight gives some
+back, and then they are tried again.
 """
 
 
 def next_moves(state: State) -> tuple[Move, ...]:
-    """Everything that can start now, in order; each move takes the ones before it into account."""
+    """Return everything that can start now, in order; each move takes the ones before it into
+    account.
+    """
     return tuple(_moves(state))
 
 
@@ -81,7 +83,7 @@ def _finish(state: State) -> Move | None:
 
 
 def _overdue(state: State, now: datetime) -> Move | None:
-    """At the last deadline a model's synthesis is cut; the template's costs nothing and is not."""
+    """Cut a model's synthesis at the last deadline; the template's costs nothing and is not cut."""
     if state.deadline is None or now < state.deadline:
         return None
     if not state.stop:
@@ -135,7 +137,7 @@ def _cut_ending(state: State) -> Move | None:
 
 
 def _hold(state: State) -> Move | None:
-    """A call in flight ends by itself, and an agent would go on with the next."""
+    """Hold the agents: a call in flight ends by itself, but an agent would go on with the next."""
     ids = tuple(
         key
         for key, flight in state.flights.items()
@@ -156,14 +158,18 @@ def _changing(state: State) -> Ask:
 
 
 def _without_replan(state: State) -> Move | None:
-    """What failed takes down what needs it, but only once everything else has been done."""
+    """Ask or stop for the money to replan, but only once everything else has been done: then what
+    failed takes down what needs it.
+    """
     if state.flights or state.waiting_since or state.out_of_reach or not state.replanning.setbacks:
         return None
     return _short(state, "changing the plan", _changing(state).amount)
 
 
 def _first(state: State, now: datetime) -> Move | None:
-    """The move of the first subtask, by the longest remaining chain, that can be made now."""
+    """Return the move of the first subtask, by the longest remaining chain, that can be
+    made now.
+    """
     late = False
     looked = 0
     too_dear: dict[tuple[str, str, bool, int], bool] = {}
@@ -193,13 +199,13 @@ def _first(state: State, now: datetime) -> Move | None:
 
 
 def _ready(state: State) -> Iterator[Progress]:
-    """Subtasks that can start now, the one with the longest remaining chain first."""
+    """Return the subtasks that can start now, the one with the longest remaining chain first."""
     held = ids_held_back(state)
     return (each for each in state.work.ready if each.subtask.id not in held)
 
 
 def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
-    """Whether a call would end after the deadline, by the mean of this run's finished ones."""
+    """True if a call would end after the deadline, by the mean of this run's finished ones."""
     if state.work_deadline is None or progress.tier == "none":
         return False
     pace = state.work.pace
@@ -207,8 +213,8 @@ def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
 
 
 def _too_dear(state: State, progress: Progress) -> bool:
-    """Whether not even a try with the shortest prompt could be paid as planned, while what is in
-    flight may give something back: none like it need be looked at.
+    """True if even a try with the shortest prompt could not be paid as planned, while what is in
+    flight may give something back: no subtask like it need be tried.
     """
     role = state.brief.role(progress.subtask.role)
     if progress.tier == "none" or role.team or not state.ledger.reserved:
@@ -221,12 +227,14 @@ def _too_dear(state: State, progress: Progress) -> bool:
 
 
 def _room_due(progress: Progress) -> int:
-    """The tokens that an answer to a subtask may have, if money is not short."""
+    """Return the tokens that an answer to a subtask may have, if money is not short."""
     return progress.subtask.max_output or WORK.policy.max_output
 
 
 def _start(state: State, progress: Progress) -> Move | None:
-    """The move that starts a subtask; None: wait, because something in flight may release money."""
+    """Return the move that starts a subtask. None: wait, because something in flight may release
+    money.
+    """
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
@@ -272,7 +280,7 @@ def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Mov
 
 
 def _ask(state: State, progress: Progress) -> Ask:
-    """A review of a draft, or a better instruction."""
+    """Ask for a review of a draft, or for a better instruction."""
     kind = REVIEW if progress.stage == "review" else REFINE
     material = gathering.for_subtask(state, progress)
     purpose = f"{kind.name}-{progress.subtask.id}"

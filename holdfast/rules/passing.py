@@ -1,5 +1,7 @@
-"""Passing over a role for the second one that the plan names: who would be waited for longer than
-the work takes is not waited for. Pure.
+"""Passing over a role for the plan's second one, when waiting for it would take longer than the
+work. Pure.
+
+How long a role lets a run wait is judged by what came back in this run alone.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from holdfast.state.parts import Flight, Progress, Went
 from holdfast.state.run import State
 
 LOOKED_BACK = 3
-"""Calls of a role that are remembered: what was longer ago says little of the next one."""
+"""Calls per role that are remembered: older ones say little about the next."""
 NO_FAULT_OF_ITS = ("cancelled", "over_reservation", "unreachable", "stopping", "allowance")
-"""What ends calls of any role alike: it says nothing of the one whose call it was."""
+"""These ends meet calls of any role alike, and say nothing about one."""
 ANSWERED = ("answered", "more", "asks")
-"""How a segment of an agent ends in which its model has answered."""
+"""Ends of an agent's segment in which its model has answered."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """What the next call of a role is taken to lose before it brings an answer."""
+    """What the next call of a role is expected to lose before it brings an answer."""
 
     seconds: float
     why: str
@@ -33,7 +35,7 @@ class Wait:
 
 
 def note_call(state: State, event: Event) -> State:
-    """The state that remembers how a call went that comes back with this event."""
+    """Remember how a call went that comes back with this event."""
     if not isinstance(event, Answered | Unanswered | AgentEnded):
         return state
     flight = state.flights.get(event.move.id)
@@ -71,7 +73,7 @@ def _call(flight: Flight, event: Answered | Unanswered | AgentEnded, at: datetim
 
 
 def wait_of(state: State, role: str) -> Wait:
-    """How long work of a role is taken to wait: what its last calls lost for each answer."""
+    """Return the expected wait for a role: what its last calls lost for each answer."""
     calls = state.lately.get(role, ())
     failed = sum(call.failed for call in calls)
     lost = sum(call.lost for call in calls)
@@ -86,8 +88,8 @@ def wait_of(state: State, role: str) -> Wait:
 
 
 def work_of(state: State, role: str) -> float | None:
-    """The seconds that an answer of a role took in this run; of one that gave none yet, those of
-    all. None: nobody has answered yet.
+    """Return the seconds that an answer of a role took in this run, or of all roles where it gave
+    none yet; None before the first answer.
     """
     own = [call.worked for call in state.lately.get(role, ()) if not call.failed]
     every = [call.worked for each in state.lately.values() for call in each if not call.failed]
@@ -96,11 +98,13 @@ def work_of(state: State, role: str) -> float | None:
 
 
 USUAL_SECONDS = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
-"""What an answer is taken to need while this run has none to go by."""
+"""Expected time of an answer while this run has none to go by."""
 
 
 def pass_over(state: State, progress: Progress) -> PassOver | None:
-    """That the second role does it; None: its own does. Whoever has begun goes on."""
+    """Return the move that gives a subtask to its second role; None: its own does it. A subtask
+    that has begun stays.
+    """
     subtask = progress.subtask
     if not subtask.secondary or progress.former or progress.started is not None:
         return None
@@ -119,7 +123,7 @@ def pass_over(state: State, progress: Progress) -> PassOver | None:
 
 
 def hand_to_second(state: State, move: PassOver) -> State:
-    """The state in which the second role has the subtask, and a note says why."""
+    """Give a subtask to its second role, and note why."""
     second = repair.second(state, state.work[move.subtask_id])
     assert second is not None, "nobody is passed over for nobody"
     state = repair.hand_over(state, move.subtask_id, second, "")

@@ -11,7 +11,7 @@ from holdfast.state.run import State
 from holdfast.state.settling import accept, settle, skip, status_words
 
 HOPELESS: tuple[StopReason, ...] = ("endpoint", "no json", "allowance")
-"""Whoever stopped for this gets no answer from a model either."""
+"""After such a stop no model answers either."""
 
 
 def skip_blocked(state: State, now: datetime) -> State:
@@ -39,7 +39,7 @@ def skip_blocked(state: State, now: datetime) -> State:
 
 
 def ids_held_back(state: State) -> tuple[str, ...]:
-    """What depends on a setback that a replan is about to deal with."""
+    """Return what depends on a setback that a replan is about to deal with."""
     held: dict[str, None] = {}
     for setback in state.replanning.setbacks:
         held |= dict.fromkeys(state.work.below(setback.subtask_id))
@@ -80,17 +80,15 @@ def _end_of_work(state: State, now: datetime) -> State:
 
 
 def move_clock(state: State, now: datetime, unserved: timedelta) -> State:
-    """The state at a later moment; `unserved`: for how long no worker served the run before it. The
-    deadline stood still meanwhile.
-    """
+    """Move the run's clock. The deadline stood still for as long as no worker served the run."""
     counts = state.first_paid is not None and state.waiting_since is None
     seconds = unserved.total_seconds() if counts else 0.0
     return replace(state, now=now, waited=state.waited + seconds)
 
 
 def _set_clock(state: State, now: datetime) -> State:
-    """The deadline stands still while nothing but a person or a lost endpoint keeps the run, or a
-    team that says so of itself.
+    """Stop the deadline while only a person or a lost endpoint keeps the run, or a team that says
+    so of itself.
     """
     kept = state.phase == "approval" or state.paused or bool(state.short or state.work.asking)
     kept = kept or state.out_of_reach
@@ -103,14 +101,14 @@ def _set_clock(state: State, now: datetime) -> State:
 
 
 def _end_wait(state: State, since: datetime, now: datetime) -> State:
-    """The state with a wait that is over; before the first paid call no deadline runs."""
+    """Count a wait that is over; before the first paid call no deadline runs."""
     paid = max(since, min(state.first_paid or now, now))
     before = state.waited_before + (paid - since).total_seconds()
     return replace(state, waited=state.waited + (now - paid).total_seconds(), waited_before=before)
 
 
 def leave_undone(state: State, stop: Stop, now: datetime) -> State:
-    """Settle what a stop left over; what was begun keeps its bill and what it has so far."""
+    """Settle what a stop left over; what was begun keeps its bill and its partial result."""
     for key, progress in state.work.items():
         if state.settled(key):
             continue

@@ -21,11 +21,11 @@ from holdfast.state.work import Work
 from holdfast.text import group_lines
 
 STRONGEST: Tier = "opus"
-"""Of the models: it is asked for a plan once, when others were refused."""
+"""Asked for a plan once, when plans of other models were refused."""
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:
-    """A valid plan is taken over; an invalid one goes back with its errors, at most twice."""
+    """Take over a valid plan; send an invalid one back with its errors, at most twice."""
     state = replace(state, plan_tries=state.plan_tries + 1)
     if plan is not None:
         return _propose(state, plan)
@@ -34,13 +34,13 @@ def judge_plan(state: State, plan: Plan | None, why: str) -> State:
 
 
 def no_plan(state: State, why: str) -> State:
-    """The planner cannot be reached: one agent takes it all, unless the run stops anyway."""
+    """Go on without a planner: one agent takes it all, unless the run stops anyway."""
     state = replace(state, plan_errors=(why,))
     return state if state.stop else fall_back(state)
 
 
 def fall_back(state: State) -> State:
-    """A single subtask that carries the whole goal."""
+    """Plan a single subtask that carries the whole goal."""
     role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
     if role is None:
         return replace(state, stop=Stop("endpoint", "no valid plan, and no role can take the goal"))
@@ -63,7 +63,7 @@ def fall_back(state: State) -> State:
 
 
 def _propose(state: State, plan: Plan) -> State:
-    """A plan with its price; it waits for a person if the goal says so."""
+    """Take over a plan with its price; it waits for a person if the goal says so."""
     state = adopt(state, plan)
     state = replace(state, estimate=predict(state))
     if not needs_approval(state):
@@ -72,7 +72,7 @@ def _propose(state: State, plan: Plan) -> State:
 
 
 def needs_approval(state: State) -> bool:
-    """Whether a person must see the plan first. An unknown price is above every amount."""
+    """True if a person must see the plan first. An unknown price is above every amount."""
     approval, estimate = state.goal.approval, state.estimate
     if approval.when != "above" or estimate is None:
         return approval.when == "always"
@@ -80,7 +80,7 @@ def needs_approval(state: State) -> bool:
 
 
 def adopt(state: State, plan: Plan) -> State:
-    """Work begins on this plan, with the roles that it composes."""
+    """Begin to work on a plan, with the roles that it composes."""
     state = replace(state, briefing=brief_for_plan(state.brief, plan))
     work = {subtask.id: begin_subtask(state, subtask) for subtask in plan.subtasks}
     work |= _take_over(state, work)
@@ -96,7 +96,7 @@ def adopt(state: State, plan: Plan) -> State:
 
 
 def _take_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress]:
-    """Findings of the run that this one is a fork of, if they still stand on the same inputs."""
+    """Return the findings of the forked run that still stand on the same inputs."""
     fork = state.goal.fork
     if fork is None:
         return {}
@@ -117,7 +117,7 @@ def _take_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress
 
 
 def _built_on_other(progress: Progress, taken: Mapping[str, Progress]) -> bool:
-    """Whether a dependency is done anew, so that what was built on it cannot stand."""
+    """True if a dependency is done anew, so that what was built on it cannot stand."""
     return any(edge not in taken for edge in progress.subtask.depends_on)
 
 
@@ -131,7 +131,7 @@ def begin_subtask(state: State, subtask: Subtask) -> Progress:
 
 
 def count_replan(state: State) -> State:
-    """The count rises before the call, so that no crash makes it free."""
+    """Count a replan before its call, so that no crash makes it free."""
     before = state.replanning
     return replace(
         state,
@@ -140,7 +140,7 @@ def count_replan(state: State) -> State:
 
 
 def judge_patch(state: State, patch: Patch | None, why: str, now: datetime) -> State:
-    """A valid patch is applied; an invalid one goes back with its errors while replans are left."""
+    """Apply a valid patch; send an invalid one back with its errors while replans are left."""
     if patch is not None:
         return _apply_patch(state, patch, now)
     replanning = replace(state.replanning, errors=tuple(why.splitlines()))
@@ -151,7 +151,7 @@ def judge_patch(state: State, patch: Patch | None, why: str, now: datetime) -> S
 
 
 def no_patch(state: State, why: str) -> State:
-    """The plan stays as it is, and the report says so."""
+    """Leave the plan as it is, and note why."""
     note = f"The plan could not be changed: {'; '.join(why.splitlines())}"
     if why == NO_CHANGES:
         note = "The plan was not changed: the planner was asked what could help, and knew nothing."
@@ -199,7 +199,7 @@ def _apply_patch(state: State, patch: Patch, now: datetime) -> State:
 
 
 def is_waiting(state: State, change: Change) -> bool:
-    """Whether the subtask that a change is about has not started."""
+    """True if the subtask that a change is about has not started."""
     progress = state.work.get(change.subtask.id)
     return progress is not None and not (progress.started or progress.finding)
 

@@ -1,4 +1,4 @@
-"""Predicting a plan: price range, critical path and makespan, from sizes alone. Pure."""
+"""Predicting a plan's price range, critical path and makespan, from sizes alone. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from holdfast.state.run import State
 
 
 def predict(state: State) -> Preview:
-    """What the plan of a state is expected to cost and take, were it to start now."""
+    """Return the expected cost and time of a state's plan, were it to start now."""
     rows = _rows(state)
     asks = any(row.asks for row in rows)
     expected = total_of([row.expected for row in rows])
@@ -86,7 +86,7 @@ def _rows(state: State) -> tuple[PreviewRow, ...]:
 
 
 def _planning(state: State) -> Iterator[PreviewRow]:
-    """What was paid so far: the plan, with the tries that were not valid."""
+    """Yield what was paid so far: the plan, with the tries that were not valid."""
     ledger = state.ledger
     if not ledger.paid.calls:
         return
@@ -167,7 +167,7 @@ def _review(state: State, progress: Progress) -> Range:
 
 
 def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
-    """A run of its own, of which nobody knows yet how large its plan is: up to its slice."""
+    """Price a run of its own, the size of whose plan is not known yet: up to its slice."""
     sonnet = state.brief.model("sonnet")
     answer = policies.OUTPUT_TOKENS["expected"]
     tokens = _expected_tokens(state, progress.subtask) + policies.EXPECTED_OVERHEAD_TOKENS
@@ -181,7 +181,7 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 
 def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
-    """A conversation with tools, which is paid slice by slice."""
+    """Price a conversation with tools, which is paid slice by slice."""
     goal, turns = agents.next_goal(state, progress)
     tokens = _expected_tokens(state, progress.subtask)
     talk = predict_talk(goal, tokens, turns or agents.SLICE_TURNS)
@@ -197,8 +197,8 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 
 def _verification(state: State) -> Iterator[PreviewRow]:
-    """The calls that verify remarks: none if there is nothing to verify, one as a rule, at most
-    what the playbook says.
+    """Yield the calls that verify remarks: none if there is nothing to verify, usually one, at most
+    as many as the playbook's number of remarks needs.
     """
     playbook = state.brief.playbook
     assert playbook is not None, "a playbook says how many remarks are verified"
@@ -217,7 +217,7 @@ def _verification(state: State) -> Iterator[PreviewRow]:
 
 
 def _expected_tokens(state: State, subtask: Subtask) -> int:
-    """Input tokens: instruction, role, inputs, and what the dependencies are expected to say."""
+    """Estimate the input tokens: instruction, role, inputs, and the findings of dependencies."""
     named = [pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs]
     size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
     size += sum(pinned.size for pinned in named if pinned.enclosed)
@@ -233,7 +233,7 @@ def _price(model: ModelCard, input_tokens: int, output_tokens: int) -> Money:
 
 
 def _digests(state: State) -> Iterator[PreviewRow]:
-    """Findings that are taken to be too long for the synthesis, each in fewer words."""
+    """Yield the digests of findings that are expected to be too long for the synthesis."""
     limit = state.goal.limits.digest_above_tokens
     long = [each for each in _finding_tokens(state).values() if each > limit]
     if not long or not state.goal.use_models:
@@ -251,7 +251,7 @@ def _digests(state: State) -> Iterator[PreviewRow]:
 
 
 def _finding_tokens(state: State) -> dict[str, int]:
-    """How long the finding of each subtask is taken to be."""
+    """Estimate the length of each subtask's finding."""
     lengths = {}
     for key, each in state.work.items():
         tokens = policies.OUTPUT_TOKENS["expected"]
@@ -275,7 +275,7 @@ def _synthesis(state: State) -> Iterator[PreviewRow]:
 
 
 def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
-    """It is left out when what the rest is expected to leave over would not pay for it."""
+    """Yield a reading, unless the expected rest of the money would not pay for it."""
     for row in _asked_of_findings(state, reading.kind, "reading", reading.title):
         before = total_of([each.expected for each in rows])
         if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
@@ -285,7 +285,7 @@ def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iter
 def _asked_of_findings(
     state: State, kind: AnyKind, row: RowKind, title: str
 ) -> Iterator[PreviewRow]:
-    """A call of the supervisor's own that reads the findings."""
+    """Yield a call of the supervisor's own that reads the findings."""
     if not state.goal.use_models:
         return
     lengths = _finding_tokens(state)
@@ -301,5 +301,5 @@ def _asked_of_findings(
 
 
 def _most_tokens(progress: Progress) -> int:
-    """Of a finding; what is there already counts with the material that it is in."""
+    """Return the longest that a finding can be; one that is there counts with its material."""
     return 0 if progress.finding else most_written(progress.subtask)

@@ -1,6 +1,7 @@
-"""How a run's state changes: `state = apply(state, event)`, pure. What to do next is for `moves`.
+"""How a run's state changes: `state = apply(state, event)`. Pure; `next_moves` says what to do
+next.
 
-The run's clock is `state.now`: it moves only with the moments that events carry, so that the same
+The run's clock is `state.now`. It moves only with the moments that events carry, so that the same
 events lead to the same state wherever and whenever they are taken in.
 """
 
@@ -76,7 +77,9 @@ WITHOUT_PRICE = (
 
 
 def apply(state: State, event: Event) -> State:
-    """The state after an event. What answers after it was abandoned changes nothing any more."""
+    """Return the state after an event. What answers after it was abandoned changes nothing any
+    more.
+    """
     before = state.now
     if event.at is not None and event.at > state.now:
         # A cancel ends the run: nothing that comes after it hangs on how late it was heard. And a
@@ -124,7 +127,7 @@ def apply(state: State, event: Event) -> State:
 
 
 def _is_late(state: State, event: Event) -> bool:
-    """Whether it is of what was abandoned, whose reservation has been counted as spent."""
+    """True for the result of what was abandoned, whose reservation counts as spent."""
     if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded):
         return False
     return event.move.id not in state.flights
@@ -144,8 +147,8 @@ def _cancel(state: State, event: CancelAsked, now: datetime) -> State:
 
 
 def _nobody_came(state: State, about: str) -> State:
-    """Waiting for people ends closed: no approval is a no, of a plan as of a call of a tool; no
-    answer is the best guess.
+    """End a wait for people: without approval the answer is no, to a plan as to a tool call;
+    without an answer the agent makes its best guess.
     """
     if about == "approval" and state.phase == "approval":
         return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
@@ -160,8 +163,8 @@ def _nobody_came(state: State, about: str) -> State:
 
 
 def _reset(state: State, undone: Undone, seconds: float) -> State:
-    """What was paid for what is undone stays paid, and its time does not count as work. Said twice
-    of one execution, the same loss counts once.
+    """Keep what was paid for what is undone, and do not count its time as work. The same loss, told
+    twice of one execution, counts once.
     """
     if undone.withdrawn:
         return _withdraw_reset(state, undone)
@@ -178,8 +181,8 @@ def _reset(state: State, undone: Undone, seconds: float) -> State:
 
 
 def _credible(state: State, undone: Undone) -> tuple[State, Undone]:
-    """Return what the run can believe of it: it began before it was reset, and where each model has
-    a price, a call without one would make the whole bill unknown for ever.
+    """Return what the run can believe: the reset came after the run's start; and where each model
+    has a price, a call without one would make the whole bill unknown for ever.
     """
     lost = tuple(each for each in undone.lost if each.bill.dollars is not None)
     if not state.goal.unpriced and lost != undone.lost:
@@ -190,8 +193,8 @@ def _credible(state: State, undone: Undone) -> tuple[State, Undone]:
 
 
 def _withdraw_reset(state: State, undone: Undone) -> State:
-    """Nothing was undone of what was told under a seal, if its word is shown. Without it, all that
-    was told stays in the bill: who withdraws it may be anybody.
+    """Undo what was told under a seal, if its word is shown. Without it everything told stays in
+    the bill: anybody may have sent the withdrawal.
     """
     seal = seal_word(undone.word)
     told = next((each for each in state.resets if each.seal == seal), None)
@@ -205,7 +208,7 @@ def _withdraw_reset(state: State, undone: Undone) -> State:
 
 
 def _lost_only_here(undone: Undone, others: tuple[Undone, ...]) -> tuple[Lost, ...]:
-    """What it has lost that no other word about the same execution names."""
+    """Return the losses that no other message about the same execution names."""
     same = [each.lost for each in others if each.execution == undone.execution]
     return tuple(lost for lost in undone.lost if not any(lost in each for each in same))
 
@@ -241,6 +244,7 @@ def _prepare(state: State, event: Prepared) -> State:
 
 
 def _start(state: State, move: Move, now: datetime) -> State:
+    """Return the state once a move is carried out."""
     match move:
         case Prepare() | Examine():
             return _take_off(state, move, now)

@@ -1,6 +1,7 @@
-"""What becomes of a try: accept, try again higher, hand over, ask a person, give up. Pure.
+"""What becomes of a try: accept, try again on a higher tier, hand over, ask a person, give up.
+Pure.
 
-Transport is not dealt with here: what may have been billed is asked again by the reducer.
+Transport is not dealt with here: the reducer asks again what may have been billed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BEST_GUESS = (
 def judge_work(
     state: State, subtask_id: str, draft: Draft | None, problem: Problem | None, now: datetime
 ) -> State:
-    """The verdict on what `work` returned, and what follows from it."""
+    """Give the verdict on what `work` returned, and draw the consequence."""
     progress = state.work[subtask_id]
     progress = replace(progress, last=draft or progress.last)
     state = update(state, subtask_id, lambda _: progress)
@@ -47,7 +48,7 @@ def judge_work(
 
 
 def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tuple[str, str]:
-    """`accepted`, `escalated`, or the kind of problem; and why."""
+    """Return `accepted`, `escalated`, or the kind of problem; and why."""
     if draft is None:
         return (problem.kind, problem.why) if problem else ("malformed", "nothing came back")
     if draft.status == "failed":
@@ -67,7 +68,7 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
 
 
 def try_again(state: State, subtask_id: str, verdict: str, why: str, now: datetime) -> State:
-    """One tier up, with the reason; from the third try on with a refined instruction."""
+    """Try one tier up, with the reason; from the third try on with a refined instruction."""
     state = update(state, subtask_id, lambda each: record_try(each, verdict, why))
     progress = state.work[subtask_id]
     if len(progress.tries) >= state.goal.limits.tries_per_subtask:
@@ -85,7 +86,9 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
 
 
 def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """After its last try a subtask goes to the role's fallback for one more, then it has failed."""
+    """After the last try hand a subtask to the role's fallback for one more; after that it has
+    failed.
+    """
     progress = state.work[subtask_id]
     fallback = None if progress.relieved or state.stop else second(state, progress)
     if fallback is None:
@@ -99,8 +102,8 @@ def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 
 def second(state: State, progress: Progress) -> RoleCard | None:
-    """The role that a subtask is handed to: the plan's second, else the fallback of the role that
-    has it. None: there is none, or it has had it, or a run above has asked it the same.
+    """Return the role that a subtask is handed to: the plan's second, else the fallback of its
+    present role. None if there is none, it has had it, or a run above has asked it the same.
     """
     subtask = progress.subtask
     had = (*progress.former, subtask.role)
@@ -114,8 +117,8 @@ def second(state: State, progress: Progress) -> RoleCard | None:
 
 
 def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: str) -> State:
-    """A stronger model begins anew, with what the agent has said so far; after it, or where there
-    is none, the role's fallback does.
+    """Begin anew with a stronger model and what the agent has said so far; after it, or where there
+    is none, with the role's fallback.
     """
     last = Draft(status="failed", content=said, why=why)
 
@@ -130,7 +133,9 @@ def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: s
 
 
 def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
-    """Whether a stronger model may still try what ended so; one that ended so, too, is enough."""
+    """True if a stronger model may still try what ended with this verdict; one that did so, too, is
+    enough.
+    """
     progress = state.work[subtask_id]
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     again = any(each.verdict == verdict for each in progress.tries)
@@ -138,7 +143,7 @@ def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
 
 
 def _keep_partial(state: State, subtask_id: str, said: str) -> State:
-    """What was said so far goes to whoever tries next."""
+    """Pass what was said so far on to whoever tries next."""
     return update(state, subtask_id, lambda each: replace(each, partial=said or each.partial))
 
 
@@ -165,9 +170,8 @@ def _escalate(state: State, subtask_id: str, reason: str, why: str, now: datetim
 
 
 def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str = "") -> State:
-    """No call is long enough for the subtask: it is given back, to be split; where no plan will be
-    changed for it, a stronger model and then the role's fallback have a go. `said`: what there is
-    of it, of an agent.
+    """Give a subtask back that is too long for one call, to be split. Where no plan will be changed
+    for it, a stronger model and then the role's fallback try. `said`: an agent's partial result.
     """
     message = f"one call is too short for it: {why}"
     given_back = Escalation(reason="timeout", why=message, partial=said)
@@ -187,7 +191,7 @@ def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str =
 
 
 def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
-    """Another role has the subtask from here on, from its tier on, and is told why."""
+    """Hand a subtask to another role, on that role's tier, with the reason."""
 
     def handed(progress: Progress) -> Progress:
         subtask = progress.subtask.model_copy(update={"role": role.name})
@@ -199,7 +203,7 @@ def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
 
 
 def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> State:
-    """Go on with what a person said; nobody said anything in time: with the best guess."""
+    """Go on with what a person said, or with the best guess if nobody said anything in time."""
     said = f"A person was asked and answered: {answer}" if answer else BEST_GUESS
     why = f"{sentence(state.work[subtask_id].why)} {said}"
     source = f"answered by {by or 'a person'}: {answer}"
@@ -214,7 +218,7 @@ def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> Sta
 def judge_review(
     state: State, subtask_id: str, review: Review | None, problem: str, now: datetime
 ) -> State:
-    """A draft that passed its checks and was read, or could not be read."""
+    """Take in a review of a draft that passed its checks; without one the draft is accepted."""
     if review is None:
         return accept(state, subtask_id, f"not reviewed: {problem}", now)
     if review.passed:

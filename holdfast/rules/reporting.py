@@ -1,4 +1,4 @@
-"""The Report of a state: pure, and the only place that judges how a run went."""
+"""The Report of a state. Pure, and the only place that judges how a run went."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_WHY = 500
 
 
 def status_of(state: State) -> ReportStatus:
-    """How a run went; never better than it was."""
+    """Return how a run went; never better than it was."""
     if state.stop and state.stop.reason == "cancelled":
         return "cancelled"
     if state.stopped_by("declined"):
@@ -48,9 +48,7 @@ def status_of(state: State) -> ReportStatus:
 
 
 def unwritten(state: State) -> str:
-    """Why the answer is not what it was to be: a template's where a model was to write it, or none
-    at all. Empty: it is.
-    """
+    """Return why no model wrote the answer though one was to; empty if one did."""
     synthesis = state.finishing.synthesis
     if synthesis is None or not synthesis.by_template:
         return ""
@@ -66,12 +64,14 @@ def unwritten(state: State) -> str:
 
 
 def unread_inputs(state: State) -> dict[str, tuple[str, ...]]:
-    """Return the inputs that nobody opened, with the subtasks that were to and answered anyway."""
+    """Return the inputs that nobody opened, with the subtasks that should have and
+    answered anyway.
+    """
     return find_unread((each.subtask for each in state.work.values()), state.findings)
 
 
 def misfit(state: State) -> str:
-    """Why the answer does not have the form that was asked for. Empty: it has, or none was."""
+    """Return why the answer is not in the form that was asked for; empty if it is, or none was."""
     synthesis = state.finishing.synthesis
     if synthesis is None or not state.form.is_data or synthesis.document is not None:
         return ""
@@ -81,15 +81,15 @@ def misfit(state: State) -> str:
 
 
 def confidence(state: State) -> int | None:
-    """What whoever wrote the answer says of it; None where nobody judged it, as when a template
-    pasted what a model was to write.
+    """Return the confidence of the answer's author; None where nobody judged it, as when a template
+    wrote what a model was to write.
     """
     synthesis = state.finishing.synthesis
     return None if synthesis is None or unwritten(state) else synthesis.confidence
 
 
 def report(state: State) -> Report:
-    """The run's final answer, as far as it got."""
+    """Return the run's final answer, as far as it got."""
     synthesis = state.finishing.synthesis
     brief = state.briefing
     ledger = state.ledger
@@ -131,7 +131,9 @@ def report(state: State) -> Report:
 
 
 def _more(state: State) -> tuple[str, ...]:
-    """The limits that ended the work, each doubled: with the same ones a fork may end there too."""
+    """Return the limits that ended the work, doubled: with the same ones a fork may end
+    there too.
+    """
     stop, limits = state.stop, state.goal.limits
     if stop is None:
         return ()
@@ -152,14 +154,14 @@ def _in_full(limit: Decimal | int) -> str:
 
 
 def why_failed(state: State) -> str:
-    """In a line: what whoever sees only the failure of the workflow is told."""
+    """Return a line for whoever sees only the failure of the workflow."""
     missing = "; ".join(f"{gap.subtask_id}: {gap.why}" for gap in gaps(state) if gap.subtask_id)
     why = " ".join((state.stop.why if state.stop else missing).split())[:MOST_WHY]
     return f"no subtask was completed: {why}" if why else "no subtask was completed"
 
 
 def title(state: State) -> str:
-    """What the run is about, in a line."""
+    """Return what the run is about, in a line."""
     playbook = state.briefing.playbook if state.briefing else None
     if playbook is None:
         return state.goal.text
@@ -168,7 +170,7 @@ def title(state: State) -> str:
 
 
 def notes(state: State) -> tuple[str, ...]:
-    """What a reader must know of how the answer came about."""
+    """Return what a reader must know of how the answer came about."""
     composed = state.plan.roles if state.plan else ()
     found = [sentence(describe_role(each)) for each in composed]
     found = [
@@ -195,7 +197,9 @@ def notes(state: State) -> tuple[str, ...]:
 
 
 def _own_gaps(state: State) -> Iterator[str]:
-    """What the answer's author says is missing, unless it stands among the gaps with its reason."""
+    """Yield the gaps that the answer's author names, unless they are among the report's with their
+    reason.
+    """
     assert state.finishing.synthesis is not None
     known = [name for gap in gaps(state) for name in (gap.subtask_id, gap.title) if name]
     for said in state.finishing.synthesis.gaps:
@@ -204,7 +208,7 @@ def _own_gaps(state: State) -> Iterator[str]:
 
 
 def _critic_notes(state: State) -> Iterator[str]:
-    """What a critic found in the answer, and what became of it."""
+    """Yield what a critic found in the answer, and what became of it."""
     done = state.finishing
     issues = done.issues or ()
     if not done.revised:
@@ -221,13 +225,15 @@ def _critic_notes(state: State) -> Iterator[str]:
 
 
 def _count_lines(lines: tuple[str, ...]) -> Iterator[str]:
-    """Each line once, with how often it was said."""
+    """Yield each line once, with how often it was said."""
     for line, times in Counter(lines).items():
         yield line if times == 1 else f"{line.rstrip('.')} ({times} times)"
 
 
 def _cut_note(state: State) -> str:
-    """Which findings the models that wrote, judged or checked the answer did not see whole."""
+    """Return which findings the models that wrote, judged or checked the answer did not
+    see whole.
+    """
     whose = ", ".join(each for each in state.finishing.cut if each in state.work)
     tokens = state.goal.limits.supervisor_context_tokens
     return (
@@ -237,7 +243,7 @@ def _cut_note(state: State) -> str:
 
 
 def _reset_notes(state: State) -> Iterator[str]:
-    """That the run was reset, by whom, and what that cost."""
+    """Yield that the run was reset, by whom, and at what cost."""
     for undone in state.resets:
         by = f" by {undone.by}" if undone.by else ""
         yield f"The run was reset{by} at {undone.at:%Y-%m-%d %H:%M} UTC, to free it."
@@ -252,7 +258,7 @@ def _reset_notes(state: State) -> Iterator[str]:
 
 
 def _assumed_notes(state: State) -> Iterator[str]:
-    """That a price is partly no fact, and whose it is."""
+    """Yield how much of the price is assumed, and for which subtasks."""
     if not state.ledger.all_assumed:
         return
     whose = [key for key, each in state.work.items() if each.paid.assumed]
@@ -264,7 +270,7 @@ def _assumed_notes(state: State) -> Iterator[str]:
 
 
 def _conflicts(state: State) -> tuple[str, ...]:
-    """Contradictions, each with its verdict where a judge was asked; both sides otherwise."""
+    """Return the contradictions, with a verdict where a judge was asked."""
     done = state.finishing
     listed = done.synthesis.conflicts if done.synthesis else ()
     judged = done.conflicts
@@ -273,7 +279,7 @@ def _conflicts(state: State) -> tuple[str, ...]:
 
 
 def gaps(state: State) -> tuple[Gap, ...]:
-    """Every planned subtask without a complete finding, and what it took down with it; and the
+    """Return every planned subtask without a complete finding, with what it took down; and the
     answer, if it is not what it was to be.
     """
     if state.plan is None:
@@ -309,7 +315,7 @@ def gaps(state: State) -> tuple[Gap, ...]:
 
 
 def _unopened_why(ids: tuple[str, ...]) -> str:
-    """Why an input counts as read by nobody."""
+    """Return why an input counts as not read."""
     were = "was" if len(ids) == 1 else "were"
     return (
         f"{', '.join(ids)} {were} to read it with tools, and answered without opening anything of"
@@ -332,7 +338,7 @@ def _was_skipped(state: State, subtask_id: str) -> bool:
 
 
 def timings(state: State) -> Timings:
-    """Measured from the state's own timestamps: seconds."""
+    """Return the measured times, from the state's own moments."""
     end = state.finished or state.now
     makespan = round((end - state.started).total_seconds(), 3)
     waited = round(state.waited_until(end), 3)

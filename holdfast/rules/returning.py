@@ -1,4 +1,4 @@
-"""What came back from a flight, with an answer or without one. Pure."""
+"""What comes back from a flight, with an answer or without one. Pure."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ OWN_REPAIR = ("plan", "replan")
 
 
 STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
-"""What every further call would end as, too."""
+"""Every further call would end the same way."""
 
 
 HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
-"""What is not worth another call."""
+"""Not worth another call."""
 
 
 Expected = TypeVar("Expected", bound=Contract)
@@ -83,7 +83,7 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
 
 
 def _has_own_room(state: State, call: Call) -> bool:
-    """Whether the plan says how long an answer is at most: then it never gets twice the room."""
+    """True if the plan bounds the answer: then it never gets twice the room."""
     progress = state.work.get(call.subtask_id)
     return call.kind == "work" and progress is not None and progress.subtask.max_output > 0
 
@@ -91,7 +91,7 @@ def _has_own_room(state: State, call: Call) -> bool:
 def _take(
     state: State, move: Ask, value: Contract | None, problem: Problem | None, now: datetime
 ) -> State:
-    """Hand a reply's value, or its absence, to whoever decides about its kind of call."""
+    """Hand a reply's value, or its absence, to the rule for its kind of call."""
     call = move.call
     why = problem.why if problem else "nothing came back"
     match call.kind:
@@ -169,7 +169,7 @@ def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> St
 
 
 def _give_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
-    """What becomes of a call that is not asked again."""
+    """Return the state once a call is not asked again."""
     call = move.call
     match call.kind:
         case "work" if trouble.too_long and trouble.kind not in HOPELESS:
@@ -188,7 +188,7 @@ def _give_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
 
 
 def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
-    """Settle a call that brought no answer: at the usage that is known, else at the reservation."""
+    """Settle a call without an answer: at its known usage, else at its reservation."""
     if call.model is None:
         return state
     if (bill := paying.bill_of_loss(trouble)) is not None:

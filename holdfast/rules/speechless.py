@@ -1,4 +1,6 @@
-"""An endpoint that answers and may not be able to say JSON: a run soon stops paying it. Pure."""
+"""An endpoint that answers but may not be able to produce JSON: a run soon stops paying
+it. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ MAY_NOT = f"may not be able to answer in JSON: see {WHERE}"
 
 
 def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> State:
-    """Return the state after an answer of a model. It stops the run where no answer ever held JSON
-    and this is one too many without; `answers`: how many of those this problem stands for.
+    """Take in an answer of a model. The run stops where no answer ever held JSON and this is one
+    too many without. `answers`: how many of them this problem stands for.
     """
     if state.heard_json or (problem and problem.kind in NOT_READ):
         return state
@@ -29,8 +31,8 @@ def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> Sta
 
 
 def judge_team(state: State, report: Report) -> State:
-    """Return the state after a team: what stopped it stops its parent, which asks the same models,
-    unless that has heard JSON itself.
+    """Stop the run for what stopped its team, which asks the same models, unless an answer to the
+    run itself held JSON.
     """
     if report.stopped != "no json" or state.heard_json:
         return state

@@ -1,8 +1,9 @@
-"""What a person may tell a run: one row a command. Pure: a refusal with its reason, and an effect.
+"""What a person may tell a run, one row per command: a refusal with its reason, and an effect.
+Pure.
 
-`refusal` is asked twice, when the Update arrives and when its turn comes, so that of two that
-exclude each other one wins and the other is told. What an order brings along is looked at once,
-when it arrives.
+`refusal` is asked twice, when the Update arrives and when its turn comes, so that of two orders
+that exclude each other one wins and the other is refused. What an order brings along is checked
+once, on arrival.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ class Command:
     refusal: Callable[[State, Order], str]
     effect: Callable[[State, Order, datetime], State]
     done: str
-    """What the person is told; `{id}` is the subtask, `{what}` the plan or the call of a tool."""
+    """What the person is told; `{id}` is the subtask, `{what}` the plan or the tool call."""
     past: str
-    """How it reads of somebody who gave it, with `{what}`."""
+    """The same about somebody who gave it, with `{what}`."""
     unfit: Callable[[State, Order], str] = lambda _state, _order: ""
     """Why what the order brings along is no good, however the run stands."""
 
 
 def refusal_on_arrival(state: State, name: str, order: Order) -> str:
-    """Why an order is not accepted; empty: it is. Nothing that replays may ask: what was accepted
-    once stays accepted, whatever another version says of it.
+    """Return why an order is not accepted; empty if it is. Never called in a replay: what was
+    accepted once stays accepted, whatever another version says of it.
     """
     return refusal(state, name, order) or COMMANDS[name].unfit(state, order)
 
 
 def refusal(state: State, name: str, order: Order) -> str:
-    """Why a command makes no sense now; empty: it may be carried out."""
+    """Return why a command makes no sense now; empty if it may be carried out."""
     if state.phase == "closed":
         return "the run is over"
     early = ("preparing", "planning")
@@ -62,7 +63,7 @@ def refusal(state: State, name: str, order: Order) -> str:
 
 
 def steer(state: State, event: Steered, now: datetime) -> State:
-    """The state after a command, with what became of it."""
+    """Carry out a command, unless it is refused, and record it."""
     why = refusal(state, event.command, event.order)
     given = Given(
         number=event.number,
@@ -187,7 +188,7 @@ def _retry(state: State, order: Order, _now: datetime) -> State:
 
 
 def _revive(state: State, subtask_id: str) -> State:
-    """What was skipped because of a subtask waits again."""
+    """Let wait again what was skipped because of a subtask."""
     for key in state.work.below(subtask_id):
         finding = state.work[key].finding
         if finding is not None and finding.status == "skipped":
@@ -272,7 +273,7 @@ def _by(order: Order) -> str:
 
 
 def _not_raisable(state: State, order: Order) -> str:
-    """Why the caps of an order cannot be taken; empty: they can."""
+    """Return why the caps of an order cannot be taken; empty if they can."""
     if order.limits is None:
         return "no limit was given; raise dollars, model_calls or tokens"
     cap, wanted = state.goal.limits, order.limits
@@ -287,7 +288,7 @@ def _not_raisable(state: State, order: Order) -> str:
 
 
 def _raise_cap(state: State, order: Order, _now: datetime) -> State:
-    """The state with higher caps; what waits for money goes on."""
+    """Raise the caps; what waits for money goes on."""
     assert order.limits is not None
     caps: dict[str, object] = {name: getattr(order.limits, name) for name in CAPS}
     limits: Limits = state.goal.limits.model_copy(update=caps)

@@ -1,4 +1,4 @@
-"""A role that is itself a team: its subtask is a run of its own, with a slice of the money."""
+"""A role that is a team: its subtask is a run of its own, with a slice of the money. Pure."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ MOST_ADMITTED = 20
 CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
 """How a team ends that had too little time; with nothing in hand it ends `failed`."""
 LEAST = Amount(calls=2 * keeping.FEWEST_TEAM_CALLS)
-"""Free calls below which no team is started: it gets half of them."""
+"""With fewer free calls no team is started: it gets half of them."""
 
 
 def start(state: State, progress: Progress) -> StartTeam | None:
-    """The team's run with half of what is free; None: what is free is not enough for a team."""
+    """Start the team's run with half of what is free. None: what is free is not enough
+    for a team.
+    """
     amount = slice_of(state)
     if amount.calls < keeping.FEWEST_TEAM_CALLS or not state.ledger.fits(amount):
         return None
@@ -83,13 +85,15 @@ def start(state: State, progress: Progress) -> StartTeam | None:
 
 
 def _all_planned(state: State) -> tuple[str, ...]:
-    """What no plan below may ask again: all that this run and those above it have planned."""
+    """Return what no plan below may ask again: everything that this run and those above it have
+    planned.
+    """
     own = (graph.fingerprint(each.subtask) for each in state.work.values())
     return tuple(dict.fromkeys((*state.goal.asked, *own)))
 
 
 def slice_of(state: State) -> Amount:
-    """What a team would get now: half of what is neither spent, reserved nor kept."""
+    """Return what a team would get now: half of what is neither spent, reserved nor kept."""
     ledger = state.ledger
     taken = ledger.paid + ledger.held + ledger.kept
     half = max((ledger.cap.dollars - taken.dollars) / 2, Amount().dollars)
@@ -102,7 +106,7 @@ def slice_of(state: State) -> Amount:
 
 
 def note_standstill(state: State, word: Standstill) -> State:
-    """The state after a team said that it waits, or that it goes on."""
+    """Take in that a team waits, or that it goes on."""
     for key, flight in state.flights.items():
         move = flight.move
         if isinstance(move, StartTeam) and move.run_of(state.run_id) == word.team:
@@ -113,7 +117,9 @@ def note_standstill(state: State, word: Standstill) -> State:
 
 
 def tell_above(state: State) -> TellAbove | None:
-    """What a team has to tell the run above it, whose deadline stands still while it waits."""
+    """Return the message to the run above that this team waits or goes on; the run above stops its
+    deadline meanwhile.
+    """
     if not state.goal.depth or state.phase == "closed":
         return None
     before = state.told_above
@@ -126,7 +132,7 @@ def tell_above(state: State) -> TellAbove | None:
 
 
 def _waits_for(state: State) -> str:
-    """What keeps this run."""
+    """Return what this run waits for."""
     if state.outage is not None and state.out_of_reach:
         return outages.describe(state.outage)
     below = [word.why for word in state.waiting_teams.values()]
@@ -159,7 +165,7 @@ def end_team(state: State, event: TeamEnded, now: datetime) -> State:
 
 
 def _team_notes(state: State, subtask_id: str, report: Report) -> Iterator[str]:
-    """What a team says of how its answer came about: whoever reads the answer above must know."""
+    """Yield a team's notes on its answer, which readers of the answer above must know."""
     known = {(each.what, each.why) for each in state.not_run}
     said = [*report.notes, *(f"not supported by any finding: {each}" for each in report.flags)]
     missed = (each for each in report.not_run if (each.what, each.why) not in known)
@@ -180,7 +186,7 @@ def _no_report(state: State, event: TeamEnded, now: datetime) -> State:
 
 
 def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> State:
-    """What becomes of what a team hands up: the whole answer, or as much of it as there is."""
+    """Judge what a team hands up: the whole answer, or as much of it as there is."""
     source = f"run {report.run_id}"
     if report.status == "complete":
         draft = Draft(content=report.answer, confidence=report.confidence, sources=(source,))
@@ -213,7 +219,7 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
 
 
 def _partial(report: Report) -> str:
-    """What a team has: its answer, or, cut before it could write one, what its agents found."""
+    """Return a team's answer, or, if it was cut before it could write one, its agents' findings."""
     if report.answer:
         return report.answer
     titles = {each.id: each.title for each in report.plan.subtasks} if report.plan else {}

@@ -21,7 +21,7 @@ STEP = Decimal("1.1")
 
 
 def with_cap(state: State, dollars: Decimal) -> State:
-    """The same state under another cap."""
+    """Return the same state under another cap, in dollars."""
     limits = state.goal.limits.model_copy(update={"dollars": dollars})
     cap = replace(state.ledger.cap, dollars=dollars)
     ledger = replace(state.ledger, cap=cap, kept=keeping.kept_amount(limits, state.brief))
@@ -29,7 +29,7 @@ def with_cap(state: State, dollars: Decimal) -> State:
 
 
 def list_lowered(rows: Rows, ample: Rows) -> tuple[str, ...]:
-    """What differs from the rows under an ample cap, in a few words each."""
+    """Return what differs from the rows under an ample cap, in a few words each."""
     found = {row.id: row for row in rows}
     told = []
     for due in ample:
@@ -43,8 +43,8 @@ def list_lowered(rows: Rows, ample: Rows) -> tuple[str, ...]:
 
 
 def find_enough(state: State, rows_of: Callable[[State], Rows], ample: Rows) -> Decimal | None:
-    """The cap under which nothing is lowered and the expected price stays within; dollars, rounded
-    up to a cent. None: no cap that the deployment allows, or dollars are not what is short.
+    """Return the cap under which nothing is lowered and the expected price stays within it;
+    dollars, rounded up to a cent. None: no allowed cap, or dollars are not what is short.
     """
     most = state.brief.most_dollars or AMPLE
     cap = max(state.ledger.cap.dollars, Decimal("0.01"))
@@ -58,8 +58,8 @@ def find_enough(state: State, rows_of: Callable[[State], Rows], ample: Rows) -> 
 
 
 def _covers(state: State, rows: Rows) -> bool:
-    """Whether the dearest call of the subtasks can still be reserved when the others have cost
-    what they are expected to, and the whole plan what it is.
+    """True if the dearest call of the subtasks can still be reserved when the others have cost what
+    is expected, and the whole plan fits as expected.
     """
     expected = total_of([row.expected for row in rows])
     if expected is None:

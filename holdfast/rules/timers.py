@@ -1,10 +1,11 @@
 """The timers that a run in this state needs: what is waited for, until when, and what happens then.
+Pure.
 
 The executor keeps exactly these running: one that is not needed any more is cancelled, one whose
 due time has moved is set anew. A timer is known by its name, which the Web UI shows as well.
 
-While no worker serves a run its timers fire all the same. So a deadline, and the grace of what was
-cut, run in parts: the next part begins when a worker has taken the one before. Pure.
+Timers fire even while no worker serves a run. So a deadline, and the grace of what was cut, run in
+parts: the next part begins when a worker has taken in the one before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_datetime(nanoseconds: int) -> datetime:
-    """A recorded time, in whole microseconds, without the rounding of a float."""
+    """Convert recorded nanoseconds, in whole microseconds and without rounding a float."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1_000)
 
 
@@ -35,18 +36,18 @@ class Timer:
     then: Event = field(compare=False)
 
     def left(self, now: datetime) -> timedelta:
-        """How long it has to sleep."""
+        """Return how long it has to sleep."""
         return max(self.due - now, policies.SHORTEST_SLEEP)
 
 
 def timers(state: State) -> dict[str, Timer]:
-    """By name, in a stable order."""
+    """Return the timers by name, in a stable order."""
     return {timer.name: timer for timer in _timers(state)} if state.phase != "closed" else {}
 
 
 def time_unserved(state: State, at: datetime) -> timedelta:
-    """How long no worker has served a run that now hears of this moment: a timer was due long
-    before, and nobody has taken it.
+    """Return how long no worker has served a run that now hears of this moment: a timer was due
+    long before, and nobody has taken it in.
     """
     due = min((timer.due for timer in timers(state).values()), default=at)
     late = at - max(due, state.now)
@@ -82,7 +83,7 @@ def _graces(state: State, what: str, grace: timedelta, *, teams: bool) -> Iterat
 
 
 def _deadline(state: State) -> Iterator[Timer]:
-    """The next of the two deadlines. Once one has come, `next_moves` deals with it."""
+    """Yield the next of the two deadlines. Once one has come, `next_moves` deals with it."""
     working = state.phase in ("planning", "working")
     due, began = state.work_deadline if working else state.deadline, state.counts_from
     if due is None or began is None or due <= state.now or state.stopped_by("cancelled"):

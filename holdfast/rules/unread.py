@@ -1,8 +1,8 @@
-"""Inputs that only tools read and that nobody opened: nobody knows what an answer rests on then.
+"""Inputs that only tools read and that nobody opened, so that nobody knows what an answer rests on.
 Pure.
 
-Code can tell, because each call of a tool says which inputs it read. A list of files is no reading;
-what stands in a prompt is read; what a lens examines is read.
+Each call of a tool says which inputs it read; a list of files does not count. What stands in a
+prompt is read, and what a lens examines.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from holdfast.state.parts import passes_on
 def find_unread(
     subtasks: Iterable[Subtask], findings: Iterable[Finding]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the inputs that were somebody's to read and that nobody opened, each with the subtasks
-    that answered all the same. What only failed subtasks were given is their gap.
+    """Return the inputs that somebody should have read and nobody opened, each with the subtasks
+    that answered anyway. What only failed subtasks were given is their gap.
     """
     given = {each.id: each.inputs for each in subtasks}
     missed: dict[str, tuple[str, ...]] = {}
@@ -34,7 +34,7 @@ def find_unread(
 
 def subtasks_to_redo(plan: Plan, findings: Iterable[Finding], changed: str = "") -> tuple[str, ...]:
     """Return what a fork does anew: the changed subtask, what has no complete finding, what
-    answered without an input that nobody opened, and all that builds on any of these.
+    answered without an input that nobody opened, and everything that builds on these.
     """
     found = tuple(findings)
     blind = {id: None for ids in find_unread(plan.subtasks, found).values() for id in ids}
