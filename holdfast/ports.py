@@ -59,9 +59,7 @@ class ModelRequest:
     effort: Effort = "medium"
     capabilities: Capabilities = field(default_factory=Capabilities)
     deadline_seconds: float = 300.0
-    """From `ask` to the last byte: less than the activity's start-to-close, so that a call that is
-    cut can still report its usage.
-    """
+    """From `ask` to the last byte, less than the activity's start-to-close."""
     attempt: int = 1
     """1 plus how often the call was throttled: the wait after an overload doubles with it."""
     messages: tuple[Mapping[str, Any], ...] = ()
@@ -69,13 +67,9 @@ class ModelRequest:
     thoughts: the tokens of a picture or a PDF are not bounded by its bytes.
     """
     tools: tuple[Mapping[str, Any], ...] = ()
-    """Name, description, input_schema, and `strict` where endpoint and schema allow it. The same
-    through a whole conversation.
-    """
+    """Name, description, input_schema, and `strict` where endpoint and schema allow it."""
     cached: bool = False
-    """True if tools, system prompt and the messages of a conversation, which will be sent again, go
-    into the endpoint's cache.
-    """
+    """True if what will be sent again goes into the endpoint's cache."""
     heard: Callable[[Head], None] = field(default=_unheard, compare=False, repr=False)
     """Called, in the task that asks, with the head of the response as soon as it is there."""
 
@@ -93,9 +87,7 @@ class ModelAnswer:
     flaw: str = ""
     """What makes it unusable, whatever its text says."""
     counted: bool = True
-    """True if the usage is the endpoint's own plausible count; else it is an estimate that is no
-    less.
-    """
+    """True if the endpoint counted the usage; else it is a safe estimate."""
     raw: dict[str, Any] = field(default_factory=dict)
     """The message as it came, for the journal."""
 
@@ -149,9 +141,7 @@ class Journal(Protocol):
     """What this deployment has sent and received, by call key, in private files that survive it."""
 
     async def sent(self, key: str) -> bool:
-        """True if `mark_sent` or `record` was called for this key, even if the answer
-        is damaged.
-        """
+        """True if `mark_sent` or `record` was called, even if the answer is damaged."""
         ...
 
     async def mark_sent(self, key: str) -> None:
@@ -188,9 +178,7 @@ class Gate(Protocol):
         ...
 
     def ended(self, output_tokens: int = 0) -> None:
-        """Take in that the answer to the call of this task is complete: another may
-        take its place.
-        """
+        """Take in that the answer is complete: another call may take its place."""
         ...
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
@@ -210,9 +198,7 @@ class Budget(Protocol):
         ...
 
     async def settle(self, key: str, model: str, served: str, usage: Usage | None) -> None:
-        """Settle a call that left, by the model asked and the one that served; usage None: not
-        known. Never raises.
-        """
+        """Settle a call that left; usage None: not known. Never raises."""
         ...
 
     async def release(self, key: str) -> None:
@@ -228,9 +214,7 @@ class Store(Protocol):
         ...
 
     async def get(self, digest: str) -> bytes:
-        """Return a blob exactly as it was put. BlobLost if this store does not have it, or has it
-        damaged.
-        """
+        """Return a blob exactly as it was put. BlobLost if it is missing or damaged."""
         ...
 
 
@@ -238,15 +222,11 @@ class Pricing(Protocol):
     """Prices by the model that served a call."""
 
     def cards(self) -> tuple[ModelCard, ...]:
-        """Return one card per tier that this deployment serves; a card without steps is
-        unpriced.
-        """
+        """Return one card per tier served; a card without steps is unpriced."""
         ...
 
     def price(self, model: str, usage: Usage) -> Decimal | None:
-        """Return the price of a call in dollars, by the id of the model that served it; None when
-        it is unpriced.
-        """
+        """Return a call's dollars by the model that served it; None when it is unpriced."""
         ...
 
 

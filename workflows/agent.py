@@ -49,9 +49,7 @@ class AgentWorkflow:
 
     @workflow.run
     async def run(self, goal: AgentGoal) -> AgentReport:  # noqa: ARG002
-        """Take turn after turn, until there is an answer, no money, a pause, or the
-        segment is cut.
-        """
+        """Take turns until there is an answer, no money, a pause or a cut."""
         self._go_on()
         while self._report is None:
             await self._next_event()

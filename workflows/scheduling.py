@@ -48,7 +48,6 @@ async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
 
 
 async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
-    """Resolve roles, inputs and prices once."""
     return await workflow.execute_activity_method(
         Preparation.prepare,
         goal,
@@ -60,7 +59,6 @@ async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
 
 
 async def examine(move: Examine, options: Options) -> Reply[Draft]:
-    """Let a lens look at a subtask's inputs."""
     return await workflow.execute_activity_method(
         Lenses.examine,
         move.material,
@@ -72,7 +70,6 @@ async def examine(move: Examine, options: Options) -> Reply[Draft]:
 
 
 async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> ToolResult:
-    """Run one tool for an agent."""
     return await workflow.execute_activity_method(
         Tools.use_tool,
         material,
@@ -86,9 +83,7 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
 async def start_below(
     run: Callable[[Any, Told], Awaitable[Ended]], told: Told, run_id: str, summary: str
 ) -> ChildWorkflowHandle[Any, Ended]:
-    """Start a workflow below this one; if this one is closed from outside, that one is
-    cancelled.
-    """
+    """Start a workflow below this one, which is cancelled if this one is closed."""
     return await workflow.start_child_workflow(
         run,
         told,
@@ -108,9 +103,7 @@ async def tell_above(word: Standstill) -> None:
 
 
 async def tell(signal: Awaitable[None]) -> None:
-    """Send a Signal to another run. Whether it arrives does not matter: the other may
-    have ended.
-    """
+    """Send a Signal to another run, which may have ended meanwhile."""
     with suppress(FailureError):
         await signal
 

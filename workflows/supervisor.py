@@ -107,7 +107,6 @@ class SupervisorWorkflow:
         return reporting.report(self._state)
 
     def details(self) -> str:
-        """Draw the board, on demand only."""
         return board(self.view())
 
     # ------------------------------------------------------------ the event loop
@@ -251,9 +250,7 @@ class SupervisorWorkflow:
         workflow.set_update_handler(name, order, validator=refuse)
 
     async def _outcome(self, name: str, order: Order) -> str:
-        """Return what came of an order. Ending a subtask can be overtaken by its completion, which
-        is said.
-        """
+        """Return what came of an order; completion can overtake the end of a subtask."""
         done = steering.COMMANDS[name].done.format(id=order.subtask_id, what=order.what)
         progress = self._state.work.get(order.subtask_id)
         if progress is None or not progress.ending:

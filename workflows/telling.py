@@ -13,9 +13,7 @@ _INFO = 20
 
 
 def tell(lines: Iterator[Line]) -> None:
-    """Log these lines. On replay, and where no log keeps them, they are not even made. A failure
-    here stops no run.
-    """
+    """Log lines of the story, which a replay does not even make. A failure stops no run."""
     if workflow.unsafe.is_replaying() or not workflow.logger.isEnabledFor(_INFO):
         return
     info, log = workflow.info(), workflow.logger.base_logger

@@ -31,9 +31,7 @@ UNKNOWN = (
 
 
 def first_state(goal: AgentGoal, now: datetime) -> AgentState:
-    """Return the state that a segment begins with: where the one before it ended, and what a person
-    has decided since then.
-    """
+    """Return the state in which a segment begins, with a person's decisions so far."""
     cap = Amount(goal.slice.dollars, goal.slice.calls, goal.slice.tokens)
     state = AgentState(goal, now, Ledger(cap), goal.resume)
     if not goal.resume.pending:
@@ -94,9 +92,7 @@ def must_wait(state: AgentState, place: int, use: ToolUse) -> bool:
 
 
 def put_off(state: AgentState) -> AgentState:
-    """Keep the calls without a result for the next segment: until a person has decided on them, or
-    until the run above goes on.
-    """
+    """Keep calls without a result for the next segment."""
     back = tuple(state.results[place] for place in sorted(state.results))
     resume = state.resume.model_copy(update={"pending": state.uses, "results": back})
     return replace(state, resume=resume)

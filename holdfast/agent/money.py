@@ -22,7 +22,6 @@ BESIDE_A_MESSAGE = 1_000
 
 
 def amount_of(state: AgentState) -> Amount:
-    """Return the worst case of the next turn."""
     return worst_turn(state.goal, state.resume)
 
 
@@ -141,9 +140,7 @@ def predict_talk(goal: AgentGoal, tokens: int, slice_turns: int) -> Talk:
 
 
 def _usual(model: ModelCard, tokens: int, turns: int) -> Decimal | None:
-    """Price turns that each write to the cache what came since the one before, and read the rest
-    from it.
-    """
+    """Price turns that write to the cache what is new, and read the rest from it."""
     added = policies.TURN_TOKENS + policies.RESULT_TOKENS
     first = Usage(cache_write_tokens=tokens, output_tokens=policies.OUTPUT_TOKENS["expected"])
     later = [

@@ -154,7 +154,6 @@ def take_off(state: AgentState, flight: Flight) -> AgentState:
 
 
 def apply(state: AgentState, event: Event) -> AgentState:
-    """Return the state after an event."""
     if event.at is not None and event.at > state.now:
         state = replace(state, now=event.at)
     match event:
@@ -186,7 +185,6 @@ def apply(state: AgentState, event: Event) -> AgentState:
 
 
 def _take_made(state: AgentState, result: ToolResult) -> AgentState:
-    """Keep what a call has made and read."""
     files = merge_files(state.resume.files, result.files)
     opened = tuple(dict.fromkeys((*state.resume.opened, *result.opened)))
     update = {"files": files, "opened": opened}
@@ -267,9 +265,7 @@ def _problem(state: AgentState, problem: Problem) -> AgentState:
 
 
 def _lose_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentState:
-    """Take in a turn without an answer; nothing before it is lost, and the next one
-    goes on there.
-    """
+    """Take in a turn without an answer; the next one goes on where it began."""
     state = settle_lost_turn(state, move, trouble)
     if trouble.kind == "cancelled" or state.cut:
         return replace(state, cut=state.cut or trouble.why)

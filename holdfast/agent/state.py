@@ -120,9 +120,7 @@ def cut_event(by: str, at: datetime) -> CutAsked:
 
 @dataclass(frozen=True)
 class HoldAsked:
-    """The run above is paused: the segment ends once everything in flight has landed, and another
-    one goes on when the run does.
-    """
+    """The run above is paused: the segment ends once everything in flight has landed."""
 
     at: None = None
 

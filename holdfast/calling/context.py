@@ -45,9 +45,7 @@ def batches(state: State) -> list[tuple[Finding, ...]]:
 
 
 def replace_rolled(state: State) -> tuple[Finding, ...]:
-    """Return what is usable, with a digest in place of each batch that was rolled up, also in an
-    unfinished round.
-    """
+    """Return what is usable, with its digest for each batch that is rolled up."""
     finishing = state.finishing
     if not finishing.rolling:
         return finishing.rolled or state.usable

@@ -280,9 +280,7 @@ def note_cut(state: State, ask: Ask) -> State:
 
 
 def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
-    """Take in the reply to an optional call; without a value it is left out, and the report says
-    why.
-    """
+    """Take in the reply to an optional call; without a value it is left out, with a note."""
     finishing = replace(state.finishing, given_up=(*state.finishing.given_up, ask.purpose))
     state = replace(state, finishing=finishing)
     if value is None:
@@ -310,9 +308,7 @@ def _take_digest(state: State, ask: Ask, digest: Digest) -> State:
 
 
 def _take_roll(state: State, place: int, digest: Digest) -> State:
-    """Take in the digest of a batch. The round ends with its last batch of more than
-    one finding.
-    """
+    """Take in the digest of a batch. The last batch of more than one ends the round."""
     finishing = state.finishing
     rolled = Finding(
         subtask_id=roll_name(state, place),
@@ -360,9 +356,7 @@ def keep_unformed(state: State, value: Contract | None) -> State:
 
 
 def _take_unformed(state: State) -> Synthesis | None:
-    """Return the last complete answer that is not in its form and was not mended; None
-    without one.
-    """
+    """Return the last complete answer in another form that was not mended, if any."""
     unformed = state.finishing.unformed
     if unformed is None:
         return None

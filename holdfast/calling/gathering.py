@@ -42,9 +42,7 @@ def ready_plan(state: State) -> Plan | None:
 
 
 def for_plan(state: State) -> PlanMaterial:
-    """Return the goal, the menu of roles, and a preview of each input; never a
-    repository's files.
-    """
+    """Show a planner goal, roles and a preview of each input; never a repository's files."""
     brief = state.brief
     return PlanMaterial(
         goal=state.goal.text,
@@ -68,7 +66,6 @@ def for_subtask(state: State, progress: Progress) -> Contract:
 
 
 def for_work(state: State, progress: Progress) -> WorkMaterial:
-    """Return the subtask, its inputs and the findings of its own dependencies."""
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     findings = (state.work[edge].finding for edge in subtask.depends_on)
@@ -110,9 +107,7 @@ def timeout_of(state: State, subtask: Subtask) -> int:
 
 
 def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
-    """Return the schema of the result. The first role's is promised to its dependents, and a
-    fallback keeps the promise.
-    """
+    """Return the first role's schema: it was promised to dependents, so a fallback keeps it."""
     first = progress.former[0] if progress.former else progress.subtask.role
     return state.brief.role(first).result or state.brief.role(progress.subtask.role).result
 
@@ -218,9 +213,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
 
 
 def _only_names(plan: Plan) -> tuple[Subtask, ...]:
-    """Return the subtasks; of a plan larger than a model's only what names them, as nobody reads
-    more here.
-    """
+    """Strip the subtasks of a plan larger than a model's: only their names are read here."""
     if len(plan.subtasks) <= PLANNED_SUBTASK_LIMIT:
         return plan.subtasks
     untold = {"instruction": "", "acceptance_criteria": "", "checks": (), "why": ""}

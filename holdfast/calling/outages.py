@@ -62,16 +62,12 @@ def begin(
 
 
 def is_excused(state: State) -> bool:
-    """True if the call that was lost just now was not at fault: no call was answered in
-    this time.
-    """
+    """True if no call has been answered since, so that the lost one was not at fault."""
     return state.outage is not None and state.outage.sure and state.out_of_reach
 
 
 def _waits(state: State) -> bool:
-    """True if waiting is worth it. A run that was stopped at its budget or deadline still has to
-    write its answer.
-    """
+    """True if anything is left to wait for, such as the answer of a run without budget."""
     finishing = state.finishing
     unwritten = finishing.synthesis is None and not finishing.by_template
     answering = state.phase == "synthesizing" and unwritten
@@ -82,9 +78,7 @@ def _waits(state: State) -> bool:
 
 
 def next_look(state: State) -> Ask | None:
-    """Return the look at the endpoint, or the small call, that may end an outage. None: one is
-    under way, or none is needed.
-    """
+    """Return the look or small call that may end an outage; None if one is under way."""
     outage = state.outage
     if outage is None or not state.out_of_reach or state.asking("reach") or state.asking("ping"):
         return None
@@ -148,9 +142,7 @@ def seconds_lost(outage: Outage, now: datetime) -> float:
 
 
 def end_outage(state: State) -> State:
-    """Take in that a model has answered a call that was due. One that left before calls were lost
-    proves nothing.
-    """
+    """Take in an answer. To a call that left before others were lost it proves nothing."""
     outage = state.outage
     if outage is not None and outage.loses and state.out_of_reach:
         return state
@@ -201,9 +193,7 @@ def _excuse(agent: Progress) -> Progress:
 
 
 def take_lost_ping(state: State, trouble: Trouble) -> State:
-    """Take in a small call without an answer: lost like those before, or refused by somebody who
-    reads calls.
-    """
+    """Take in a small call that was lost like those before, or was refused."""
     outage = state.outage
     if outage is None or trouble.kind == "cancelled":
         return replace(state, outage=None)
@@ -239,7 +229,6 @@ def give_up(state: State, trouble: Trouble) -> State:
 
 
 def describe(outage: Outage) -> str:
-    """Return what a person must know of an outage."""
     since = f"{outage.since:%Y-%m-%d %H:%M:%S} UTC"
     what = "does not answer calls" if outage.loses else "cannot be reached"
     return f"the endpoint {outage.unreached.address} {what} since {since} ({outage.unreached.why})"

@@ -32,9 +32,7 @@ CHEAPER: Mapping[RoleTier, Tier] = {"opus": "sonnet", "sonnet": "haiku"}
 
 
 def rooms(most: int) -> Iterator[int]:
-    """Yield tokens for an answer, the most first: each half of the one before, down to
-    the least.
-    """
+    """Yield tokens for an answer: the most, then half each time, down to the least."""
     room = most
     yield room
     while room // 2 >= policies.LEAST_OUTPUT:
@@ -170,9 +168,7 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
 def _room(
     ledger: Ledger, model: ModelCard, tokens: int, offered: Iterator[int], *, keep: bool
 ) -> tuple[int, Amount]:
-    """Return the first of the offered rooms that can be paid, else the last; and its
-    reservation.
-    """
+    """Return the first offered room that can be paid, else the last; and its reservation."""
     room, amount = 0, Amount()
     for room in offered:
         amount = reservation(model, tokens, room)

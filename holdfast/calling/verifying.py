@@ -69,15 +69,12 @@ def _all_remarks(state: State) -> list[Remark]:
 
 
 def least_confidence(state: State) -> int:
-    """Return the least confidence of a remark that the answer shows: the caller's, else the
-    playbook's.
-    """
+    """Return the least confidence of a shown remark: the caller's, else the playbook's."""
     said, playbook = state.goal.limits.min_confidence, state.brief.playbook
     return said if said is not None else playbook.min_confidence if playbook else 0
 
 
 def repository(state: State) -> PinnedInput | None:
-    """Return the repository that the lenses looked at."""
     pinned = (each for each in state.brief.inputs if each.kind == "repository")
     return next(pinned, None)
 
@@ -88,9 +85,7 @@ def batches(state: State) -> int:
 
 
 def second_batches(state: State) -> range:
-    """Return the places of the batches for a stronger model: what the first looks left
-    undecided.
-    """
+    """Return the places of the batches for a stronger model: of what is undecided."""
     first = batches(state)
     return range(first, first + _calls(_undecided(state)))
 
@@ -100,9 +95,7 @@ def _calls(remarks: Sequence[Remark]) -> int:
 
 
 def _undecided(state: State) -> tuple[Remark, ...]:
-    """Return what the first look at all remarks could not decide, though there was something to
-    see.
-    """
+    """Return the remarks that the first look left undecided, though their place exists."""
     return tuple(
         remark
         for place in range(batches(state))
@@ -143,7 +136,6 @@ def verified_remarks(state: State) -> tuple[Remark, ...]:
 
 
 def take_verdicts(state: State, place: int, verdicts: Verdicts) -> State:
-    """Take in the verdicts on one batch."""
     said = {**state.finishing.verified, place: verdicts}
     return replace(state, finishing=replace(state.finishing, verified=said))
 

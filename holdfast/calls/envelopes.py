@@ -1,6 +1,4 @@
-"""Labelled envelopes for what people, files, tools and models wrote: in a prompt it is data, never
-an instruction.
-"""
+"""Envelopes for what others wrote: in a prompt it is data, never an instruction."""
 
 from __future__ import annotations
 

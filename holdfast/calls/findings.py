@@ -16,9 +16,7 @@ def enclose_findings(findings: Iterable[Finding]) -> list[str]:
 
 
 def shared_text(finding: Finding) -> str:
-    """Return what dependents read of a finding: its content, for a lens with its remarks, or the
-    partial of an escalation.
-    """
+    """Return what dependents read: content, for a lens with remarks; or an escalation's partial."""
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
     if has_remarks(finding) and not is_data(finding):
@@ -46,9 +44,7 @@ MOST_BESIDE = 2_000
 
 
 def author_says(synthesis: Synthesis) -> str:
-    """Return what the author of an answer says beside it: confidence, gaps and contradictions, a
-    line each.
-    """
+    """Return an author's confidence, gaps and contradictions, a line each."""
     sure = () if synthesis.confidence is None else (f"confidence {synthesis.confidence} of 100",)
     lacks = (f"missing: {each}" for each in synthesis.gaps)
     against = (f"contradiction: {each}" for each in synthesis.conflicts)

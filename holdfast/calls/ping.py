@@ -9,9 +9,7 @@ from holdfast.contracts import Contract, Reply
 from holdfast.contracts.policies import model_policy
 
 ROOM = 16
-"""Tokens of its answer: the fewest that every endpoint takes. A cut-off answer is an
-answer, too.
-"""
+"""Tokens of its answer: the fewest that every endpoint takes. It may be cut off."""
 MOST_TOKENS = 1_000
 """At least the bytes, and so the tokens, of its prompt and schema."""
 SECONDS = 60.0

@@ -78,9 +78,7 @@ MOST_SHOWN = 60
 
 
 def select_shown(material: ReplanMaterial) -> tuple[Subtask, ...]:
-    """Return the subtasks to show, in plan order. Of very many: first what went wrong and what
-    needs it, then what has not ended.
-    """
+    """Return the subtasks to show, in plan order; of very many what went wrong comes first."""
     subtasks = material.plan.subtasks
     if len(subtasks) <= MOST_SHOWN:
         return subtasks

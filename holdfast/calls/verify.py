@@ -83,9 +83,7 @@ def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
 
 
 def mark_absent(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
-    """Replace the verdict on a place that does not exist: it can be neither confirmed
-    nor refuted.
-    """
+    """Make verdicts on places that do not exist undecided."""
     return Verdicts(
         verdicts=tuple(
             Verdict(verdict="undecided", why=each.absent, absent=True) if each.absent else said

@@ -73,9 +73,7 @@ ROOM = (
 
 
 class WorkMaterial(Contract):
-    """What `work` and `examine` work from: one subtask and the findings of its dependencies,
-    nothing else of the run.
-    """
+    """What `work` and `examine` work from: one subtask, and what its dependencies found."""
 
     subtask: Subtask
     inputs: tuple[PinnedInput, ...] = ()
@@ -101,9 +99,7 @@ class WorkMaterial(Contract):
 
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
-    """Return what a try produced; an escalation keeps its result as the partial. `data`: the
-    result, as far as it is in its form.
-    """
+    """Return what a try produced. `data`: its result, as far as that is in its form."""
     text = answer.result if isinstance(answer.result, str) else as_text(answer.result)
     common: dict[str, Any] = {
         "content": text,
@@ -126,9 +122,7 @@ def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | No
 
 
 def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
-    """Return an agent's user turn: instruction, inputs verbatim, dependencies, and why it is asked
-    again.
-    """
+    """Return an agent's user turn, with its inputs verbatim."""
     subtask = material.subtask
     parts = [section("role", material.composed)] if material.composed else []
     parts.append(section("instruction", subtask.instruction))

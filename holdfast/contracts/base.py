@@ -12,9 +12,7 @@ MICRODOLLAR = Decimal("0.000001")
 
 
 def dollars(amount: Decimal | int | str) -> Decimal:
-    """Quantise dollars to a millionth, rounded up: a price is never understated. ValueError for
-    what is not an amount.
-    """
+    """Quantise dollars to a millionth, rounded up. ValueError for what is not an amount."""
     try:
         # Plus nothing: -0 is 0.
         return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP) + 0
@@ -53,9 +51,7 @@ CheckKind = Literal[
 ]  # fmt: skip
 
 HARD_SUBTASK_LIMIT = 1_000
-"""Subtasks of a plan that somebody wrote: so many surely fit into a history of 51,200 events and 50
-MB.
-"""
+"""For plans that people write: so many surely fit into one history."""
 PLANNED_SUBTASK_LIMIT = 30
 """Subtasks of a plan that a model makes."""
 LONGEST_CALL_SECONDS = 3_600

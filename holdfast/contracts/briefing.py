@@ -30,9 +30,7 @@ class RoleCard(Contract):
     fixed_tier: bool = False
     """True if it neither climbs to a stronger tier nor falls to a cheaper one."""
     specs: str = ""
-    """Digest of the specifications of its servers' tools, fixed for the whole run; empty without
-    any.
-    """
+    """Digest of the specifications of its servers' tools, fixed for the whole run."""
     approval: tuple[str, ...] = ()
     """Its tools of which a person must approve each call."""
     prompt: str = ""

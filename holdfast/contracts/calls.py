@@ -99,9 +99,7 @@ class Call(Contract):
     """True if it asks for a malformed answer again in the right form."""
     tier: Tier = "sonnet"
     model: ModelCard | None = None
-    """None: no model may be asked; the activity answers from what it was given, such as a ready
-    plan.
-    """
+    """None: the activity answers without a model, for example with a ready plan."""
     role: str = ""
     max_output: int = 0
     effort: Effort = "medium"
@@ -113,9 +111,7 @@ class Call(Contract):
     searches: int = 0
     """The most searches that the endpoint may make by itself, each with its price."""
     rounds: int = 0
-    """How often the endpoint may reread the whole prompt by itself, each time with one
-    more result.
-    """
+    """How often the endpoint may reread the prompt, each time with one more result."""
     run: str = ""
     """Temporal's id of the run's first execution, which is the run's name in the journal."""
 

@@ -158,9 +158,7 @@ class AuthenticationRefused(RunStopping):
 
 
 class SpendLimitReached(RunStopping):
-    """The spend limit of the organisation or workspace is reached, or this deployment's spending is
-    not known.
-    """
+    """A spend limit of the organisation or workspace is reached, or spending is not known."""
 
 
 class AllowanceReached(RunStopping):
@@ -174,9 +172,7 @@ class LensFailed(OrchestrationError):
 
 
 class WorkerDied(OrchestrationError):
-    """The process of an attempt died. A call may have left: the next attempt, at once, finds out
-    from the journal.
-    """
+    """The process of an attempt died; the journal tells the next one whether a call left."""
 
     retryable = True
     trouble = "possibly_billed"

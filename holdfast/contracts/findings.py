@@ -107,9 +107,7 @@ class LanguageShare(Contract):
 
 
 class Sightings(Contract):
-    """What a lens reports: the `data` of its draft and its finding. Lists are cut to a bound; the
-    counts beside them are not.
-    """
+    """The `data` of a lens. Lists are cut to a bound; the counts beside them are not."""
 
     remarks: tuple[Remark, ...] = ()
     """The most severe first."""
@@ -127,9 +125,7 @@ class Sightings(Contract):
     """Number of unread files by reason."""
     unread_files: tuple[Unread, ...] = ()
     missed: int = 0
-    """Unread files that are probably text of production code, tests, examples or docs: what they
-    hold is not known.
-    """
+    """Unread files that probably are text of code, tests, examples or docs."""
     missed_files: tuple[Unread, ...] = ()
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree is in scope."""
@@ -233,9 +229,7 @@ class Try(Contract):
 
 
 class NoAnswer(Contract):
-    """A call for a subtask that brought no answer. It is not a try, as there was
-    nothing to judge.
-    """
+    """A call for a subtask that brought no answer, and so was no try."""
 
     id: str
     """Activity id."""
@@ -310,9 +304,7 @@ class Synthesis(Contract):
     flags: tuple[str, ...] = ()
     """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()
-    """The words that the flags are about, in order, as the answer has them; a citation in its
-    brackets.
-    """
+    """The words that the flags are about, in order; a citation in its brackets."""
 
 
 class Gap(Contract):
@@ -328,9 +320,7 @@ class Gap(Contract):
 
 
 class Timings(Contract):
-    """Seconds, by recorded moments. They do not say what another order of the subtasks would have
-    taken: that was not measured.
-    """
+    """Measured seconds. What another order of the subtasks would take is not known."""
 
     makespan: float = 0.0
     """From the start of the run to its end."""

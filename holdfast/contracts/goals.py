@@ -44,9 +44,7 @@ class Limits(Contract):
     answer with twice the room); time in a queue excluded.
     """
     outage_seconds: int = Field(3_600, ge=0, le=7 * 86_400)
-    """How long a run waits for an endpoint that cannot be reached; its deadline stands still
-    meanwhile. 0: it does not wait.
-    """
+    """How long a run waits for an endpoint, while its deadline stands still."""
     supervisor_context_tokens: int = Field(50_000, ge=1_000)
     digest_above_tokens: int = Field(2_000, ge=100)
     min_confidence: Percent | None = None
@@ -169,9 +167,7 @@ class Goal(Contract):
     form: AnswerForm = AnswerForm()
     """Form of the answer; without a kind, as the playbook says."""
     heard: bool = False
-    """True if the endpoint has answered this run's parent: then a host name that is gone comes
-    back.
-    """
+    """True if the endpoint has answered a run above: a missing host will come back."""
     heard_json: bool = False
     """True if an answer to this run's parent held JSON: then the endpoint can produce it."""
     roles_of: str = ""

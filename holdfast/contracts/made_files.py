@@ -62,9 +62,7 @@ def merge_files(made: tuple[MadeFile, ...], more: Iterable[MadeFile]) -> tuple[M
 
 
 def collect_team_files(report: Report) -> tuple[tuple[MadeFile, ...], int]:
-    """Return the files of a team, each named after its subtask there, and how many more
-    there were.
-    """
+    """Return a team's files, named after their subtasks, and how many more there were."""
     found: list[MadeFile] = []
     for finding in report.findings:
         for file in finding.files:

@@ -47,9 +47,7 @@ class Given(Contract):
     """An order whose turn has come, and whether the run could follow it."""
 
     number: int
-    """Number of the order in the run, from 1; 0 for the cancel of the run, which goes to the
-    server.
-    """
+    """Number of the order in the run, from 1; 0 for the cancel of the run."""
     command: str
     order: Order
     at: datetime

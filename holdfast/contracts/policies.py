@@ -66,9 +66,7 @@ PREPARE_SECONDS = 300
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 PREPARE_TIER: Tier = "sonnet"
-"""While such a run is prepared it is shown as waiting for this tier: whoever serves one serves all,
-and knows the endpoint.
-"""
+"""Shown as awaited by a run in preparation: who serves one tier serves all."""
 REACH_ATTEMPT_SECONDS = 300
 """How long one attempt waits for an endpoint; how long the run does is its limit's business."""
 BEATS = (0.7, 3.0, 4.5)

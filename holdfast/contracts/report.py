@@ -35,24 +35,18 @@ class Report(Contract):
     form: AnswerForm = AnswerForm()
     """The form that was asked for."""
     document: JsonValue = None
-    """The answer as data in that form: a value by the schema, or `columns` and `rows` of a table.
-    None: text only.
-    """
+    """The answer as data: a value by the schema, or `columns` and `rows`. None: text only."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     not_run: tuple[Omission, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know of how the answer came about, for example that a template
-    wrote it.
-    """
+    """What a reader must know of how the answer came about."""
     flags: tuple[str, ...] = ()
     """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()
-    """The words that the flags are about, in order, as the answer has them; a citation in its
-    brackets.
-    """
+    """The words that the flags are about, in order; a citation in its brackets."""
     confidence: Percent | None = None
     """Confidence in the answer; None if nobody judged it, as in a review without a model."""
     usage: Usage = Usage()

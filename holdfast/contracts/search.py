@@ -1,6 +1,4 @@
-"""What the server keeps of a run beside its history, so that runs can be found and listed: search
-attributes and memo.
-"""
+"""Search attributes and memo: what the server keeps of a run beside its history."""
 
 from __future__ import annotations
 

@@ -11,9 +11,7 @@ COMMIT_LETTERS = 10
 
 
 def title_of(goal: str, own: str, pattern: str, inputs: Sequence[PinnedInput]) -> str:
-    """Return the goal's words; where they are only the playbook's `own`, its title `pattern` filled
-    in with the inputs.
-    """
+    """Return the goal's words; where they are the playbook's `own`, its filled-in `pattern`."""
     if not pattern or goal != own:
         return goal
     title = pattern
@@ -23,9 +21,7 @@ def title_of(goal: str, own: str, pattern: str, inputs: Sequence[PinnedInput]) -
 
 
 def describe_input(pinned: PinnedInput) -> str:
-    """Return what an input holds: `httpx at 1a2b3c4d5e, with 3 files not committed, against main`,
-    or the name of a file.
-    """
+    """Return `httpx at 1a2b3c4d5e, with 3 files not committed`, or the name of a file."""
     name = PurePath(pinned.path).name or pinned.name
     if pinned.kind != "repository":
         return name

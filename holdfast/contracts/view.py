@@ -1,6 +1,4 @@
-"""What readers see of a run. `RunView` is the only query; board, terminal and HTML are functions of
-it.
-"""
+"""What readers see of a run. Board, terminal and HTML are functions of a `RunView`."""
 
 from __future__ import annotations
 
@@ -127,16 +125,12 @@ class Preview(Contract):
     low: Money | None = Decimal(0)
     expected: Money | None = Decimal(0)
     high: Money | None = Decimal(0)
-    """Like `low` and `expected` the sum of its rows; it may exceed the cap, which holds all the
-    same.
-    """
+    """Each is the sum of its rows; `high` may exceed the cap, which holds all the same."""
     critical_path: tuple[str, ...] = ()
     makespan: float = 0.0
     """Seconds of the work under the concurrency limit, at the expected speed."""
     leaves: tuple[str, ...] = ()
-    """What is sent to the model endpoint from here on, inputs with their sizes. Empty: no model is
-    asked any more.
-    """
+    """What is sent to the endpoint from here on; empty: no model is asked any more."""
     reached: tuple[str, ...] = ()
     """Other places to which tools send agents' words, each with the roles and subtasks that may."""
     endpoint: str = ""
@@ -173,17 +167,13 @@ QuestionKind = Literal["subtask", "call", "plan", "budget", "paused"]
 
 
 class Question(Contract):
-    """A run's question to a person: to approve its plan, raise its cap, resume it, answer an agent,
-    or approve a tool call.
-    """
+    """What a run asks a person: about its plan, cap, pause, an agent's question or tool call."""
 
     kind: QuestionKind
     subtask_id: str = ""
     """The subtask whose agent asks; empty where the run itself does."""
     text: str = ""
-    """The agent's question, the call with all its arguments, or what there is no money for; empty
-    where the kind says it all.
-    """
+    """The question, the call with all its arguments, or what there is no money for."""
     call: int = 0
     """Number of the call to approve; 0 if it is not about one."""
 
@@ -211,13 +201,9 @@ class RunView(Contract):
     now: datetime
     """The latest recorded moment."""
     waiting_since: datetime | None = None
-    """Since when only a person or a lost endpoint keeps the run; None if something else does, or it
-    is over.
-    """
+    """Since when only a person or a lost endpoint keeps the run."""
     outage: str = ""
-    """Since when the endpoint is away and what is tried next; empty if it is there, or not needed
-    now. Also a note.
-    """
+    """Since when the endpoint is away, and what is tried next. Also a note."""
     tiers: tuple[str, ...] = ()
     """Tiers of the model calls in flight."""
     waiting: tuple[Question, ...] = ()

@@ -131,7 +131,6 @@ class Ledger:
         return replace(self, cap=cap)
 
     def add_lost(self, lost: tuple[Lost, ...]) -> Ledger:
-        """Count what a reset has lost."""
         return replace(self, lost=(*self.lost, *lost))
 
     def take_back(self, lost: tuple[Lost, ...]) -> Ledger:

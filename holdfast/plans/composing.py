@@ -1,6 +1,4 @@
-"""Roles that a planner composes for one plan, from what the roles of its run may do already, so
-that nothing is widened. Pure.
-"""
+"""Roles that a planner composes for one plan, without widening what its run may do. Pure."""
 
 from __future__ import annotations
 
@@ -30,17 +28,13 @@ _NO_HOST = re.compile(
     r"[\w-]+\.(?:js|jsx|mjs|ts|tsx|json|yaml|yml|toml|xml|csv|tsv|txt|pdf|docx|xlsx|pptx|html|css|sql)",
     re.IGNORECASE,
 )
-"""A library (node.js) or a file: these endings are no top-level domains. Others may be, such as
-ASP.NET and README.md.
-"""
+"""Names of libraries (node.js) and files, with endings that are no top-level domains."""
 _MARKUP = frozenset("<>{}`＜＞")
 """Could look like the end of the prompt's passage that holds the description."""
 
 
 def with_composed(plan: Plan, roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
-    """Return the roles of a run with those that this plan composes, in place of any that another
-    plan did.
-    """
+    """Return a run's roles with those of this plan, in place of any other composed ones."""
     own = drop_composed(roles)
     made = (card_of(each, own) for each in plan.roles)
     return (*own, *(card for card in made if card is not None))
@@ -76,9 +70,7 @@ def card_of(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
 
 
 def _like(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
-    """Return the first role that may do everything that this one may: so nothing is combined that
-    no role of the run combines.
-    """
+    """Return the first role that may do everything that this one may."""
     return next(
         (
             each
@@ -94,9 +86,7 @@ def _lends(role: RoleCard) -> bool:
 
 
 def composable(role: RoleCard) -> tuple[str, ...]:
-    """Return the tools that a composed role may take from a role: without effects outside,
-    approvals, and servers.
-    """
+    """Return a role's tools without effects outside, approvals, and servers."""
     if not _lends(role):
         return ()
     kept = (*role.effects, *role.approval)
@@ -114,9 +104,7 @@ def closed_set(roles: Sequence[RoleCard]) -> tuple[str, ...]:
 def problems(
     plan: Plan, roles: Sequence[RoleCard], untrusted: Sequence[PinnedInput] = ()
 ) -> Iterator[str]:
-    """Yield what is wrong with the roles that a plan composes, each with its place. `untrusted`:
-    what its planner has read.
-    """
+    """Yield what is wrong with a plan's composed roles. `untrusted`: what its planner read."""
     if len(plan.roles) > MOST:
         yield f"roles: {len(plan.roles)} are composed, the limit is {MOST}"
     names = [role.name for role in plan.roles]
@@ -193,6 +181,5 @@ def _widens(role: ComposedRole, roles: Sequence[RoleCard]) -> Iterator[str]:
 
 
 def describe_role(role: ComposedRole) -> str:
-    """Return the role in a line, for whoever approves the plan or reads the report."""
     tools = f"tools {', '.join(role.tools)}" if role.tools else "no tools"
     return f"role {role.name} is composed for this plan: {role.description} ({role.tier}, {tools})"

@@ -81,9 +81,7 @@ def _first_places(values: Sequence[Named]) -> dict[Named, int]:
 
 
 def only_by_tools(inputs: Iterable[PinnedInput]) -> dict[str, str]:
-    """Return the inputs that stand in no prompt, each with the tool that reads it; for a folder
-    many do, and none is named.
-    """
+    """Return the inputs that stand in no prompt, with the tool that reads each document."""
     return {each.name: each.reader for each in inputs if not each.enclosed}
 
 

@@ -106,15 +106,12 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
 
 
 def most_turns(state: State, progress: Progress) -> int:
-    """Return the most turns of a subtask's agent."""
     role, most = state.brief.role(progress.subtask.role), state.goal.limits.turns_per_agent
     return min(role.turns or most, most)
 
 
 def end_segment(state: State, event: AgentEnded, now: datetime) -> State:
-    """Settle the slice by the segment's report, then go on, judge what it brought, or
-    give it up.
-    """
+    """Settle a segment's slice, then go on, judge what it brought, or give it up."""
     move, report = event.move, event.report
     if report is None:
         return _take_loss(state, event, now)
@@ -232,9 +229,7 @@ def _cut_short(
 
 
 def _take_loss(state: State, event: AgentEnded, now: datetime) -> State:
-    """Take the loss of a segment: what was said before it stands, and the next one goes
-    on there.
-    """
+    """Take in the loss of a segment; the next one goes on where it began."""
     move = event.move
     state = paying.settle_lost(state, event, priced=bool(move.goal.model.prices))
     if not event.unpaid:

@@ -113,9 +113,7 @@ def expire(state: State, subtask_id: str) -> State:
 
 
 def mark_unknown(state: State, subtask_id: str) -> State:
-    """Keep approved calls from being made again after the loss of a segment that may have made
-    them.
-    """
+    """Mark approved calls that a lost segment may have made: none is made again."""
 
     def lost(call: CallAsked) -> CallAsked:
         if call.decision is None or call.decision.verdict != "approved":

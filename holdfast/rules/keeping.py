@@ -47,9 +47,7 @@ def kept_amount(limits: Limits, brief: Briefing) -> Amount:
 
 
 def _syntheses(limits: Limits, brief: Briefing) -> Iterator[Amount]:
-    """Yield the worst case of reading a full context, with less and less room to answer, then by
-    cheaper models.
-    """
+    """Yield full-context syntheses with less and less room, then by cheaper models."""
     policy = SYNTHESIZE.policy
     tokens = limits.supervisor_context_tokens + policies.PROMPT_OVERHEAD_TOKENS
     for tier in tiers(brief, policy.tier):
@@ -77,9 +75,7 @@ def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
 
 
 def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
-    """Return what no longer covers something: the budget, or the limits of calls or tokens that end
-    before the money does.
-    """
+    """Return which limit does not cover something any more, and the money left."""
     if "dollars" in short_of:
         return f"the rest of the budget does not cover {what}"
     limits = {
@@ -94,9 +90,7 @@ def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
 
 
 def note_cheaper_call(state: State, ask: Ask) -> State:
-    """Note that the cap allowed only a cheaper model than was due for a subtask, the plan or the
-    answer.
-    """
+    """Note that the cap allowed only a cheaper model for a subtask, the plan or the answer."""
     if ask.call.kind == "work":
         return note_cheaper(state, ask.call.subtask_id, ask.call.tier)
     usual = KINDS[ask.call.kind].policy.tier
@@ -263,9 +257,7 @@ def _least_of_subtask(state: State, subtask: Subtask) -> Amount:
 
 
 def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
-    """Return the dearest of each group of subtasks that differ only in words: of a thousand, few
-    are left to be priced.
-    """
+    """Return the dearest of the subtasks that differ only in words: few of a thousand are left."""
     found: dict[str, tuple[int, Subtask]] = {}
     for each in subtasks:
         kind = each.model_dump_json(exclude=WORDS)
@@ -278,9 +270,7 @@ def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
 
 
 def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
-    """Return the least that one try is reserved at; what its dependencies will say is not known
-    yet.
-    """
+    """Return the least that one try is reserved at, without its dependencies' findings."""
     alone = subtask.model_copy(update={"depends_on": ()})
     role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
@@ -306,7 +296,6 @@ def _in_turn(works: list[Amount]) -> Amount:
 
 
 def _most(amounts: list[Amount]) -> Amount:
-    """Return the largest dollars, calls and tokens."""
     return Amount(
         max((each.dollars for each in amounts), default=Decimal(0)),
         max((each.calls for each in amounts), default=0),

@@ -1,6 +1,4 @@
-"""What a run sends to models and tools from where it stands, so that a person knows
-before. Pure.
-"""
+"""What a run sends to models and tools from where it stands, as a person is shown. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ CHANGED, ALL = "changed", "all"
 
 
 def list_sent(state: State) -> tuple[str, ...]:
-    """Return what is sent to models: the goal, named inputs, and findings, of tools and earlier
-    runs too.
-    """
+    """Return what is sent to models: goal, named inputs, findings, and code around remarks."""
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
     inputs = [_describe_input(each) for each in state.brief.inputs if each.name in named]

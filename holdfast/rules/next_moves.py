@@ -40,9 +40,7 @@ back, and then they are tried again.
 
 
 def next_moves(state: State) -> tuple[Move, ...]:
-    """Return everything that can start now, in order; each move takes the ones before it into
-    account.
-    """
+    """Return everything that can start now; each move allows for the ones before it."""
     return tuple(_moves(state))
 
 
@@ -123,7 +121,6 @@ def _cut(state: State) -> Move | None:
 
 
 def _cut_ending(state: State) -> Move | None:
-    """Cut the activities of subtasks that a person ended."""
     if not state.work.ending:
         return None
     ids = tuple(
@@ -158,18 +155,14 @@ def _changing(state: State) -> Ask:
 
 
 def _without_replan(state: State) -> Move | None:
-    """Ask or stop for the money to replan, but only once everything else has been done: then what
-    failed takes down what needs it.
-    """
+    """Stop, or wait for money, once nothing but an unpaid replan is left to do."""
     if state.flights or state.waiting_since or state.out_of_reach or not state.replanning.setbacks:
         return None
     return _short(state, "changing the plan", _changing(state).amount)
 
 
 def _first(state: State, now: datetime) -> Move | None:
-    """Return the move of the first subtask, by the longest remaining chain, that can be
-    made now.
-    """
+    """Return the move of the first subtask, by its remaining chain, that can be made now."""
     late = False
     looked = 0
     too_dear: dict[tuple[str, str, bool, int], bool] = {}
@@ -227,14 +220,11 @@ def _too_dear(state: State, progress: Progress) -> bool:
 
 
 def _room_due(progress: Progress) -> int:
-    """Return the tokens that an answer to a subtask may have, if money is not short."""
     return progress.subtask.max_output or WORK.policy.max_output
 
 
 def _start(state: State, progress: Progress) -> Move | None:
-    """Return the move that starts a subtask. None: wait, because something in flight may release
-    money.
-    """
+    """Return the move that starts a subtask; None: what is in flight may release money."""
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     if progress.tier == "none":
@@ -280,7 +270,6 @@ def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Mov
 
 
 def _ask(state: State, progress: Progress) -> Ask:
-    """Ask for a review of a draft, or for a better instruction."""
     kind = REVIEW if progress.stage == "review" else REFINE
     material = gathering.for_subtask(state, progress)
     purpose = f"{kind.name}-{progress.subtask.id}"

@@ -102,9 +102,7 @@ USUAL_SECONDS = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_
 
 
 def pass_over(state: State, progress: Progress) -> PassOver | None:
-    """Return the move that gives a subtask to its second role; None: its own does it. A subtask
-    that has begun stays.
-    """
+    """Return the move that gives an unbegun subtask to its second role, if that is faster."""
     subtask = progress.subtask
     if not subtask.secondary or progress.former or progress.started is not None:
         return None

@@ -87,9 +87,7 @@ def move_clock(state: State, now: datetime, unserved: timedelta) -> State:
 
 
 def _set_clock(state: State, now: datetime) -> State:
-    """Stop the deadline while only a person or a lost endpoint keeps the run, or a team that says
-    so of itself.
-    """
+    """Stop the deadline while only a person, a lost endpoint or a waiting team keeps the run."""
     kept = state.phase == "approval" or state.paused or bool(state.short or state.work.asking)
     kept = kept or state.out_of_reach
     waits = (kept or bool(state.waiting_teams)) and not state.at_work and state.phase != "closed"

@@ -77,9 +77,7 @@ WITHOUT_PRICE = (
 
 
 def apply(state: State, event: Event) -> State:
-    """Return the state after an event. What answers after it was abandoned changes nothing any
-    more.
-    """
+    """Return the state after an event; late results of what was abandoned change nothing."""
     before = state.now
     if event.at is not None and event.at > state.now:
         # A cancel ends the run: nothing that comes after it hangs on how late it was heard. And a
@@ -244,7 +242,6 @@ def _prepare(state: State, event: Prepared) -> State:
 
 
 def _start(state: State, move: Move, now: datetime) -> State:
-    """Return the state once a move is carried out."""
     match move:
         case Prepare() | Examine():
             return _take_off(state, move, now)

@@ -86,9 +86,7 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
 
 
 def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """After the last try hand a subtask to the role's fallback for one more; after that it has
-    failed.
-    """
+    """Hand a subtask to the role's fallback for one try after its last; then it has failed."""
     progress = state.work[subtask_id]
     fallback = None if progress.relieved or state.stop else second(state, progress)
     if fallback is None:
@@ -133,9 +131,7 @@ def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: s
 
 
 def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
-    """True if a stronger model may still try what ended with this verdict; one that did so, too, is
-    enough.
-    """
+    """True if a stronger model may try what ended so; a second such end is enough."""
     progress = state.work[subtask_id]
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     again = any(each.verdict == verdict for each in progress.tries)

@@ -64,9 +64,7 @@ def unwritten(state: State) -> str:
 
 
 def unread_inputs(state: State) -> dict[str, tuple[str, ...]]:
-    """Return the inputs that nobody opened, with the subtasks that should have and
-    answered anyway.
-    """
+    """Return inputs that nobody opened, with the subtasks that answered all the same."""
     return find_unread((each.subtask for each in state.work.values()), state.findings)
 
 
@@ -89,7 +87,6 @@ def confidence(state: State) -> int | None:
 
 
 def report(state: State) -> Report:
-    """Return the run's final answer, as far as it got."""
     synthesis = state.finishing.synthesis
     brief = state.briefing
     ledger = state.ledger
@@ -131,9 +128,7 @@ def report(state: State) -> Report:
 
 
 def _more(state: State) -> tuple[str, ...]:
-    """Return the limits that ended the work, doubled: with the same ones a fork may end
-    there too.
-    """
+    """Return the limits that ended the work, doubled, for a fork."""
     stop, limits = state.stop, state.goal.limits
     if stop is None:
         return ()
@@ -161,7 +156,6 @@ def why_failed(state: State) -> str:
 
 
 def title(state: State) -> str:
-    """Return what the run is about, in a line."""
     playbook = state.briefing.playbook if state.briefing else None
     if playbook is None:
         return state.goal.text
@@ -197,9 +191,7 @@ def notes(state: State) -> tuple[str, ...]:
 
 
 def _own_gaps(state: State) -> Iterator[str]:
-    """Yield the gaps that the answer's author names, unless they are among the report's with their
-    reason.
-    """
+    """Yield the author's gaps that are not among the report's with their reason."""
     assert state.finishing.synthesis is not None
     known = [name for gap in gaps(state) for name in (gap.subtask_id, gap.title) if name]
     for said in state.finishing.synthesis.gaps:
@@ -225,15 +217,13 @@ def _critic_notes(state: State) -> Iterator[str]:
 
 
 def _count_lines(lines: tuple[str, ...]) -> Iterator[str]:
-    """Yield each line once, with how often it was said."""
+    """Yield each line once, with its count."""
     for line, times in Counter(lines).items():
         yield line if times == 1 else f"{line.rstrip('.')} ({times} times)"
 
 
 def _cut_note(state: State) -> str:
-    """Return which findings the models that wrote, judged or checked the answer did not
-    see whole.
-    """
+    """Return which findings were not read whole for the answer."""
     whose = ", ".join(each for each in state.finishing.cut if each in state.work)
     tokens = state.goal.limits.supervisor_context_tokens
     return (

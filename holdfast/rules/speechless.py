@@ -1,6 +1,4 @@
-"""An endpoint that answers but may not be able to produce JSON: a run soon stops paying
-it. Pure.
-"""
+"""Endpoints that answer but may not be able to produce JSON: a run soon stops paying. Pure."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> Sta
 
 
 def judge_team(state: State, report: Report) -> State:
-    """Stop the run for what stopped its team, which asks the same models, unless an answer to the
-    run itself held JSON.
-    """
+    """Stop for what stopped a team, unless an answer to this run has held JSON."""
     if report.stopped != "no json" or state.heard_json:
         return state
     who = state.brief.endpoint or "the endpoint"

@@ -43,9 +43,7 @@ LEAST = Amount(calls=2 * keeping.FEWEST_TEAM_CALLS)
 
 
 def start(state: State, progress: Progress) -> StartTeam | None:
-    """Start the team's run with half of what is free. None: what is free is not enough
-    for a team.
-    """
+    """Start a team with half of what is free; None if that is not enough for one."""
     amount = slice_of(state)
     if amount.calls < keeping.FEWEST_TEAM_CALLS or not state.ledger.fits(amount):
         return None
@@ -85,9 +83,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
 
 
 def _all_planned(state: State) -> tuple[str, ...]:
-    """Return what no plan below may ask again: everything that this run and those above it have
-    planned.
-    """
+    """Return fingerprints of everything that this run and those above it have planned."""
     own = (graph.fingerprint(each.subtask) for each in state.work.values())
     return tuple(dict.fromkeys((*state.goal.asked, *own)))
 
@@ -117,9 +113,7 @@ def note_standstill(state: State, word: Standstill) -> State:
 
 
 def tell_above(state: State) -> TellAbove | None:
-    """Return the message to the run above that this team waits or goes on; the run above stops its
-    deadline meanwhile.
-    """
+    """Return the message that this team waits or goes on, if the run above needs it."""
     if not state.goal.depth or state.phase == "closed":
         return None
     before = state.told_above
@@ -132,7 +126,6 @@ def tell_above(state: State) -> TellAbove | None:
 
 
 def _waits_for(state: State) -> str:
-    """Return what this run waits for."""
     if state.outage is not None and state.out_of_reach:
         return outages.describe(state.outage)
     below = [word.why for word in state.waiting_teams.values()]
@@ -219,7 +212,7 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
 
 
 def _partial(report: Report) -> str:
-    """Return a team's answer, or, if it was cut before it could write one, its agents' findings."""
+    """Return a team's answer; without one, its agents' findings."""
     if report.answer:
         return report.answer
     titles = {each.id: each.title for each in report.plan.subtasks} if report.plan else {}

@@ -15,7 +15,6 @@ Held = TypeVar("Held")
 
 
 def record_try(progress: Progress, verdict: str, why: str) -> Progress:
-    """Record one try at a subtask with its verdict."""
     dollars, assumed = _since(progress)
     last = Try(
         number=len(progress.tries) + 1,
@@ -30,9 +29,7 @@ def record_try(progress: Progress, verdict: str, why: str) -> Progress:
 
 
 def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
-    """Return what was paid since the last try, without calls that brought no answer, and how much
-    of it is assumed; dollars.
-    """
+    """Return dollars paid since the last try, and the assumed part; without unanswered calls."""
     before: tuple[Try | NoAnswer, ...] = (*progress.tries, *progress.unanswered)
     assumed = progress.paid.assumed - sum((each.assumed for each in before), Decimal(0))
     known = [each.dollars for each in before if each.dollars is not None]
@@ -42,7 +39,6 @@ def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
 
 
 def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:
-    """Replace the progress of one subtask."""
     return replace(state, work=state.work.changed(subtask_id, change(state.work[subtask_id])))
 
 

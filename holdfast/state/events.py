@@ -203,9 +203,7 @@ class TeamWaits:
 
 @dataclass(frozen=True)
 class Abandoned:
-    """Activities that were cut have not answered within the grace: they count at their
-    reservations.
-    """
+    """Cut activities did not answer within the grace: they count at their reservations."""
 
     ids: tuple[str, ...]
     at: datetime | None = None

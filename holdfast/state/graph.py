@@ -27,9 +27,7 @@ def fingerprint(subtask: Subtask) -> str:
 
 
 def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
-    """Return the ids of one cycle, the first repeated at the end; empty without one. Unknown edges
-    are ignored.
-    """
+    """Return the ids of one cycle, the first also at the end. Unknown edges are ignored."""
     edges = {subtask.id: subtask.depends_on for subtask in subtasks}
     finished: dict[str, None] = {}
     for start in edges:
@@ -102,9 +100,7 @@ def _open_edges(nodes: Sequence[Node], known: Mapping[str, object]) -> dict[str,
 
 
 def chain_below(subtasks: Sequence[Subtask]) -> dict[str, int]:
-    """Map each subtask to the length of the longest chain that starts with it. ValueError if the
-    graph has a cycle.
-    """
+    """Map each subtask to the length of the longest chain it starts. ValueError in a cycle."""
     ordered, needed_by = in_order(subtasks), children(subtasks)
     if len(ordered) < len(needed_by):
         raise ValueError("the graph has a cycle")
@@ -132,9 +128,7 @@ def critical_path(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> 
 
 
 def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the ids along the critical path, first to last; among equals the chain with most below
-    it.
-    """
+    """Return the ids along the critical path; among equals the one with most below it."""
     finish, below = finishes(subtasks, seconds), chain_below(subtasks)
     needs = {each.id: each.depends_on for each in subtasks}
     chain: list[str] = []
@@ -146,9 +140,7 @@ def longest_chain(subtasks: Sequence[Subtask], seconds: Mapping[str, float]) -> 
 
 
 def makespan(subtasks: Sequence[Subtask], seconds: Mapping[str, float], concurrency: int) -> float:
-    """Return the seconds until the last subtask ends, with so many at once, the longest remaining
-    chain first.
-    """
+    """Return the seconds of the work with so many at once, the longest remaining chain first."""
     below, needed_by = chain_below(subtasks), children(subtasks)
     order = sorted((each.id for each in subtasks), key=lambda id: -below[id])
     places = {id: place for place, id in enumerate(order)}

@@ -157,9 +157,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Hold:
-    """Tell these agents to start nothing more; each reports where it stands, and goes on there when
-    the run does.
-    """
+    """Tell these agents to start nothing more, and to report where they stand."""
 
     ids: tuple[str, ...]
 

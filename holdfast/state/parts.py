@@ -243,9 +243,7 @@ def passes_on(finding: Finding) -> bool:
 
 
 def partial_of(finding: Finding) -> str:
-    """Return what a finding hands on: the content of a complete one, the partial of an
-    escalation.
-    """
+    """Return a complete finding's content, or an escalated one's partial."""
     if finding.status == "complete":
         return finding.content
     escalated = finding.status == "escalated" and finding.escalation is not None

@@ -34,9 +34,7 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
 
 
 def complete_bill(model: ModelCard, bill: Bill, reserved: Amount) -> Bill:
-    """Return the bill that a ledger settles. One that is not final counts at the reservation, or at
-    itself where that is more.
-    """
+    """Return a bill to settle: one that is not final counts at least at its reservation."""
     if bill.final:
         return bill
     known = bill.dollars or Decimal(0)

@@ -40,9 +40,7 @@ class State:
     """The latest recorded moment: no later event carries an earlier one."""
     ledger: Ledger
     first_run_id: str = ""
-    """Temporal's id of the run's first execution. It survives a reset, so that earlier calls are
-    recognised.
-    """
+    """Temporal's id of the first execution: it survives a reset, and so do its calls."""
     phase: Phase = "preparing"
     briefing: Briefing | None = None
     plan: Plan | None = None
@@ -59,9 +57,7 @@ class State:
     broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     """Malformed answers by purpose, to be mended."""
     roomier: tuple[str, ...] = ()
-    """Purposes whose last answer was cut off at its limit; they are asked again with twice the
-    limit.
-    """
+    """Purposes to ask again with twice the room: the last answer was cut off."""
     replanning: Replanning = field(default_factory=Replanning)
     finishing: Finishing = field(default_factory=Finishing)
     first_paid: datetime | None = None
@@ -144,11 +140,9 @@ class State:
         return self.finishing.synthesis is None
 
     def asking(self, kind: str) -> bool:
-        """True if a call of this kind is in flight."""
         return any(_asks(flight, kind) for flight in self.flights.values())
 
     def next_number(self, purpose: str) -> int:
-        """Return the number of the next activity of a purpose."""
         return self.numbers.get(purpose, 0) + 1
 
     @property
@@ -236,9 +230,7 @@ class State:
         return self._work_seconds + self.waited - gone.total_seconds()
 
     def waited_until(self, now: datetime) -> float:
-        """Return the seconds until a moment in which only a person or a lost endpoint
-        kept the run.
-        """
+        """Return the seconds in which only a person or a lost endpoint kept the run."""
         since = self.waiting_since
         return self.waited_before + self.waited + ((now - since).total_seconds() if since else 0.0)
 

@@ -52,9 +52,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
 
 
 def _confidence(draft: Draft, status: FindingStatus) -> int | None:
-    """Return the confidence of a draft that was handed up; None where there is none, or nothing to
-    be sure of.
-    """
+    """Return the confidence of a draft that was handed up, if it holds anything."""
     handed_up = status in ("complete", "escalated") and (draft.content or draft.data)
     return draft.confidence if handed_up else None
 
@@ -83,7 +81,6 @@ def _matters(state: State, subtask_id: str) -> bool:
 
 
 def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """Settle a subtask that never ran."""
     finding = Finding(
         subtask_id=subtask_id, status="skipped", confidence=None, why=why, finished=now
     )
@@ -104,6 +101,5 @@ def end_for_person(state: State, subtask_id: str, now: datetime) -> State:
 
 
 def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
-    """Make the last draft the finding."""
     state = update(state, subtask_id, lambda each: record_try(each, "accepted", why))
     return settle(state, subtask_id, "complete", "", now)

@@ -60,7 +60,6 @@ class Work(Mapping[str, Progress]):
         return f"Work({self._each!r})"
 
     def changed(self, key: str, progress: Progress) -> Work:
-        """Return the work with another progress of one subtask."""
         before = self._each[key]
         if progress.subtask.depends_on != before.subtask.depends_on:
             return Work({**self._each, key: progress})
@@ -80,7 +79,6 @@ class Work(Mapping[str, Progress]):
 
     @property
     def all_settled(self) -> bool:
-        """True if every subtask has its finding."""
         return not self._open
 
     @property
@@ -159,7 +157,6 @@ class Work(Mapping[str, Progress]):
 
 
 def _kept(ranks: tuple[Rank, ...], rank: Rank, *, belongs: bool) -> tuple[Rank, ...]:
-    """Return the ranks with this one in or out of them."""
     at = bisect_left(ranks, rank)
     there = ranks[at : at + 1] == (rank,)
     if there == belongs:

@@ -45,9 +45,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def says_something(text: str) -> bool:
-    """True if a person would see anything of it: any character that is neither a space
-    nor hidden.
-    """
+    """True if any character is neither a space nor hidden."""
     return any(
         not letter.isspace() and unicodedata.category(letter) not in HIDDEN_CATEGORIES
         for letter in text
@@ -65,9 +63,7 @@ def _escape(letter: str) -> str:
 
 
 def for_terminal(text: str, *, lines: bool = False) -> str:
-    """Make text safe to print: control and bidi characters as escapes. `lines` keeps line ends and
-    tabs.
-    """
+    """Show control and bidi characters as escapes. `lines` keeps line ends and tabs."""
     return visible(text, keep="\n\t" if lines else "")
 
 
@@ -77,16 +73,12 @@ def one_line(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Make text safe inside a line of Markdown, with line ends and runs of spaces as one space
-    each.
-    """
+    """Make text safe inside a line of Markdown, with all white space as single spaces."""
     return for_markdown(" ".join(text.split()))
 
 
 def for_markdown(text: str) -> str:
-    """Make text safe inside a line of Markdown: it shows as itself, never as markup, HTML or a
-    link.
-    """
+    """Make text show as itself in a line of Markdown: no markup, HTML or links."""
     shown = _SPECIAL.sub(lambda match: "\\" + match[0], visible(text))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     shown = _ADDRESS.sub(_break_address, shown)
@@ -125,9 +117,7 @@ def code_span(text: str) -> str:
 
 
 def for_json(text: str) -> str:
-    r"""Replace invisible characters in a JSON document by JSON escapes such as `\u009b`. Its line
-    ends and its meaning stay.
-    """
+    r"""Replace invisible characters in a JSON document by JSON escapes such as `\u009b`."""
     if _PLAIN_LINES.match(text):
         return text
     return _UNSEEN.sub(_escape_json, text)

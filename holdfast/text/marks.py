@@ -36,9 +36,7 @@ def count_unsupported(flags: Sequence[str]) -> str:
 
 
 def mark_unsupported(answer: str, doubtful: Collection[str]) -> str:
-    """Return a Markdown answer with a mark behind each of these words. Code blocks stay as they
-    are, because people copy them.
-    """
+    """Mark these words in a Markdown answer, except in code blocks, which people copy."""
     if not doubtful:
         return answer
     lines, fence = [], ""

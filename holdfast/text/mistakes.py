@@ -8,9 +8,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 LONGEST_NAME = 100
-"""Characters of a name that may be misspelt; a stranger could make the comparison of longer ones
-slow.
-"""
+"""Characters of a name that may be misspelt: comparing longer ones would be slow."""
 
 
 def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
@@ -29,9 +27,7 @@ def as_rest(message: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that was probably meant, as the rest of a sentence; empty if none is
-    alike.
-    """
+    """Return the known name that was probably meant, as the rest of a sentence, if any."""
     if len(name) > LONGEST_NAME:
         return ""
     alike = get_close_matches(name, [*known], n=1)
@@ -39,9 +35,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def refuse_choice(choices: Sequence[str], value: str) -> str:
-    """Return why a value is not one of the choices, as the rest of a sentence; empty if it is, or
-    if there is no choice.
-    """
+    """Return why a value is not one of the choices, if there are any and it is not."""
     if not choices or value in choices:
         return ""
     return f"{value[:80]!r} is none of {', '.join(choices)}; give one of these"
