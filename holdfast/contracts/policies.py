@@ -1,8 +1,7 @@
-"""Timeouts, retries and sizes of every activity: one table, one row an activity type.
+"""Timeouts, retries and sizes of all activities, in seconds where nothing else is said.
 
-Engineers change numbers here; callers have `Limits`, prompt-writers role files, operators
-`Settings`. Seconds throughout. A dead worker is noticed by its missing heartbeat, 10 s after the
-last one.
+Engineers change numbers here; callers have `Limits`, prompt writers role files, operators
+`Settings`. A missing heartbeat reveals a dead worker 10 s after the last one.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from holdfast.contracts import Effort, Tier
 CANCEL_GRACE = timedelta(seconds=10)
 """What has not answered this long after a cut counts at its reservation."""
 HAND_UP = timedelta(seconds=5)
-"""How much longer, for each level of teams below, a run waits for the report of a team it cut."""
+"""How much longer a run waits for the report of a team it cut, per level of teams below."""
 OUTPUT_TOKENS = {"low": 200, "expected": 800}
-"""What a call is taken to write when a plan is priced; the worst case is its max_output."""
+"""Assumed for a call when a plan is priced; the worst case is its max_output."""
 LENS_SECONDS = 5.0
-"""What a lens is taken to need when a plan is predicted."""
+"""Assumed for a lens when a plan is predicted."""
 DEADLINE_BEATS = 20
-"""In so many parts a deadline runs: each begins when a worker has taken the one before, so that of
-a time in which no worker serves the run one part at most counts.
+"""Parts of a deadline. Each begins when a worker has taken in the one before, so that a time in
+which no worker serves the run counts as one part at most.
 """
 SHORTEST_BEAT = timedelta(seconds=2)
 UNSERVED = timedelta(seconds=5)
-"""Who is later than this with what was due is away, and not only busy."""
+"""Taking in a timer later than this means that no worker served the run."""
 APPROVAL_PATIENCE = timedelta(days=7)
 """How long a plan waits for approval before the run closes as declined."""
 PERSON_PATIENCE = timedelta(hours=24)
@@ -39,55 +38,55 @@ PERSON_PATIENCE = timedelta(hours=24)
 REPAIRS = 2
 """How often an answer of the wrong shape, or an invalid plan, is sent back to be mended."""
 NO_JSON = 2
-"""After how many answers without any JSON a run pays for no more, if none ever had some."""
+"""Answers without any JSON after which a run pays for no more, if none ever had some."""
 TRANSPORT_TRIES = 3
 """How often a call that may have been billed is scheduled again."""
 TOO_LONG_TRIES = 2
-"""How often the work of a subtask may take longer than a call may: then it is too big for one."""
+"""How often work on a subtask may exceed the time of a call, until it counts as too big for one."""
 FAULT_TRIES = 6
-"""How often a call is sent that the endpoint fails at without charging it: half a minute."""
+"""How often a call is sent to an endpoint that fails without charging it: half a minute."""
 OVERLOAD_TRIES = 4
-"""How often a call is sent that an overloaded endpoint refuses without naming a wait, before its
-run takes that for an outage: some ten seconds.
+"""How often a call is sent to an overloaded endpoint that names no wait, before its run takes that
+for an outage: some ten seconds.
 """
 CALL_MARGIN_SECONDS = 15
-"""How much longer the activity of a call has than its exchange with the model: to wait for its turn
-and have its prompt counted, and to say what a call used that was cut.
+"""What an activity has beyond the exchange with the model: to wait for its turn, to have its prompt
+counted, and to report the usage of a call that was cut.
 """
 CALL_SECONDS = 300
-"""The time of a call that is no work on a subtask, for which the caller's Limits say it."""
+"""Time of a call that is not work on a subtask; for those the Limits say it."""
 OUTPUT_TOKENS_PER_SECOND = 40
-"""What such a call may write in its time: else that is max_output over this."""
+"""Longer answers of such a call have max_output over this."""
 MOST_TOOL_CALLS = 20
-"""Calls of tools in one message of a model that are run; the others are told so."""
+"""Calls of tools in one message of a model that are made."""
 FREE_ATTEMPTS = 3
-"""How often what asks no model is tried: it meets no throttle, and faults repeat themselves."""
+"""Attempts of what asks no model: it meets no throttle, and its faults repeat."""
 PREPARE_SECONDS = 300
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 PREPARE_TIER: Tier = "sonnet"
 """Shown as awaited by a run in preparation: who serves one tier serves all."""
 REACH_ATTEMPT_SECONDS = 300
-"""How long one attempt waits for an endpoint; how long the run does is its limit's business."""
+"""How long one attempt waits for an endpoint; the run's limit bounds all of them."""
 BEATS = (0.7, 3.0, 4.5)
-"""Seconds before each heartbeat of an attempt; the last stands for all that follow. Most tools end
-before the first and cost none. Some servers bill each, so what takes long beats less often: below
-half of the heartbeat timeout, so that one may be lost before a busy worker is taken for a dead one.
-That one is dead is noticed no later for it, because the timeout runs from the last beat.
+"""Seconds before each heartbeat of an attempt; the last is repeated. Most tools end before the
+first and cost none. Some servers bill each, so what takes long beats less often: below half of the
+heartbeat timeout, so that one may be lost. A death is noticed no later for it, because the timeout
+runs from the last beat.
 """
 SHORTEST_SLEEP = timedelta(milliseconds=1)
-"""The shortest timer that Temporal keeps: shorter ones are none."""
+"""The shortest timer that Temporal keeps."""
 LENS_MARGIN_SECONDS = 15
-"""How much longer than its own limit a lens may take to clean up after itself."""
+"""What a lens has beyond its own limit to clean up."""
 RESERVED_BYTES_PER_TOKEN = 2
-"""What long text is reserved at: UTF-8 bytes over this. It is no bound: text of rare scripts, or of
-no language, may have as many tokens as bytes, and never more, because tokenizers work on bytes.
+"""UTF-8 bytes over this are reserved for long text. It is not a bound: rare scripts may have a
+token a byte, and never more, because tokenizers work on bytes.
 """
 TOOLS_TOKENS = 600
-"""No endpoint adds more to a request with tools, beyond what stands in it, to explain their use."""
+"""The most that an endpoint adds to a request to explain the use of its tools."""
 UNCOUNTED_BYTES = 8_000
-"""This much of a call's material is reserved at a token a byte: so most calls surely fit, and only
-a longer prompt is counted by its endpoint before it leaves.
+"""So much of a call's material is reserved at a token a byte: most calls surely fit, and only a
+longer prompt is counted by its endpoint before it leaves.
 """
 PROMPT_OVERHEAD_TOKENS = 4_500
 """Instructions, schema, envelopes and tool preamble around the material of a call, at a token a
@@ -96,23 +95,23 @@ byte; the planner's, the longest, have 4,200.
 EXPECTED_OVERHEAD_TOKENS = 750
 """What these usually are."""
 MIN_CONFIDENCE = 60
-"""A finding is accepted from this confidence on, where the run's limits say nothing."""
+"""Findings are accepted from this confidence on, unless the limits say otherwise."""
 LEAST_OUTPUT = 2_000
-"""Tokens: no call is given less room for its answer, however small the cap. What plans and
-syntheses need that are short; twice what an answer is taken to have.
+"""Tokens: the least room of any answer, however small the cap; enough for short plans and
+syntheses, and twice what an answer is assumed to have.
 """
 KEPT_SHARE = Decimal("0.25")
-"""At most this share of the cap is kept for the synthesis, if a small one can be made of it."""
+"""The most of the cap that is kept for the synthesis, if a small one fits into it."""
 AGENT_TURNS = {"low": 2, "expected": 5}
-"""Turns that an agent with tools is taken to need when its price is predicted."""
+"""Assumed for an agent with tools when its price is predicted."""
 TURN_TOKENS = 200
-"""What such an agent is taken to write in a turn that calls tools."""
+"""Assumed for a turn that calls tools."""
 RESULT_TOKENS = 1_500
-"""What the results of a turn are taken to have."""
+"""Assumed for the results of a turn."""
 WEB_SEARCHES, WEB_FETCHES = 3, 2
-"""What an endpoint with web tools of its own may do in one turn of an agent, without asking us."""
+"""What an endpoint with web tools may do by itself in one turn of an agent."""
 WEB_RESULT_TOKENS = 12_000
-"""What one result of such a tool is taken to have at most. Of pages the endpoint is told less; of
+"""The most assumed for one result of such a tool: less for pages, as the endpoint is told; for
 searches and PDF it promises nothing.
 """
 WEB_PAGE_TOKENS = 8_000
@@ -120,24 +119,24 @@ RESULT_BYTES = 20_000
 """The most of one result that a model is shown, in bytes, and so in tokens."""
 TOOL_SECONDS = 2.0
 TEAM_SUBTASKS = 3
-"""How many subtasks a team is taken to plan when its price is predicted."""
+"""Assumed for the plan of a team when its price is predicted."""
 VERIFIED_AT_ONCE = 10
 """Remarks that one call verifies."""
 EXCERPT_BYTES = 3_000
-"""How much of the code around a remark is shown: about 25 lines before and after."""
+"""Shown of the code around a remark: about 25 lines before and after."""
 FALLBACK_ROLE = "analyst"
 """Takes the whole goal when the planner gives no valid plan."""
 SYNTHESIS_SHARE = 0.20
-"""This share of the deadline is kept for the synthesis."""
+"""The share of the deadline that is kept for the synthesis."""
 MIN_SYNTHESIS_SECONDS = 60
 MOST_SYNTHESIS_SHARE = 0.25
-"""Of a short deadline so much at most: each team keeps such a share of what is left to it, too."""
+"""The most of a short deadline: each team keeps such a share of what is left to it, too."""
 
 
 def tools_queue(queue: str) -> str:
-    """The task queue of what asks no model, beside that of the runs: it takes this machine's time,
-    so a worker takes little of it at once. What asks a model has the runs' own queue, because the
-    server hands such work out with the workflow task that asks for it.
+    """Return the task queue of what asks no model, beside that of the runs: it takes this machine's
+    time, so a worker takes little of it at once. What asks a model has the runs' own queue, because
+    the server hands such work out with the workflow task that asks for it.
     """
     return f"{queue}-tools"
 
@@ -154,7 +153,7 @@ class Options(TypedDict):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row. How long one call may take follows from its room for output and the Limits."""
+    """One row. The time of one call follows from its room for output and the Limits."""
 
     tier: Tier = "sonnet"
     max_output: int = 0
@@ -165,8 +164,8 @@ class Policy:
     heartbeat: int = 10
 
     def options(self, seconds: float, *, attempts: int = 0, total: float = 0.0) -> Options:
-        """Temporal's options for one call that may take this many seconds; `attempts` and `total`,
-        the schedule-to-close, replace those of the row where they are given.
+        """Return Temporal's options for one call of so many seconds; `attempts` and `total`, the
+        schedule-to-close, replace those of the row.
         """
         until = total or (max(self.schedule_to_close, 3 * seconds) if self.schedule_to_close else 0)
         return Options(
@@ -196,7 +195,7 @@ USE_TOOL = Policy(attempts=3)
 
 
 def patience(about: str) -> timedelta:
-    """How long a run waits for a person about its `approval`, a `raise` or a subtask."""
+    """Return how long a run waits for a person about its `approval`, a `raise` or a subtask."""
     return APPROVAL_PATIENCE if about == "approval" else PERSON_PATIENCE
 
 
@@ -204,4 +203,4 @@ def patience(about: str) -> timedelta:
 
 MOST_RUN = "HOLDFAST_MOST_DOLLARS_RUN"
 MOST_DAY = "HOLDFAST_MOST_DOLLARS_DAY"
-"""The settings, as refusals name them; their values reach a run through its Briefing alone."""
+"""Settings as refusals name them; their values reach a run through its Briefing alone."""

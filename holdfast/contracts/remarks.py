@@ -1,4 +1,4 @@
-"""What the lenses of a review remark, merged and ranked. Pure.
+"""Remarks of a review, merged and ranked. Pure.
 
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
 same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
@@ -19,14 +19,14 @@ from holdfast.contracts import Finding, Remark, Report, ReviewData, Severity, Si
 from holdfast.text import pluralize
 
 REVIEW = "review"
-"""The template that writes the answer of a review: what its roles hand up are remarks."""
+"""Template of a review's answer: its roles report remarks."""
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
 SURE = 80
-"""What an agent is less sure of, in percent, is no remark: it is told so."""
+"""Percent: a remark of an agent below this confidence is dropped, as agents are told."""
 OF_AN_AGENT = 10
-"""Remarks that one agent hands on, the first by its own order: words cost a model nothing."""
+"""Remarks taken from one agent, in its own order: words cost a model nothing."""
 LISTED = 60
 """Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
@@ -47,27 +47,28 @@ RUNS = re.compile(
     "no-eval|no-implied-eval|B102|B201|B301|B307|B60[124589]|SC2114|SC2115|SC2294"
     "|template-injection|[a-z]+-(code|command|shell|sql|objects)-of-"
 )
-"""Rules of what lets a stranger's text run as a program, a command or a query, or deletes a disk:
-with credentials, the worst that code can do."""
+"""Rules about strangers' text that runs as a program, a command or a query, or about deleting a
+disk: with credentials, the worst that code can do.
+"""
 HOLES = re.compile(
     "[a-z]+-(page|path|redirect)-of-|[a-z]+-(tls-unverified|no-verify-mode|weak-|short-key)"
     "|[a-z]+-(unsigned|guessable|cipher|html-of|unescaped|all-parameters)"
 )
-"""Rules of other ways in, besides those of the lenses that look for nothing else."""
+"""Rules about other ways in, besides those of the lenses that look for nothing else."""
 LENSES_OF_HOLES = {"security", "workflows"}
 Data = TypeVar("Data", Sightings, ReviewData)
 
 
 def has_remarks(finding: Finding) -> bool:
-    """Whether what it found are remarks, if only none."""
+    """True if a finding reports remarks, though maybe none."""
     return isinstance(finding.data.get("remarks"), list)
 
 
 def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
-    """Return what a lens or an agent handed on; of a lens, items that are no remarks are left out
-    and counted.
+    """Return what a lens or agent reported; items of a lens that are not remarks are left out and
+    counted.
 
-    `inputs` are the names of what an agent was given: its tools show a repository's files below it.
+    `inputs`: names of an agent's inputs, below which its tools show the files of a repository.
     """
     if is_from_agent(finding):
         sure = remarks_of(finding, inputs)
@@ -110,9 +111,7 @@ def _remark(item: JsonValue) -> Remark | None:
 
 
 def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, ...]:
-    """The remarks of a lens as it handed them on, of an agent all that it is sure of; what is no
-    remark is left out.
-    """
+    """Return the remarks of a lens, or those that an agent is sure of."""
     if not is_from_agent(finding):
         return sightings_of(finding, inputs).remarks
     sure = (each for each in _remarks(finding.data) if each.confidence >= SURE)
@@ -120,12 +119,12 @@ def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, 
 
 
 def is_from_agent(finding: Finding) -> bool:
-    """Whether a model found it, which nobody takes at its word."""
+    """True if a model found it, which nobody takes at its word."""
     return bool(finding.model)
 
 
 def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Remark:
-    """What a model says of a place and of a defect; the rest of a remark is not for it to say."""
+    """Keep what a model can say of a place and a defect."""
     first, _, rest = remark.file.removeprefix("./").partition("/")
     return Remark(
         severity=remark.severity,
@@ -139,7 +138,7 @@ def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Rema
 
 
 def list_remarks(finding: Finding) -> str:
-    """The remarks of a lens, the first ones by rank, for whoever builds on them; empty: none."""
+    """Return the first remarks of a lens by rank, a line each, for whoever builds on them."""
     found = [each for each in rank_remarks(remarks_of(finding)) if not each.hidden]
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
     more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
@@ -147,9 +146,7 @@ def list_remarks(finding: Finding) -> str:
 
 
 def describe_hidden(review: ReviewData) -> str:
-    """Return how many remarks the repository's own settings or a baseline took out of a review, and
-    what did; empty: none.
-    """
+    """Return how many remarks the repository's settings or a baseline took out, if any."""
     counts = {word: count for word, count in review.hidden.items() if count > 0}
     if not counts:
         return ""
@@ -166,8 +163,8 @@ def why_unread(review: ReviewData) -> list[tuple[str, int]]:
 
 
 def summarize(finding: Finding) -> str:
-    """What a lens found, for a table; empty for what is no lens's. A table is drawn at every event:
-    remarks are counted, and none is read.
+    """Return what a lens found, for a table; empty for other findings. Remarks are only counted,
+    because the table is drawn at every event.
     """
     if nothing := finding.data.get("nothing_to_look_at"):
         return f"nothing to look at: {nothing}"
@@ -178,12 +175,12 @@ def summarize(finding: Finding) -> str:
 
 
 def is_credential(remark: Remark) -> bool:
-    """Whether the line of a remark holds, or may hold, a secret."""
+    """True if the line of a remark holds, or may hold, a secret."""
     return _subject(remark) == CREDENTIAL
 
 
 def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
-    """Each defect once; the rule is in the module's first lines."""
+    """Return each defect once, by the rule at the top of this module."""
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
     groups: list[list[Remark]] = []
     for remark in places:
@@ -222,20 +219,20 @@ def _one(group: Sequence[Remark]) -> Remark:
 
 
 def lens_and_rule(remark: Remark) -> str:
-    """`lens:rule`, as far as there is either: an agent has no rules."""
+    """Return `lens:rule`, as far as there is either: an agent has no rules."""
     return ":".join(part for part in (remark.lens, remark.rule) if part)
 
 
 def stands(remark: Remark) -> bool:
-    """Whether it counts: no model has refuted it."""
+    """True if no model has refuted it."""
     return remark.verdict != "refuted"
 
 
 def blocks_change(remark: Remark) -> bool:
-    """Whether it may hold up a change: it is listed, of production code, and no model refuted it
-    that was alone to say so. What an analyser found, which has a rule, no model's word takes away:
-    it has read the code under review, where somebody may have told it what to say. A critical
-    credential counts wherever it stands: whoever reads it there has it.
+    """True if a remark may hold up a change: it is listed, of production code, and not refuted by a
+    model that was alone to report it. No model takes away what an analyser found, which has a rule:
+    the model has read the code under review, where somebody may have told it what to say. A
+    critical credential counts wherever it stands: whoever reads it there has it.
     """
     alone = not remark.rule
     counts = remark.kind == "production" or (
@@ -245,8 +242,8 @@ def blocks_change(remark: Remark) -> bool:
 
 
 def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
-    """The remarks by what they say, in the order of the first of each: a defect that stands in many
-    places is told once, with its places.
+    """Group remarks that say the same, in the order of the first of each, to be shown once with
+    their places.
     """
     groups: dict[tuple[str, ...], list[Remark]] = {}
     for each in remarks:
@@ -256,7 +253,7 @@ def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
 
 
 def add_verdicts(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
-    """The same remarks, with what was said of those that were verified."""
+    """Return the remarks with the verdicts on those that were verified."""
     said = {_without_verdict(each): each for each in verified}
     return [said.get(each, each) for each in remarks]
 
@@ -266,14 +263,13 @@ def _without_verdict(remark: Remark) -> Remark:
 
 
 def rank_remarks(remarks: Iterable[Remark]) -> list[Remark]:
-    """Production code first, then by severity, of equals what analysers found first, then by harm,
-    confidence, weight, file and line; what was refuted comes later, and last what is not listed.
+    """Sort remarks: production code first, then by severity, among equals what analysers found
+    first, then by harm, confidence, weight, file and line; refuted ones later, hidden ones last.
     """
     return sorted(remarks, key=rank)
 
 
 def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, str, int, int, str]:
-    """What remarks are sorted by."""
     return (
         bool(remark.hidden),
         remark.verdict == "refuted",
@@ -291,7 +287,9 @@ def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, st
 
 
 def harm(remark: Remark) -> int:
-    """How much a defect can do if it is one: 2 strangers' code or a credential, 1 another hole."""
+    """Return how much a defect can do if it is one: 2 strangers' code or a credential, 1 another
+    hole.
+    """
     if is_credential(remark) or RUNS.match(remark.rule):
         return 2
     return int(remark.lens in LENSES_OF_HOLES or bool(HOLES.match(remark.rule)))
