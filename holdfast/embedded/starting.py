@@ -110,7 +110,7 @@ def _refuse_second(state: StateDir) -> None:
     users = processes.users_of(state.database, ENDING_SECONDS)
     if users:
         raise EmbeddedError(
-            "a server that nothing here has on record uses the database",
+            "another Temporal server is using this database",
             f"{state.database} (pid {', '.join(map(str, users))})",
             "end that process first",
         )

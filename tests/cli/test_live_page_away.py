@@ -121,7 +121,7 @@ async def test_a_run_that_was_deleted_is_shown_as_it_was_last_and_takes_no_order
         assert WAITS not in page and "<form" not in page
         own = {"Origin": visitor.origin}
         status, page = await visitor.order(own, command="approve", token=visitor.token)
-        assert status == 410 and "nothing was told to the run" in page
+        assert status == 410 and "order not sent: the run could not be read" in page
 
 
 async def test_a_page_whose_server_goes_away_says_so_and_goes_on_when_it_is_back(
@@ -135,7 +135,7 @@ async def test_a_page_whose_server_goes_away_says_so_and_goes_on_when_it_is_back
             assert "<form" not in page
             own = {"Origin": visitor.origin}
             status, page = await visitor.order(own, command="approve", token=visitor.token)
-            assert status == 503 and "nothing was told to the run" in page
+            assert status == 503 and "order not sent: the run could not be read" in page
         page = await until(visitor, 200)
         assert WAITS in page and "seen last" not in page
         status, page = await visitor.order(own, command="approve", token=visitor.token)

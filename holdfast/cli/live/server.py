@@ -134,7 +134,7 @@ class LivePage:
             sight = await self.look()
             view = sight.look.view if sight.look else None
             if view is None or sight.away:
-                raise Exit("nothing was told to the run, which could not be seen just then")
+                raise Exit("order not sent: the run could not be read; try again")
             command = given.get("command", "")
             if command in ("price", "edit") and sight.look and sight.look.state:
                 self.draft = given.get("plan", "")
