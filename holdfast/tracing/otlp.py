@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from holdfast.tracing.chrome import micros
 from holdfast.tracing.facts import USES_TOOLS
 from holdfast.tracing.steps import Step, Trace, last_moment
 
@@ -72,7 +71,7 @@ def _span(step: Step, trace: Trace, late: datetime, *, content: bool) -> OtelSpa
     assert step.started is not None
     of, caller = trace.first_run, trace.caller
     above = caller.span_id if caller else ""
-    start = micros(step.started) * 1_000
+    start = _nanoseconds(step.started)
     failed = step.status in ("error", "unfinished")
     return OtelSpan(
         trace_id=caller.trace_id if caller else hashlib.sha256(of.encode()).hexdigest()[:32],
@@ -80,11 +79,16 @@ def _span(step: Step, trace: Trace, late: datetime, *, content: bool) -> OtelSpa
         parent_id=_span_id(of, step.parent) if step.parent else above,
         name=_name(step),
         start=start,
-        end=max(micros(step.ended or late) * 1_000, start),
+        end=max(_nanoseconds(step.ended or late), start),
         client=_asks(step),
         error=(step.verdict or step.status) if failed else "",
         attributes={**_conventional(step), **_own(step), **(_content(step) if content else {})},
     )
+
+
+def _nanoseconds(moment: datetime) -> int:
+    """Return the time since 1970, exactly: a float would not hold the last microsecond."""
+    return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1_000
 
 
 def _span_id(first_run: str, step: str) -> str:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 HISTORY = Path(__file__).parent.parent / "histories" / "a-planned-run.json"
 
 
-@pytest.mark.parametrize("form", ["json", "chrome", "otlp"])
+@pytest.mark.parametrize("form", ["json", "otlp"])
 def test_an_exported_run_is_traced_without_a_server(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,12 +24,11 @@ from holdfast.rendering.trace_lines import lines
 from holdfast.replaying.tracing import traced, traced_file
 from holdfast.storage.files import write_whole
 from holdfast.text import for_json
-from holdfast.tracing.chrome import chrome
 from holdfast.tracing.otlp import as_file, spans
 from holdfast.tracing.steps import Step, Trace
 from holdfast.untrusted.known_secrets import KnownSecrets
 
-Format = Literal["text", "json", "chrome", "otlp"]
+Format = Literal["text", "json", "otlp"]
 
 
 def command(
@@ -43,8 +42,7 @@ def command(
         typer.Option(
             "--format",
             help="text: a line a step, what a terminal shows. json: an object a step, a line each."
-            " chrome: for Perfetto and chrome://tracing. otlp: OpenTelemetry, as collectors read it"
-            " from a file.",
+            " otlp: OpenTelemetry, as collectors read it from a file.",
         ),
     ] = None,
     as_json: Annotated[
@@ -125,10 +123,7 @@ def put_trace(
 
 
 def _documents(found: Trace, form: Format, *, content: bool) -> Iterator[dict[str, Any]]:
-    match form:
-        case "json" | "text":
-            yield from (each.model_dump(mode="json") for each in found.steps)
-        case "chrome":
-            yield chrome(found.steps)
-        case "otlp":
-            yield as_file(spans(found, content=content), {"service.name": NAME})
+    if form == "otlp":
+        yield as_file(spans(found, content=content), {"service.name": NAME})
+    else:
+        yield from (each.model_dump(mode="json") for each in found.steps)
