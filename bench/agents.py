@@ -25,7 +25,7 @@ from bench.instruments.tables import head, row
 from holdfast.agent.money import worst_turn
 from holdfast.contracts import Goal, Report
 from holdfast.deployment.settings import HOME
-from holdfast.history.history import Fold
+from holdfast.history.fold import Fold
 from holdfast.state.moves import StartAgent
 
 COLUMNS = (

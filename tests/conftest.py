@@ -35,7 +35,7 @@ from holdfast.contracts import Capabilities, Goal, Report
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import Settings
-from holdfast.history.history import Fold
+from holdfast.history.fold import Fold
 from holdfast.intake.connection import Connection
 from holdfast.ports import Lens, Model
 from holdfast.rendering.running import run_view

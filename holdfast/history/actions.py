@@ -1,4 +1,4 @@
-"""What a server that bills by the action counts of one history. Pure.
+"""How many actions a server that bills by the action counts in one history. Pure.
 
 Each start, attempt at an activity, timer, Signal, Update and change of search attributes is one.
 Heartbeats stand in no history: they are estimated from how long each last attempt took.
@@ -6,18 +6,15 @@ Heartbeats stand in no history: they are estimated from how long each last attem
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
 from holdfast.contracts.policies import BEATS
+from holdfast.history.executions import Execution, Executions
 
 CLOUD = (".tmprl.cloud", ".api.temporal.io")
 """How the hosts of servers end that bill by the action."""
-_CHILD = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
-_BEGUN = EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
-_COUNTED = (
+_BILLED = (
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
@@ -26,14 +23,8 @@ _COUNTED = (
     EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
     EventType.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
     EventType.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
-    _CHILD,
+    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
 )
-_ENDED = {
-    EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: "activity_task_completed_event_attributes",
-    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: "activity_task_failed_event_attributes",
-    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: "activity_task_timed_out_event_attributes",
-    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: "activity_task_canceled_event_attributes",
-}
 
 
 def billed_at(address: str) -> bool:
@@ -41,8 +32,13 @@ def billed_at(address: str) -> bool:
     return address.rpartition(":")[0].endswith(CLOUD)
 
 
-def beats_in(seconds: float) -> int:
-    """The heartbeats of an attempt that took this long."""
+def is_action(event: HistoryEvent) -> bool:
+    """True if the event is an action by itself; attempts at activities count besides."""
+    return event.event_type in _BILLED
+
+
+def count_beats(seconds: float) -> int:
+    """Return the heartbeats of an attempt that took this long."""
     count = 0
     for pause in BEATS[:-1]:
         seconds -= pause
@@ -52,32 +48,25 @@ def beats_in(seconds: float) -> int:
     return count + int(seconds // BEATS[-1])
 
 
-@dataclass
-class Actions:
-    """The actions of one history, as far as it was taken in."""
+def describe_actions(events: int, executions: Executions) -> str:
+    """Return the count in a sentence, saying what is estimated. `events`: the actions among them
+    all.
+    """
+    activities = [each for each in executions if not each.is_child]
+    counted = events + sum(max(each.attempt, 1) for each in activities if each.started)
+    beats = sum(count_beats(_seconds(each)) for each in activities)
+    children = sum(each.is_child for each in executions)
+    below = f" Its {children} agents and teams have histories of their own, billed beside it."
+    return (
+        f"Temporal Cloud bills about {counted + beats} actions for this run's own history:"
+        f" {counted} that stand in it, and about {beats} heartbeats.{below * bool(children)}"
+    )
 
-    counted: int = 0
-    beats: int = 0
-    children: int = 0
-    _begun: dict[int, float] = field(default_factory=dict)
 
-    def take(self, event: HistoryEvent) -> None:
-        """Count an event."""
-        kind, at = event.event_type, event.event_time.ToNanoseconds() / 1e9
-        self.counted += kind in _COUNTED
-        self.children += kind == _CHILD
-        if kind == _BEGUN:
-            self.counted += max(event.activity_task_started_event_attributes.attempt, 1)
-            self._begun[event.event_id] = at
-        elif kind in _ENDED:
-            begun = getattr(event, _ENDED[kind]).started_event_id
-            self.beats += beats_in(at - self._begun.pop(begun, at))
-
-    def told(self) -> str:
-        """The count in a sentence, with what of it is an estimate."""
-        below = f" Its {self.children} agents and teams have histories of their own, billed"
-        return (
-            f"Temporal Cloud bills about {self.counted + self.beats} actions for this run's own"
-            f" history: {self.counted} that stand in it, and about {self.beats} heartbeats."
-            + (f"{below} beside it." if self.children else "")
-        )
+def _seconds(activity: Execution) -> float:
+    """Return how long its last attempt took; 0 of one that has not ended."""
+    if activity.started is None or activity.ended is None:
+        return 0.0
+    times = (activity.ended.event_time, activity.started.event_time)
+    ended, started = (each.ToNanoseconds() for each in times)
+    return (ended - started) / 1e9

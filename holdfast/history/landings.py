@@ -64,10 +64,10 @@ def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
     """The event of a flight that came back without a result."""
     if isinstance(error, ChildWorkflowError):
         if isinstance(flight.move, StartAgent):
-            return AgentEnded(flight.move, None, words(error), spent_nothing(error))
+            return AgentEnded(flight.move, None, words(error), spent_nothing(error.cause))
         assert isinstance(flight.move, StartTeam)
         report = report_in(error.cause)
-        return TeamEnded(flight.move, report, words(error), spent_nothing(error))
+        return TeamEnded(flight.move, report, words(error), spent_nothing(error.cause))
     assert flight.options is not None
     if isinstance(flight.move, Ask):
         told = trouble(error, flight.started, flight.options, flight.cut_at)

@@ -7,12 +7,10 @@ that one stands nowhere: so nobody counts workers by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
-from temporalio.api.enums.v1 import EventType, TimeoutType
+from temporalio.api.enums.v1 import TimeoutType
 from temporalio.api.failure.v1 import Failure
-from temporalio.api.history.v1 import HistoryEvent
 
 from holdfast.contracts.errors import WorkerDied
 from holdfast.ledger.ledger import Ledger
@@ -22,7 +20,6 @@ Loss = Literal["", "died", "silent"]
 for so long that the server gave it to another; it may have died, frozen, or ended politely.
 """
 MOST_NAMES = 8
-_BEGUN = EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
 
 
 def loss_in(before: Failure) -> Loss:
@@ -33,22 +30,7 @@ def loss_in(before: Failure) -> Loss:
     return "silent" if late == TimeoutType.TIMEOUT_TYPE_HEARTBEAT else ""
 
 
-@dataclass
-class Losses:
-    """The losses in one history, as far as it was taken in."""
-
-    by_event: dict[int, Loss] = field(default_factory=dict)
-    """By the event that scheduled what was lost."""
-
-    def take(self, event: HistoryEvent) -> None:
-        """Take in the next event."""
-        if event.event_type == _BEGUN:
-            begun = event.activity_task_started_event_attributes
-            if loss := loss_in(begun.last_failure):
-                self.by_event[begun.scheduled_event_id] = loss
-
-
-def told(lost: Iterable[tuple[str, Loss]], ledger: Ledger) -> str:
+def describe_losses(lost: Iterable[tuple[str, Loss]], ledger: Ledger) -> str:
     """Return what a report says of losses, each with the name of what was lost; empty: of none.
 
     That nothing was paid again holds where each call has a price and none is assumed: one that had

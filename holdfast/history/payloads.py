@@ -5,71 +5,70 @@ that the SDK hands to a workflow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
-from temporalio.api.failure.v1 import Failure
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
-from temporalio.exceptions import ActivityError, CancelledError, ChildWorkflowError
+from temporalio.exceptions import (
+    ActivityError,
+    CancelledError,
+    ChildWorkflowError,
+    TerminatedError,
+    TimeoutError,
+    TimeoutType,
+)
 
-from holdfast.state.parts import Flight
+from holdfast.history.executions import Execution
 from holdfast.text.mistakes import mistakes
 
 
-class Unreadable(Exception):
-    """Not the history of a run, or one with payloads that cannot be read; the message says why."""
+async def decode(converter: DataConverter, payloads: Sequence[Payload], kind: Any) -> Any:
+    """Return the only value of an event; the converter's error if it is no such value."""
+    (value,) = await converter.decode(list(payloads), [kind])
+    return value
 
 
-@dataclass(frozen=True)
-class Payloads:
-    """How the payloads of one run are read."""
-
-    run_id: str
-    converter: DataConverter
-
-    async def decoded(self, payloads: Sequence[Payload], kind: Any, event: HistoryEvent) -> Any:
-        """The one value of an event. Unreadable when it is no such value."""
-        try:
-            (value,) = await self.converter.decode(list(payloads), [kind])
-        except Exception as error:
-            raise self._unreadable(event, error) from error
-        return value
-
-    async def failure(self, failure: Failure, event: HistoryEvent) -> BaseException:
-        """The error with which a run closed. Unreadable when its details cannot be read."""
-        try:
-            return await self.converter.decode_failure(failure)
-        except Exception as error:
-            raise self._unreadable(event, error) from error
-
-    async def cause(self, attributes: Any) -> BaseException:
-        """Why an activity or a child ended without a result, from the attributes of its event."""
-        if "failure" not in attributes.DESCRIPTOR.fields_by_name:
-            return CancelledError("cancelled")
-        return await self.converter.decode_failure(attributes.failure)
-
-    def _unreadable(self, event: HistoryEvent, error: Exception) -> Unreadable:
-        said = str(error)
-        if isinstance(error, ValidationError):
-            said = "; ".join(each.removeprefix(": ") for each in mistakes(error))
-        why = " ".join(said.split())[:300] or type(error).__name__
-        return Unreadable(f"event {event.event_id} of {self.run_id}: {why}")
+async def try_decode(converter: DataConverter, payloads: Sequence[Payload], kind: Any) -> Any:
+    """Return the first value of an event; None where there is none that can be read."""
+    try:
+        return await decode(converter, payloads[:1], kind)
+    except Exception:
+        return None
 
 
-def activity_error(
-    flight: Flight, scheduled: int, started: int, cause: BaseException
-) -> ActivityError:
-    """As the workflow was told of the end of an activity; the numbers are of its events."""
+def describe_unreadable(error: Exception) -> str:
+    """Return, on one line, why a payload could not be decoded."""
+    said = str(error)
+    if isinstance(error, ValidationError):
+        said = "; ".join(each.removeprefix(": ") for each in mistakes(error))
+    return " ".join(said.split())[:300] or type(error).__name__
+
+
+async def decode_cause(converter: DataConverter, execution: Execution) -> BaseException:
+    """Return why an activity or a child ended without a result, as the SDK tells the workflow; the
+    converter's error if its details cannot be read.
+    """
+    if execution.failure is not None:
+        return await converter.decode_failure(execution.failure)
+    if execution.end == "terminated":
+        return TerminatedError("terminated")
+    if execution.end == "timed_out":
+        return TimeoutError("timed out", type=TimeoutType.START_TO_CLOSE, last_heartbeat_details=[])
+    return CancelledError("cancelled")
+
+
+def activity_error(id: str, scheduled: int, started: int, cause: BaseException) -> ActivityError:
+    """Return the error by which the workflow learnt of the end of an activity; `scheduled` and
+    `started` are ids of events, 0 where there is none.
+    """
     error = ActivityError(
         "activity ended",
         scheduled_event_id=scheduled,
         started_event_id=started,
         identity="",
         activity_type="",
-        activity_id=flight.move.id,
+        activity_id=id,
         retry_state=None,
     )
     error.__cause__ = cause
@@ -77,7 +76,7 @@ def activity_error(
 
 
 def child_error(initiated: int, cause: BaseException) -> ChildWorkflowError:
-    """As the workflow was told of the end of a child."""
+    """Return the error by which the workflow learnt of the end of a child."""
     error = ChildWorkflowError(
         "child workflow ended",
         namespace="",

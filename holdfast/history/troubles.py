@@ -125,11 +125,11 @@ def report_in(cause: BaseException | None) -> Report | None:
     return detail(cause.details, Report) if isinstance(cause, ApplicationError) else None
 
 
-def spent_nothing(error: ChildWorkflowError) -> bool:
-    """Whether a team ended before it could ask anything: an activity's error closes a run only when
-    `prepare` failed, and as cancelled it closes only when that came before its first step.
+def spent_nothing(cause: BaseException | None) -> bool:
+    """True if what closed a run below came before it could ask anything: an activity's error closes
+    a run only when `prepare` failed, and as cancelled it closes only before its first step.
     """
-    return isinstance(error.cause, ActivityError | CancelledError)
+    return isinstance(cause, ActivityError | CancelledError)
 
 
 def _innermost(error: BaseException) -> BaseException:

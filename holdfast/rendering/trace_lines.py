@@ -8,14 +8,14 @@ from itertools import groupby
 from holdfast.history.judging import ACCEPTED
 from holdfast.rendering.amounts import at_most, seconds
 from holdfast.text import one_line
-from holdfast.tracing.steps import Step, StepStatus
+from holdfast.tracing.steps import StepStatus, TraceStep
 
 SIGNS: dict[StepStatus, str] = {
     "ok": "✓", "error": "✗", "cancelled": "⊘", "skipped": "–", "running": "▸", "unfinished": "✗",
 }  # fmt: skip
 
 
-def lines(steps: Sequence[Step]) -> Iterator[str]:
+def lines(steps: Sequence[TraceStep]) -> Iterator[str]:
     """Tell of each when it began, how it ended, what it is, how long it took and its price."""
     below = {
         key: [*those] for key, those in groupby(_by_parent(steps), key=lambda each: each.parent)
@@ -23,7 +23,7 @@ def lines(steps: Sequence[Step]) -> Iterator[str]:
     known = {each.id for each in steps}
     began = min((each.started for each in steps if each.started), default=None)
 
-    def told(step: Step, depth: int) -> Iterator[str]:
+    def told(step: TraceStep, depth: int) -> Iterator[str]:
         at = f"{(step.started - began).total_seconds():.1f} s" if step.started and began else ""
         yield f"{at:>9}  {'  ' * depth}{SIGNS[step.status]} {one_line(_said(step))}"
         for each in below.get(step.id, ()):
@@ -34,11 +34,11 @@ def lines(steps: Sequence[Step]) -> Iterator[str]:
             yield from told(step, 0)
 
 
-def _by_parent(steps: Sequence[Step]) -> list[Step]:
+def _by_parent(steps: Sequence[TraceStep]) -> list[TraceStep]:
     return sorted(steps, key=lambda each: each.parent)
 
 
-def _said(step: Step) -> str:
+def _said(step: TraceStep) -> str:
     title = step.title if step.title != step.name else ""
     facts = [
         f"{step.kind} {step.name}",

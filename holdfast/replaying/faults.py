@@ -11,22 +11,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
 from holdfast.contracts.errors import BlobLost
-from holdfast.history.history import RESET_CAUSE
+from holdfast.history.executions import SCHEDULED
+from holdfast.history.fold import TASK_COMPLETED
 from holdfast.replaying.replay import Workflows, unfollowed
 from holdfast.storage import DirectoryStore
 from holdfast.storage.payloads import find_stored
-
-SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
-INITIATED = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
-TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
-UNREAD = (SCHEDULED, INITIATED)
-"""Their payloads are read by whoever carries them out: a lost one stops no run."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +32,14 @@ class Fault:
 
 
 def points(events: Iterable[HistoryEvent]) -> list[int]:
-    """The events that a run can be reset to: its completed workflow tasks."""
+    """Return the events that a run can be reset to: its completed workflow tasks."""
     return [each.event_id for each in events if each.event_type == TASK_COMPLETED]
 
 
-def last_failure(events: Sequence[HistoryEvent]) -> str:
-    """Why the last workflow task failed, on one line; empty if one was completed after it."""
-    for event in reversed(events):
-        attributes = event.workflow_task_failed_event_attributes
-        if event.event_type == TASK_COMPLETED:
-            break
-        if event.event_type == TASK_FAILED and attributes.cause != RESET_CAUSE:
-            return " ".join(attributes.failure.message.split())[:500]
-    return ""
-
-
-async def fault_of(
+async def find_fault(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
 ) -> Fault | None:
-    """The first thing in a history that no worker gets past; None if today's code follows it."""
+    """Return the first thing in a history that no worker gets past; None if there is none."""
     events = list(history.events)
     lost = await _first_lost(events, store)
     readable = events if lost is None else events[: lost[0]]
@@ -72,9 +54,10 @@ async def fault_of(
 async def _first_lost(
     events: Sequence[HistoryEvent], store: DirectoryStore
 ) -> tuple[int, str] | None:
-    """Where the first payload stands that a workflow needs and the store does not have."""
+    """Return the place of the first payload that a workflow needs and the store lacks, and why."""
     for place, event in enumerate(events):
-        for digest in find_stored([event]) if event.event_type not in UNREAD else ():
+        # What is scheduled is read by whoever carries it out: a lost input stops no run.
+        for digest in find_stored([event]) if event.event_type not in SCHEDULED else ():
             try:
                 await store.get(digest)
             except BlobLost as lost:
@@ -85,8 +68,8 @@ async def _first_lost(
 async def _poisoned(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
 ) -> Fault | None:
-    """The first workflow task whose commands today's code does not repeat. What fails once fails
-    with all that follows, so that half of what is left is looked at each time.
+    """Return the first workflow task whose commands today's code does not repeat. What fails once
+    fails with all that follows, so that half of what is left is looked at each time.
     """
     tasks = points(history.events)
     low, high, why = 0, len(tasks), ""
@@ -101,7 +84,7 @@ async def _poisoned(
 
 
 def _until(history: WorkflowHistory, tasks: Sequence[int], number: int) -> WorkflowHistory:
-    """The history up to what follows from a workflow task: to the completion of the next one."""
+    """Return the history up to the completion of the workflow task after this one."""
     end = tasks[number + 1] if number + 1 < len(tasks) else None
     events = [each for each in history.events if end is None or each.event_id < end]
     return WorkflowHistory(history.workflow_id, events)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.tracing.facts import USES_TOOLS
-from holdfast.tracing.steps import Step, Trace, last_moment
+from holdfast.tracing.steps import Trace, TraceStep, last_moment
 
 Attribute = str | int | float | bool | list[str]
 PROVIDER = "anthropic"
@@ -67,7 +67,7 @@ def spans(trace: Trace, *, content: bool = False) -> tuple[OtelSpan, ...]:
     return tuple(_span(each, trace, late, content=content) for each in begun)
 
 
-def _span(step: Step, trace: Trace, late: datetime, *, content: bool) -> OtelSpan:
+def _span(step: TraceStep, trace: Trace, late: datetime, *, content: bool) -> OtelSpan:
     assert step.started is not None
     of, caller = trace.first_run, trace.caller
     above = caller.span_id if caller else ""
@@ -95,11 +95,11 @@ def _span_id(first_run: str, step: str) -> str:
     return hashlib.sha256(f"{first_run}\n{step}".encode()).hexdigest()[:16]
 
 
-def _asks(step: Step) -> bool:
+def _asks(step: TraceStep) -> bool:
     return step.kind == "call" and bool(step.model)
 
 
-def _name(step: Step) -> str:
+def _name(step: TraceStep) -> str:
     """`chat MODEL`, `invoke_agent ROLE`: of few kinds, so that a backend can group by it."""
     operation = _OPERATIONS.get(step.kind, step.kind)
     if step.kind == "call" and not step.model:
@@ -108,7 +108,7 @@ def _name(step: Step) -> str:
     return f"{operation} {told.get(step.kind, step.agent)}".strip()
 
 
-def _conventional(step: Step) -> dict[str, Attribute]:
+def _conventional(step: TraceStep) -> dict[str, Attribute]:
     """By the conventions. A sum of calls is in no `usage`, or a backend would count it twice."""
     found: dict[str, Attribute] = {CONVERSATION: step.session}
     if step.kind in _OPERATIONS and (step.kind != "call" or step.model):
@@ -137,7 +137,7 @@ def _conventional(step: Step) -> dict[str, Attribute]:
     return found
 
 
-def _finish(step: Step) -> str:
+def _finish(step: TraceStep) -> str:
     """How the answer ended, in the words of the conventions, as far as the history tells."""
     if step.status != "ok":
         return "error"
@@ -145,7 +145,7 @@ def _finish(step: Step) -> str:
     return known.get(step.verdict, "stop")
 
 
-def _own(step: Step) -> dict[str, Attribute]:
+def _own(step: TraceStep) -> dict[str, Attribute]:
     """What the conventions have no names for."""
     found: dict[str, Attribute] = {
         "holdfast.step": step.id,
@@ -166,7 +166,7 @@ def _own(step: Step) -> dict[str, Attribute]:
     return found
 
 
-def _content(step: Step) -> dict[str, Attribute]:
+def _content(step: TraceStep) -> dict[str, Attribute]:
     told = {"holdfast.title": step.title, "holdfast.why": step.why}
     found: dict[str, Attribute] = {name: text for name, text in told.items() if text}
     if step.input is not None:

@@ -14,12 +14,14 @@ from holdfast.contracts import Contract, Money, Usage
 from holdfast.history.losses import Loss
 from holdfast.tracing.context import SpanContext
 
+TITLE_LETTERS = 80
+"""Of a goal in somebody's own words: its beginning."""
 StepKind = Literal["run", "subtask", "team", "agent", "call", "tool", "lens", "prepare", "order"]
 StepStatus = Literal["ok", "error", "cancelled", "skipped", "running", "unfinished"]
 """`unfinished`: the run was closed from outside while it was under way."""
 
 
-class Step(Contract):
+class TraceStep(Contract):
     """One thing that a run did: an activity, a run below it, a subtask, a person's order, or the
     run as a whole. An activity is one step however often it was attempted.
     """
@@ -92,15 +94,15 @@ class Trace:
     run_id: str
     first_run: str
     """Temporal's id of the run's first execution: it tells runs of one name apart."""
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     caller: SpanContext | None = None
     """The span that the run hangs under; None: it begins a trace of its own."""
     unreadable: str = ""
     """Why verdicts and subtasks are not in it; empty: they are."""
 
 
-def placed(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps in the order of their beginnings, each below a step that there is."""
+def place_steps(steps: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
+    """Return the steps in the order of their beginnings, each below a step that there is."""
     known = {each.id for each in steps}
     root = next((each.id for each in steps if not each.parent), "")
     put = [
@@ -117,7 +119,7 @@ def placed(steps: Sequence[Step]) -> tuple[Step, ...]:
     )
 
 
-def last_moment(steps: Sequence[Step]) -> datetime | None:
-    """The latest moment that a trace knows: what has not ended is drawn until then."""
+def last_moment(steps: Sequence[TraceStep]) -> datetime | None:
+    """Return the latest moment that a trace knows: what has not ended is drawn until then."""
     moments = [moment for each in steps for moment in (each.started, each.ended) if moment]
     return max(moments, default=None)

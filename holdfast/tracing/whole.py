@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from holdfast.contracts import FindingStatus
-from holdfast.rules.reporting import status_of, title
+from holdfast.rules.reporting import status_of
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
-from holdfast.text import one_line
-from holdfast.tracing.facts import of_subtask
-from holdfast.tracing.steps import Step, StepStatus
-
-TITLE = 80
-"""Letters of what a run is about: of a goal in somebody's own words, its beginning."""
+from holdfast.tracing.facts import Facts, describe_subtask
+from holdfast.tracing.steps import StepStatus, TraceStep
 
 _STATUS: Mapping[FindingStatus, StepStatus] = {
     "complete": "ok",
@@ -26,25 +21,25 @@ _STATUS: Mapping[FindingStatus, StepStatus] = {
 }
 
 
-def subtask_step(run: str, subtask: str) -> str:
-    """The id of a subtask's step, by that of its run."""
+def subtask_step_id(run: str, subtask: str) -> str:
+    """Return the id of a subtask's step. `run`: that of its run."""
     return f"{run}:{subtask}"
 
 
-def of_subtasks(
-    state: State, steps: Sequence[Step], session: str, own: str, closed: datetime | None
-) -> Iterator[Step]:
-    """Of each subtask that was begun or has ended."""
-    parts: dict[str, list[Step]] = {}
+def subtask_steps(
+    state: State, steps: Sequence[TraceStep], session: str, own: str, closed: datetime | None
+) -> Iterator[TraceStep]:
+    """Return a step for each subtask that was begun or has ended."""
+    parts: dict[str, list[TraceStep]] = {}
     for each in steps:
         parts.setdefault(each.parent, []).append(each)
     for progress in state.work.values():
-        id = subtask_step(own, progress.subtask.id)
+        id = subtask_step_id(own, progress.subtask.id)
         inside = parts.get(id, [])
         if not inside and progress.finding is None:
             continue
         started, ended = _span(progress, inside, closed)
-        yield Step(
+        yield TraceStep(
             session=session,
             id=id,
             parent=own,
@@ -57,16 +52,16 @@ def of_subtasks(
             started=started,
             ended=ended,
             seconds=(ended - started).total_seconds() if started and ended else 0.0,
-            **of_subtask(progress.subtask),
+            **describe_subtask(progress.subtask),
             **_outcome(progress, over=ended is not None),
         )
 
 
 def _span(
-    progress: Progress, inside: Sequence[Step], closed: datetime | None
+    progress: Progress, inside: Sequence[TraceStep], closed: datetime | None
 ) -> tuple[datetime | None, datetime | None]:
-    """From when to when, its parts included: the rules learn of a moment only with what comes back,
-    by the worker's own measure.
+    """Return from when to when, its parts included: the rules learn of a moment only with what
+    comes back, by the worker's own measure.
     """
     finding = progress.finding
     starts = [each.started for each in inside if each.started]
@@ -79,7 +74,7 @@ def _span(
     return min(starts, default=ended), ended
 
 
-def _outcome(progress: Progress, *, over: bool) -> dict[str, Any]:
+def _outcome(progress: Progress, *, over: bool) -> Facts:
     finding = progress.finding
     status: StepStatus = "unfinished" if over else "running"
     return {
@@ -95,10 +90,10 @@ def _outcome(progress: Progress, *, over: bool) -> dict[str, Any]:
     }
 
 
-def of_orders(state: State, session: str, own: str) -> list[Step]:
-    """Of what people told the run."""
+def order_steps(state: State, session: str, own: str) -> list[TraceStep]:
+    """Return a step for each thing that people told the run."""
     return [
-        Step(
+        TraceStep(
             session=session,
             id=f"{own}/order-{place}",
             parent=own,
@@ -119,18 +114,14 @@ def of_orders(state: State, session: str, own: str) -> list[Step]:
     ]
 
 
-def of_view(state: State, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run cost and came to, where it closed without saying so itself."""
-    known: dict[str, Any] = {"title": one_line(title(state))[:TITLE]}
-    if "tokens" in given:
-        return known
+def describe_state(state: State) -> Facts:
+    """Return what a run cost and came to, by its state: it may close without saying so itself."""
     ledger = state.ledger
-    known |= {
+    facts: Facts = {
         "tokens": ledger.all_usage,
         "dollars": ledger.paid.dollars if ledger.all_priced else None,
         "assumed": ledger.all_assumed,
     }
     if state.phase == "closed":
-        known["verdict"] = status_of(state)
-        known["why"] = state.stop.why if state.stop else ""
-    return known
+        facts |= {"verdict": status_of(state), "why": state.stop.why if state.stop else ""}
+    return facts

@@ -17,7 +17,7 @@ from conftest import Runs
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
 from holdfast.intake.connection import Connection
-from holdfast.replaying.tracing import traced
+from holdfast.replaying.tracing import read_trace
 from holdfast.telemetry.otel import commands
 from holdfast.telemetry.otel.closed_runs import SentRuns, send_closed
 from holdfast.telemetry.otel.exporting import VARIABLES, exporter
@@ -100,7 +100,7 @@ async def test_a_run_hangs_under_the_command_that_started_it_and_that_under_its_
     assert span.end_time_unix_nano > run.end_time_unix_nano, "it watched to the end"
     again = await sent(server, "span-run")
     assert [each.span_id for each in again] == [each.span_id for each in told]
-    assert len(told) == len((await traced(server.client, "span-run")).steps)
+    assert len(told) == len((await read_trace(server.client, "span-run")).steps)
 
 
 @pytest.mark.anyio

@@ -17,7 +17,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
-from holdfast.replaying.tracing import traced
+from holdfast.replaying.tracing import read_trace
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -94,7 +94,7 @@ async def test_a_run_is_traced_by_its_id_and_an_unknown_one_is_refused(
         options = run.RunOptions("cli-traced", True, None, False)
         await run.run(connection, goal, options)
     capsys.readouterr()
-    found = await traced(connection.client, "cli-traced", content=True)
+    found = await read_trace(connection.client, "cli-traced", content=True)
     settings = Settings(_env_file=None, anthropic_api_key="sk-very-secret-9182736")
     assert trace.put_trace(found, "json", settings, None, content=True) == Code.COMPLETE
     shown = capsys.readouterr().out

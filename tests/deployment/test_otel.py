@@ -23,7 +23,7 @@ from conftest import Handle, Runs
 from holdfast.contracts import Bill, Goal
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.deployment.settings import HOME, Settings
-from holdfast.replaying.tracing import traced
+from holdfast.replaying.tracing import read_trace
 from holdfast.telemetry.otel import closed_runs
 from holdfast.telemetry.otel.closed_runs import CONTENT, SentRuns, send_closed, send_spans
 from holdfast.telemetry.otel.exporting import DISABLED, VARIABLES, Send, exporter, spans_wanted
@@ -82,7 +82,7 @@ async def test_a_run_has_as_many_spans_as_steps_and_none_is_sent_again(
     sent = beginning()
     run_id = await closed(runs)
     await until_sent(runs, run_id, sent, exporter())
-    trace = await traced(runs.client, run_id)
+    trace = await read_trace(runs.client, run_id)
     assert len(of_run(backend, run_id)) == len(trace.steps)
     assert await send_closed(runs.client, sent, lambda: None, exporter(), KnownSecrets([]))
     assert len(of_run(backend, run_id)) == len(trace.steps)
@@ -154,7 +154,7 @@ async def test_a_backend_that_is_away_gets_all_of_it_later(
         await asyncio.sleep(1)
         assert backend.spans == []
         backend.takes, backend.elsewhere = True, False
-        steps = len((await traced(runs.client, run_id)).steps)
+        steps = len((await read_trace(runs.client, run_id)).steps)
         for _ in range(300):
             if len(of_run(backend, run_id)) < steps:
                 await asyncio.sleep(0.1)
@@ -239,7 +239,7 @@ async def test_of_a_run_that_was_reset_only_the_execution_that_goes_on_is_sent(
         held.set()
         await runs.client.get_workflow_handle(handle.id).result()
     await until_sent(runs, handle.id, sent, exporter())
-    steps = len((await traced(runs.client, handle.id)).steps)
+    steps = len((await read_trace(runs.client, handle.id)).steps)
     ids = [each.span_id for each in of_run(backend, handle.id)]
     assert len(ids) == len(set(ids)) == steps
     assert len(sent.runs) >= 2, "both executions are known to be done"

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import WorkflowHistory
 
 from holdfast.contracts.policies import BEATS, Policy
-from holdfast.history.actions import Actions, beats_in, billed_at
-
-HISTORIES = sorted(Path(__file__).parents[1].joinpath("histories").glob("*.json"))
+from holdfast.history.actions import billed_at, count_beats, describe_actions, is_action
+from holdfast.history.executions import executions_in
 
 
 def test_a_long_call_beats_less_often_than_a_short_one_and_one_beat_may_be_lost() -> None:
     assert [*BEATS] == sorted(BEATS)
     timeout = Policy().heartbeat
     assert all(2 * pause < timeout for pause in BEATS)
-    assert [beats_in(each) for each in (0.5, 1, 4, 30, 300)] == [0, 1, 2, 7, 67]
+    assert [count_beats(each) for each in (0.5, 1, 4, 30, 300)] == [0, 1, 2, 7, 67]
 
 
 @pytest.mark.parametrize(
@@ -43,24 +40,15 @@ def at(number: int, seconds: float, kind: EventType.ValueType) -> HistoryEvent:
 
 
 def test_attempts_are_counted_and_heartbeats_are_said_to_be_estimated() -> None:
+    scheduled = at(4, 0, EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
+    scheduled.activity_task_scheduled_event_attributes.activity_id = "work-t1-1"
     begun = at(5, 0, EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED)
+    begun.activity_task_started_event_attributes.scheduled_event_id = 4
     begun.activity_task_started_event_attributes.attempt = 3
     ended = at(6, 30, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
-    ended.activity_task_completed_event_attributes.started_event_id = 5
-    actions = Actions()
-    for event in (begun, ended, at(7, 30, EventType.EVENT_TYPE_TIMER_STARTED)):
-        actions.take(event)
-    assert (actions.counted, actions.beats) == (4, 7)
-    assert actions.told() == (
+    ended.activity_task_completed_event_attributes.scheduled_event_id = 4
+    events = (scheduled, begun, ended, at(7, 30, EventType.EVENT_TYPE_TIMER_STARTED))
+    assert describe_actions(sum(map(is_action, events)), executions_in(events)) == (
         "Temporal Cloud bills about 11 actions for this run's own history: 4 that stand in it, and"
         " about 7 heartbeats."
     )
-
-
-@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
-def test_of_a_recorded_run_each_started_activity_is_one_at_least(path: Path) -> None:
-    actions, begun = Actions(), 0
-    for event in WorkflowHistory.from_json("run", path.read_text("utf-8")).events:
-        actions.take(event)
-        begun += event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
-    assert actions.counted > begun > 0

@@ -15,7 +15,7 @@ from conftest import Handle, Runs, folded, seen
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal, Order, Unreached
 from holdfast.contracts.errors import EndpointUnreachable
-from holdfast.history.history import Fold
+from holdfast.history.fold import Fold
 from holdfast.replaying.replay import export, played, replay
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow

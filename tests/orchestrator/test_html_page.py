@@ -26,7 +26,7 @@ from holdfast.rendering.html.plan import folded, footed
 from holdfast.rendering.html.prose import cited, prose
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.turns import turns
-from holdfast.tracing.steps import Step
+from holdfast.tracing.steps import TraceStep
 from paged import HARM, HISTORIES, WORD, recorded, reviewed, shown, subtasks
 
 pytestmark = pytest.mark.anyio
@@ -62,8 +62,8 @@ async def test_every_recorded_run_has_a_valid_page_with_all_its_steps(path: Path
 
 
 def test_of_agents_that_did_very_much_the_page_shows_the_beginning_and_says_so() -> None:
-    def used(number: int) -> Step:
-        return Step(
+    def used(number: int) -> TraceStep:
+        return TraceStep(
             session="r",
             id=f"{number}",
             kind="tool",

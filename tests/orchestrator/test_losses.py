@@ -7,19 +7,19 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from temporalio.api.enums.v1 import EventType, TimeoutType
+from temporalio.api.enums.v1 import TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
 
 from holdfast.cli.shared import outcome
 from holdfast.cli.shared.reading import Look
 from holdfast.contracts import Bill
-from holdfast.history.history import Fold
-from holdfast.history.losses import Loss, Losses, told
+from holdfast.history.fold import Fold
+from holdfast.history.losses import Loss, describe_losses
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.temporal.connection import data_converter
-from holdfast.tracing.recording import Recorder
-from holdfast.tracing.steps import Step
+from holdfast.tracing.steps import TraceStep
+from holdfast.tracing.trace import make_steps
 
 HISTORY = Path(__file__).parents[1] / "histories" / "a-planned-run.json"
 DIED = "A worker died while this run worked, and another took up what it had in hand"
@@ -64,12 +64,16 @@ def work() -> str:
     return next(each for each in ids if each.startswith("work-"))
 
 
-async def looked(events: list[HistoryEvent]) -> Look:
+async def folded(events: list[HistoryEvent]) -> Fold:
     fold = Fold("run", data_converter(None))
     for each in events:
         await fold.take(each)
-    status = WorkflowExecutionStatus.COMPLETED
-    return Look(status, fold.state, fold.report, fold.lost())
+    return fold
+
+
+async def looked(events: list[HistoryEvent]) -> Look:
+    fold = await folded(events)
+    return Look(WorkflowExecutionStatus.COMPLETED, fold.state, fold.report, fold.lost)
 
 
 @pytest.mark.anyio
@@ -99,13 +103,11 @@ async def test_what_a_run_lost_for_no_subtask_is_named_in_a_word() -> None:
 
 @pytest.mark.anyio
 async def test_the_trace_has_each_loss_and_what_agents_lost_is_in_the_note_too() -> None:
-    recorder = Recorder("run", "run", data_converter(None))
-    for each in struck("WorkerDied", work()):
-        await recorder.take(each)
-    (lost,) = [each for each in recorder.steps() if each.lost]
+    steps = await make_steps(await folded(struck("WorkerDied", work())), "run")
+    (lost,) = [each for each in steps if each.lost]
     assert (lost.name, lost.attempt, lost.lost) == (work(), 2, "died")
     look = await looked([*WorkflowHistory.from_json("run", HISTORY.read_text()).events])
-    turn = Step(
+    turn = TraceStep(
         session="run", id="a/1", kind="call", name="turn-1", run="a", subtask="t9", lost="died"
     )
     assert replace(look, turns={"a": (turn,)}).besides[0].startswith(f"{DIED} (t9).")
@@ -113,21 +115,15 @@ async def test_the_trace_has_each_loss_and_what_agents_lost_is_in_the_note_too()
 
 def test_that_nothing_was_paid_again_is_said_only_where_it_is_known() -> None:
     lost: list[tuple[str, Loss]] = [("t1", "died"), ("t1", "died"), ("t2", "silent")]
-    assert told(lost, PAID) == f"{DIED} (t1). {SILENT} (t2). Nothing was paid again."
+    assert describe_losses(lost, PAID) == f"{DIED} (t1). {SILENT} (t2). Nothing was paid again."
     asked = PAID.reserve("b", CENT)
     whole = Bill(calls=1, dollars=CENT.dollars, assumed=CENT.dollars, final=False)
     assumed, unpriced = asked.settle("b", whole), asked.settle("b", Bill(calls=1, dollars=None))
     maybe = "What may have been paid again is in the price, as assumed."
-    assert told(lost[:1], assumed) == f"{DIED} (t1). {maybe}"
-    assert told(lost[:1], unpriced) == told(lost[:1], FREE) == f"{DIED} (t1)."
-    assert told((), PAID) == ""
+    assert describe_losses(lost[:1], assumed) == f"{DIED} (t1). {maybe}"
+    assert describe_losses(lost[:1], unpriced) == describe_losses(lost[:1], FREE) == f"{DIED} (t1)."
+    assert describe_losses((), PAID) == ""
 
 
 def test_many_names_are_cut_and_their_number_is_said() -> None:
-    assert "t8 and 2 more)." in told([(f"t{n}", "died") for n in range(1, 11)], PAID)
-
-
-def test_a_first_attempt_lost_nobody() -> None:
-    losses = Losses()
-    losses.take(HistoryEvent(event_id=5, event_type=EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED))
-    assert losses.by_event == {}
+    assert "t8 and 2 more)." in describe_losses([(f"t{n}", "died") for n in range(1, 11)], PAID)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowHistory
 
-from holdfast.replaying.tracing import traced_file
+from holdfast.replaying.tracing import trace_file
 from holdfast.tracing.otlp import as_file, spans
 from holdfast.tracing.steps import Trace
 
@@ -23,7 +23,7 @@ HISTORIES = sorted((Path(__file__).parent.parent / "histories").glob("*.json"))
 def trace(request: pytest.FixtureRequest) -> Trace:
     path: Path = request.param
     history = WorkflowHistory.from_json(path.stem, path.read_text())
-    return asyncio.run(traced_file(history.events, content=True))
+    return asyncio.run(trace_file(history.events, content=True))
 
 
 def test_every_step_is_one_span_with_ids_that_are_the_same_each_time(trace: Trace) -> None:

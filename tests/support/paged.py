@@ -22,7 +22,7 @@ from holdfast.contracts import (
     Timings,
     Try,
 )
-from holdfast.history.history import Fold
+from holdfast.history.fold import Fold
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.running import run_view
 from holdfast.rules.reporting import report

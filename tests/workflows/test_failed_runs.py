@@ -14,7 +14,7 @@ from holdfast.cli.screen.exits import Code
 from holdfast.cli.shared import outcome as ends
 from holdfast.cli.shared.reading import Look
 from holdfast.contracts import Goal, Report
-from holdfast.history.history import Fold
+from holdfast.history.fold import Fold
 from holdfast.replaying.replay import export
 from holdfast.state.events import RUN_FAILED
 from holdfast.storage.payloads import find_stored

@@ -15,8 +15,8 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Bill, Goal, GoalInput, Usage
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.replaying.replay import export
-from holdfast.replaying.tracing import traced, traced_file
-from holdfast.tracing.steps import Step, Trace
+from holdfast.replaying.tracing import read_trace, trace_file
+from holdfast.tracing.steps import Trace, TraceStep
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 from tracing import in_histories, of_history, paused_and_resumed
@@ -53,7 +53,7 @@ def reading(runs: Runs) -> Goal:
     return goal(inputs=[given], plan=ready(subtask("t1", role="reader", inputs=["repo"])))
 
 
-def step(trace: Trace, id: str) -> Step:
+def step(trace: Trace, id: str) -> TraceStep:
     [found] = [each for each in trace.steps if each.id.endswith(id)]
     return found
 
@@ -61,7 +61,7 @@ def step(trace: Trace, id: str) -> Step:
 async def whole(runs: Runs) -> Trace:
     """The trace of the last run; all of it hangs together, and nothing in it stands twice."""
     run_id = runs.handles[-1].id
-    trace = await traced(runs.client, run_id)
+    trace = await read_trace(runs.client, run_id)
     assert trace.unreadable == ""
     assert of_history(trace) == await in_histories(runs.client, run_id)
     ids = [each.id for each in trace.steps]
@@ -124,7 +124,7 @@ async def test_a_killed_run_has_its_steps_and_says_which_were_cut_off(runs: Runs
     async with runs.worker(model):
         handle = await runs.start(goal(plan=ready(subtask("t1"), subtask("t2"))), skipping=False)
         await model.asked("t1", "t2")
-        during = await traced(runs.client, handle.id)
+        during = await read_trace(runs.client, handle.id)
         await handle.terminate(reason="the machine is needed")
         held.set()
     assert step(during, "/work-t2-1").status == "running"
@@ -198,7 +198,7 @@ async def test_an_exported_run_has_the_same_trace_but_what_stands_in_other_histo
     await runs.run(goal(plan=ready(subtask("t1"))), model)
     handle = runs.handles[-1]
     text = await export(runs.client, handle.id, runs.store)
-    imported = await traced_file(WorkflowHistory.from_json("renamed", text).events)
+    imported = await trace_file(WorkflowHistory.from_json("renamed", text).events)
     assert imported == await whole(runs)
 
 
@@ -210,6 +210,6 @@ async def test_what_was_asked_and_answered_is_in_it_only_when_asked_for(runs: Ru
     await runs.run(goal(plan=plan, inputs=[given]), model)
     bare = "".join(each.model_dump_json() for each in (await whole(runs)).steps)
     assert said not in bare and "nobody else" not in bare
-    full = await traced(runs.client, runs.handles[-1].id, content=True)
+    full = await read_trace(runs.client, runs.handles[-1].id, content=True)
     assert said in step(full, "/work-t1-1").model_dump_json()
     assert "nobody else" in step(full, "/work-t1-1").model_dump_json()

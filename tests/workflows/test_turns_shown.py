@@ -15,7 +15,7 @@ from holdfast.cli.commands.runs import report as command
 from holdfast.cli.shared.doing import Turns
 from holdfast.cli.shared.reading import Reader
 from holdfast.intake.connection import Connection
-from holdfast.replaying.tracing import traced
+from holdfast.replaying.tracing import read_trace
 from paged import HARM
 from scripted import calls
 
@@ -41,7 +41,7 @@ async def test_each_call_of_a_tool_is_shown_with_what_it_was_given_and_who_allow
         await say(handle, "decline", 2, "41 is wrong")
         await say(handle, "approve", 1)
         await handle.result()
-    trace = await traced(runs.client, handle.id)
+    trace = await read_trace(runs.client, handle.id)
     tools = {each.id.partition(".t1.")[2]: each for each in trace.steps if each.kind == "tool"}
     assert tools["1/tool-1-1"].arguments == '"repo/notes.md"'
     assert tools["1/tool-1-1"].size > len("The limit is 40 a minute.")
@@ -85,5 +85,5 @@ async def test_of_an_agent_whose_history_is_gone_that_is_said(
     async def unasked(*_: object) -> None:
         raise AssertionError("what has ended is read once")
 
-    monkeypatch.setattr("holdfast.cli.shared.doing.traced_agent", unasked)
+    monkeypatch.setattr("holdfast.cli.shared.doing.read_turns", unasked)
     assert await turns.of(look.steps) == found

@@ -18,13 +18,13 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverse
 from temporalio.service import RPCError
 
 from holdfast.contracts.policies import MOST_TOOL_CALLS
-from holdfast.history.doing import doing
+from holdfast.history.doing import describe_doing
 from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
-from holdfast.replaying.tracing import AT_ONCE, traced_agent
+from holdfast.replaying.tracing import AT_ONCE, read_turns
 from holdfast.state.moves import StartAgent
 from holdfast.state.run import State
-from holdfast.tracing.steps import Step as Turned
+from holdfast.tracing.steps import TraceStep
 
 SECONDS = 3.0
 EVENTS = 6 * MOST_TOOL_CALLS
@@ -61,7 +61,8 @@ async def _at(
             # It has not begun, or the server is away.
             return ""
     paid = state.work[move.subtask_id].paid.dollars
-    return await doing(found.history.events, client.data_converter, move.goal.turns, paid)
+    events = found.history.events[::-1]
+    return await describe_doing(events, client.data_converter, move.goal.turns, paid)
 
 
 @dataclass
@@ -70,11 +71,11 @@ class Turns:
 
     connection: Connection
     run_id: str
-    _known: dict[str, tuple[Turned, ...]] = field(default_factory=dict)
+    _known: dict[str, tuple[TraceStep, ...]] = field(default_factory=dict)
     _over: set[str] = field(default_factory=set)
     _looked: float = 0.0
 
-    async def of(self, steps: Iterable[Step]) -> Mapping[str, tuple[Turned, ...]]:
+    async def of(self, steps: Iterable[Step]) -> Mapping[str, tuple[TraceStep, ...]]:
         """Return the turns by the id of an agent's workflow, for these steps of the run; what the
         server does not tell is left out.
         """
@@ -99,7 +100,7 @@ class Turns:
     async def _read(self, agent: str, turn: asyncio.Semaphore) -> None:
         async with turn:
             try:
-                found = await traced_agent(self.connection.client, self.run_id, agent)
+                found = await read_turns(self.connection.client, self.run_id, agent)
             except RPCError:
                 # It has not begun, its history was deleted, or the server is away.
                 return

@@ -33,17 +33,16 @@ from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
 from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.history.actions import billed_at
-from holdfast.history.history import Fold
-from holdfast.history.losses import Loss, told
-from holdfast.history.payloads import Unreadable
+from holdfast.history.executions import AGENT
+from holdfast.history.fold import Fold
+from holdfast.history.losses import Loss, describe_losses
 from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
 from holdfast.rendering.running import run_view, tiers_in_flight
-from holdfast.replaying.undoing import AGENT
 from holdfast.state.run import State
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target
-from holdfast.tracing.steps import Step as Turned
+from holdfast.tracing.steps import TraceStep
 from holdfast.workers import served
 
 LOOK_SECONDS = 3.0
@@ -91,7 +90,7 @@ class Look:
     """What the server bills for its history, a note of reports; empty: it bills no actions."""
     steps: tuple[Step, ...] = ()
     """What the run did, and has under way."""
-    turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
+    turns: Mapping[str, Sequence[TraceStep]] = field(default_factory=dict)
     """What each of its agents with tools did, by the id of its workflow, as far as it was read."""
 
     @property
@@ -99,7 +98,7 @@ class Look:
         """The notes that only the history gives, for the report."""
         agents = (step for steps in self.turns.values() for step in steps)
         lost = (*self.lost, *((each.subtask, each.lost) for each in agents if each.lost))
-        said = told(lost, self.state.ledger) if self.state else ""
+        said = describe_losses(lost, self.state.ledger) if self.state else ""
         return tuple(filter(None, (said, self.actions)))
 
     @property
@@ -134,8 +133,6 @@ class Reader:
     fold: Fold | None = None
     execution: str = ""
     """Temporal's id of what is being read."""
-    unreadable: str = ""
-    """Why the history cannot be read any further; empty: it can."""
     held_up: tuple[str, ...] = ()
     """By whom: that nobody carries the run on or asks its models, or that a tier is slowed."""
     doing: Mapping[str, str] = field(default_factory=dict)
@@ -168,19 +165,19 @@ class Reader:
         if running:
             notes = (*((stuck,) if stuck else self._notes(description)), *trouble)
             notes = (*pause_notes(paused, self.paused_below), *notes)
-        if self.unreadable:
-            notes = (f"the history cannot be read: {self.unreadable}", *notes)
         closed = None if running else description.status
         if self.fold is None:
-            return Look(closed, unreadable=self.unreadable, notes=notes, stuck=stuck)
+            return Look(closed, notes=notes, stuck=stuck)
         fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
-        actions = fold.actions.told() if billed_at(self.connection.target.address) else ""
+        if fold.unreadable:
+            notes = (f"the history cannot be read: {fold.unreadable}", *notes)
+        actions = fold.actions if billed_at(self.connection.target.address) else ""
         return Look(
             closed,
             fold.state,
             fold.report,
-            fold.lost(),
-            self.unreadable,
+            fold.lost,
+            fold.unreadable,
             notes,
             stuck,
             doing=self.doing,
@@ -269,7 +266,7 @@ class Reader:
             async with self._turn:
                 converter = self.connection.client.data_converter
                 self.fold = Fold(self.run_id, converter)
-                self.execution, self.unreadable = description.run_id, ""
+                self.execution = description.run_id
         if self.fold and self.fold.last_event < description.history_length:
             await self._read(self.execution, wait=False)
 
@@ -281,10 +278,7 @@ class Reader:
             async with self._turn:
                 if self.fold is None or execution != self.execution:
                     return
-                try:
-                    await (self.fold.take_end if self.unreadable else self.fold.take)(event)
-                except Unreadable as error:
-                    self.unreadable = self.unreadable or str(error)
+                await self.fold.take(event)
                 self.changed.set()
 
     # ------------------------------------------------------------ what the server alone knows

@@ -15,6 +15,7 @@ from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import say
 from holdfast.cli.shared.reading import STUCK_ATTEMPTS, no_such_run
+from holdfast.history.fold import last_failure
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults, undoing
 from holdfast.replaying.faults import Fault
@@ -36,7 +37,7 @@ class Stuck:
 async def examine(connection: Connection, run_id: str, event: int) -> Stuck:
     """Return why a run is stuck and the point to reset it to. Exit if there is nothing to free."""
     description, history = await _open(connection, run_id)
-    fault = await faults.fault_of(history, WORKFLOWS, connection.store)
+    fault = await faults.find_fault(history, WORKFLOWS, connection.store)
     say(_state(run_id, description, history))
     if fault is not None:
         say(f"Why: {fault.why}")
@@ -67,7 +68,7 @@ async def _undone(
     point: int,
 ) -> tuple[Undoing, ...]:
     converter = connection.client.data_converter
-    return await undoing.undone_by(history.events, point, converter, _under_way(description))
+    return await undoing.find_undone(history.events, point, converter, _under_way(description))
 
 
 async def _open(
@@ -95,7 +96,7 @@ def _state(run_id: str, description: WorkflowExecutionDescription, history: Work
     failed = _failures(description, history)
     if not failed:
         return f"{run_id} is not stuck: no step of it has failed."
-    why = faults.last_failure(history.events)
+    why = last_failure(history.events)
     often = f"{failed} time{'s' * (failed != 1)}"
     return f"{run_id}: its next step failed {often}{f'; the first time: {why}' * bool(why)}"
 
@@ -105,7 +106,7 @@ def _failures(description: WorkflowExecutionDescription, history: WorkflowHistor
     something comes in meanwhile.
     """
     tried = description.raw_description.pending_workflow_task.attempt - 1
-    return max(tried, 1 if faults.last_failure(history.events) else 0)
+    return max(tried, 1 if last_failure(history.events) else 0)
 
 
 def _found(run_id: str, failed: int, fault: Fault | None) -> int:

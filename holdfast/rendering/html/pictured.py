@@ -15,7 +15,7 @@ from holdfast.contracts.view import Preview, Row, RunView
 from holdfast.history.steps import Step
 from holdfast.rendering.sources import Footnote, footnotes
 from holdfast.state import graph
-from holdfast.tracing.steps import Step as Turned
+from holdfast.tracing.steps import TraceStep
 
 MOST_LETTERS = 20_000
 """Of one text that stands in the page beside others; the report's other files have all of it."""
@@ -39,7 +39,7 @@ class Pictured:
     view: RunView | None = None
     """Where it stands; None where there is only a report."""
     over: bool = True
-    turns: Mapping[str, Sequence[Turned]] = field(default_factory=dict)
+    turns: Mapping[str, Sequence[TraceStep]] = field(default_factory=dict)
     """What agents with tools did, by workflow; one that is missing was not read."""
     where: str = ""
     """The address of the folder that the agents' files are in; empty: nobody has written them."""

@@ -10,7 +10,7 @@ from htpy import Element, Node, code, details, li, p, span, strong, summary, ul
 from holdfast.rendering.amounts import at_most, seconds
 from holdfast.rendering.html.pictured import MARKS, Pictured, short
 from holdfast.tracing.facts import USES_TOOLS
-from holdfast.tracing.steps import Step, StepStatus
+from holdfast.tracing.steps import StepStatus, TraceStep
 
 MOST_LINES, MOST_IN_ALL = 100, 2_000
 """Of one agent, and of all agents of a page together."""
@@ -51,14 +51,14 @@ def _many(run: Pictured, agent: str) -> str:
     return f"{asked} turn{'s' * (asked != 1)}{tools}"
 
 
-def _line(step: Step) -> Element:
+def _line(step: TraceStep) -> Element:
     wrong = step.status != "ok" or (step.verdict not in ("", USES_TOOLS) and step.kind == "call")
     facts = p(".soft.small")[" · ".join(filter(None, _facts(step)))]
     why = p(".why.small")[short(step.why, 400)] if step.why and wrong else None
     return li(class_=step.kind)[p[_MARKS[step.status], " ", _name(step)], facts, why]
 
 
-def _name(step: Step) -> Node:
+def _name(step: TraceStep) -> Node:
     if step.kind != "tool":
         number = _NUMBER.search(step.name)
         return strong[f"Turn {number[1]}" if number else short(step.name, 60)]
@@ -66,7 +66,7 @@ def _name(step: Step) -> Node:
     return [code[short(step.tool, 80)], [" ", span(".mono")[given]] if given else None]
 
 
-def _facts(step: Step) -> Iterator[str]:
+def _facts(step: TraceStep) -> Iterator[str]:
     """Outcome, time, what it brought or cost, and who allowed it."""
     yield _SAID.get(step.status, "") or (step.verdict or "answered" if step.kind == "call" else "")
     yield step.model

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from holdfast.replaying.tracing import traced
+from holdfast.replaying.tracing import read_trace
 from holdfast.storage.files import write_whole
 from holdfast.telemetry.otel.exporting import MISSING, Send, blot_span, exporter
 from holdfast.tracing.otlp import OtelSpan, spans
@@ -136,7 +136,7 @@ async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets)
     if await _was_reset(client, run):
         return []
     content = os.environ.get(CONTENT, "").strip().lower() == "true"
-    found = await traced(client, run.id, execution=run.run_id, content=content)
+    found = await read_trace(client, run.id, execution=run.run_id, content=content)
     if found.caller is not None and not found.caller.sampled:
         return []
     return [blot_span(each, known) for each in spans(found, content=content)]

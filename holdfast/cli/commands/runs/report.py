@@ -142,8 +142,7 @@ async def read_export(file: Path, settings: Settings) -> tuple[Look, str]:
     """Return what an exported history tells, and the id of its run."""
     # Reading one is what `replay` does: it loads the workflows, to know their names.
     from holdfast.cli.shared.replayed import find_store, read_history
-    from holdfast.history.history import Fold
-    from holdfast.history.payloads import Unreadable
+    from holdfast.history.fold import Fold
     from holdfast.storage.payloads import external_storage
     from holdfast.temporal.connection import data_converter
 
@@ -152,14 +151,13 @@ async def read_export(file: Path, settings: Settings) -> tuple[Look, str]:
     store = await find_store(file, history, store)
     converter = data_converter(external_storage(store) if store else None)
     fold = Fold(history.workflow_id, converter)
-    try:
-        for event in history.events:
-            await fold.take(event)
-    except Unreadable as error:
-        raise Exit(f"{file} cannot be shown: {error}") from error
+    for event in history.events:
+        await fold.take(event)
+    if fold.unreadable:
+        raise Exit(f"{file} cannot be shown: {fold.unreadable}")
     if fold.state is None:
         raise Exit(f"{file}: the run has not taken a step in it")
     closed = CLOSED.get(history.events[-1].event_type)
     steps = tuple(fold.steps.by_id.values())
-    look = Look(closed, fold.state, fold.report, fold.lost(), steps=steps)
+    look = Look(closed, fold.state, fold.report, fold.lost, steps=steps)
     return look, history.workflow_id

@@ -21,11 +21,11 @@ from holdfast.deployment.settings import NAME, Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.refusal import Refused
 from holdfast.rendering.trace_lines import lines
-from holdfast.replaying.tracing import traced, traced_file
+from holdfast.replaying.tracing import read_trace, trace_file
 from holdfast.storage.files import write_whole
 from holdfast.text import for_json
 from holdfast.tracing.otlp import as_file, spans
-from holdfast.tracing.steps import Step, Trace
+from holdfast.tracing.steps import Trace, TraceStep
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 Format = Literal["text", "json", "otlp"]
@@ -82,7 +82,7 @@ def command(
 async def of_run(connection: Connection, run_id: str, *, content: bool) -> Trace:
     """Return the trace of a run. Exit if there is none."""
     try:
-        return await traced(connection.client, run_id, content=content)
+        return await read_trace(connection.client, run_id, content=content)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise no_such_run(run_id) from error
@@ -93,7 +93,7 @@ async def _of_file(file: Path, *, content: bool) -> Trace:
     if not file.exists():
         raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
     try:
-        return await traced_file(read_history(file, "--history").events, content=content)
+        return await trace_file(read_history(file, "--history").events, content=content)
     except Refused as error:
         raise Exit(str(error)) from error
 
@@ -106,7 +106,7 @@ def put_trace(
     # What is blotted out must be no part of the form, so it goes before it is text.
     documents = (known.blot_all(each) for each in _documents(found, form, content=content))
     if form == "text":
-        text = "\n".join(lines([Step.model_validate(each) for each in documents]))
+        text = "\n".join(lines([TraceStep.model_validate(each) for each in documents]))
     else:
         text = "\n".join(json.dumps(each, ensure_ascii=False) for each in documents)
     if found.unreadable:

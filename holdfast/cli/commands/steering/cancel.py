@@ -15,9 +15,9 @@ from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId
 from holdfast.cli.shared.reading import agent_of, no_such_run
 from holdfast.contracts import Order
 from holdfast.deployment.settings import Settings
+from holdfast.history.executions import AGENT
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import login
-from holdfast.replaying.undoing import AGENT
 
 
 def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = False) -> int:

@@ -1,17 +1,21 @@
-"""The state of a run, read from its history: by the same pure rules that its workflow followed.
+"""The one reading of a history: the state of its run, and what was done for it step by step.
 
 A reader needs neither a worker nor a query: `Fold` takes Temporal's events one after the other and
-makes of them the events that the workflow took, in the same order. Its state is the workflow's own
-after the last workflow task that was completed.
+makes of them the events that the workflow took, in the same order, by the same pure rules. Its
+state is the workflow's own after the last workflow task that was completed.
+
+Of an agent's history, and behind an event that cannot be read, no state is made: there `executions`
+has what the events alone tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.update.v1 import Request
@@ -20,20 +24,30 @@ from temporalio.exceptions import CancelledError
 
 from holdfast.contracts import Goal, Order, Report
 from holdfast.history import landings
-from holdfast.history.actions import Actions
-from holdfast.history.losses import Loss, Losses
-from holdfast.history.payloads import Payloads, Unreadable, activity_error, child_error
+from holdfast.history.actions import describe_actions, is_action
+from holdfast.history.executions import AGENT, ENDS, Execution, Executions, time_of
+from holdfast.history.losses import Loss
+from holdfast.history.payloads import (
+    activity_error,
+    child_error,
+    decode,
+    decode_cause,
+    describe_unreadable,
+)
 from holdfast.history.signals import SIGNALS, heard
 from holdfast.history.steps import WORDS, Step, Steps
 from holdfast.history.troubles import report_in
 from holdfast.rules import next_moves, reducer
-from holdfast.rules.timers import EPOCH, Timer, timers, to_datetime
+from holdfast.rules.timers import EPOCH, Timer, timers
 from holdfast.state.events import Event, Started, Steered, cancel_event
 from holdfast.state.moves import StartAgent, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.state.run import State, first_state
 
+STARTED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED
 TASK_SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
 SIGNALED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
 """A task's Signals are handed over before its results."""
 RESET_CAUSE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
@@ -44,6 +58,26 @@ CLOSING = (
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
 )
+Value = TypeVar("Value")
+
+
+class _Unreadable(Exception):
+    """A payload that a run's state needs cannot be read; the message says which, and why."""
+
+
+def last_failure(events: Iterable[HistoryEvent], before: str = "") -> str:
+    """Return why the last workflow task failed, on one line; empty if one was completed after it.
+    `before`: why one had failed before these events.
+    """
+    why = before
+    for event in events:
+        attributes = event.workflow_task_failed_event_attributes
+        if event.event_type == TASK_COMPLETED:
+            why = ""
+        # A reset leaves the task that it takes back as a failed one.
+        elif event.event_type == TASK_FAILED and attributes.cause != RESET_CAUSE:
+            why = " ".join(attributes.failure.message.split())[:500]
+    return why
 
 
 @dataclass
@@ -59,12 +93,18 @@ class Fold:
     """As the run closed with it: returned, or as the detail of the failure; None when it was
     refused, cancelled or closed from outside.
     """
-    actions: Actions = field(default_factory=Actions)
-    losses: Losses = field(default_factory=Losses)
+    unreadable: str = ""
+    """Why the state is not known any further; empty: it is."""
     task_failure: str = ""
     """Why the last workflow task failed; empty: it did not."""
     steps: Steps = field(default_factory=Steps)
-    """What it did so far, and has under way."""
+    """What the run did so far, and has under way, by its rules."""
+    executions: Executions = field(default_factory=Executions)
+    """The same by its events alone."""
+    opening: HistoryEvent | None = None
+    closing: HistoryEvent | None = None
+    """None while the workflow is open."""
+    _actions: int = 0
     _state: State | None = None
     _inputs: list[HistoryEvent] = field(default_factory=list)
     """What came in since the last completed workflow task began."""
@@ -79,45 +119,85 @@ class Fold:
     _timers: dict[str, Timer | Steered] = field(default_factory=dict)
     """By Temporal's id."""
 
-    def __post_init__(self) -> None:
-        self._payloads = Payloads(self.run_id, self.converter)
-
     async def take(self, event: HistoryEvent) -> None:
-        """Take in the next event. Unreadable when it cannot be understood."""
+        """Take in the next event; one that was taken in before changes nothing."""
         if event.event_id <= self.last_event:
             return
-        if event.event_type in CLOSING or event.event_type == TASK_SCHEDULED:
+        self.last_event = event.event_id
+        self.executions.take(event)
+        self._actions += is_action(event)
+        self.task_failure = last_failure([event], self.task_failure)
+        if event.event_type == STARTED:
+            self.opening = event
+        elif event.event_type in CLOSING:
+            self.closing = event
+        try:
+            # How a run closed may be whole where what came before cannot be read.
+            if not self.unreadable or event.event_type in CLOSING:
+                await self._follow(event)
+        except _Unreadable as error:
+            self.unreadable = self.unreadable or str(error)
+
+    @property
+    def is_agent(self) -> bool:
+        """True if the history is that of a segment of an agent, which has rules of its own."""
+        opening = self.opening
+        if opening is None:
+            return False
+        return opening.workflow_execution_started_event_attributes.workflow_type.name == AGENT
+
+    @property
+    def actions(self) -> str:
+        """What a server that bills by the action counts of this history, in a sentence."""
+        return describe_actions(self._actions, self.executions)
+
+    @property
+    def lost(self) -> tuple[tuple[str, Loss], ...]:
+        """What was lost with its worker, each by its subtask, or in a word where it has none."""
+        named = ((self.step_of(each), each.lost) for each in self.executions if each.lost)
+        return tuple(
+            (step.subtask_id or WORDS.get(step.kind, step.kind).lower(), loss)
+            for step, loss in named
+            if step
+        )
+
+    def step_of(self, execution: Execution) -> Step | None:
+        """Return what an activity or a child is by the rules; None: they do not know it."""
+        return self.steps.by_id.get(self._flights.get(execution.scheduled.event_id, ""))
+
+    async def _follow(self, event: HistoryEvent) -> None:
+        if self.is_agent:
+            return
+        kind = event.event_type
+        if (kind in CLOSING or kind == TASK_SCHEDULED) and not self.unreadable:
             self._settle_unsent()
-        self.actions.take(event)
-        self.losses.take(event)
-        handle = _KNOWN.get(event.event_type)
+        handle = _KNOWN.get(kind)
         if handle is not None:
             await handle(self, event)
-        elif event.event_type in _INPUTS:
+        elif kind in _INPUTS:
             self._inputs.append(event)
-        self.last_event = event.event_id
 
-    async def take_end(self, event: HistoryEvent) -> None:
-        """Take only how the run closed, which may be whole where what came before cannot be read.
-        Unreadable when it is not.
-        """
-        if event.event_id <= self.last_event:
-            return
-        self.last_event = event.event_id
-        if event.event_type in CLOSING and event.event_type in _KNOWN:
-            await _KNOWN[event.event_type](self, event)
+    async def _read(self, event: HistoryEvent, reading: Awaitable[Value]) -> Value:
+        try:
+            return await reading
+        except Exception as error:
+            why = describe_unreadable(error)
+            raise _Unreadable(f"event {event.event_id} of {self.run_id}: {why}") from error
+
+    async def _decode(self, event: HistoryEvent, payloads: Sequence[Payload], kind: Any) -> Any:
+        return await self._read(event, decode(self.converter, payloads, kind))
 
     # ------------------------------------------------------------ the run and its tasks
 
     async def _started(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_started_event_attributes
-        goal = await self._payloads.decoded(attributes.input.payloads, Goal, event)
-        began = to_datetime(event.event_time.ToNanoseconds())
-        self._state = first_state(self.run_id, goal, began, attributes.first_execution_run_id)
+        goal = await self._decode(event, attributes.input.payloads, Goal)
+        first_run = attributes.first_execution_run_id
+        self._state = first_state(self.run_id, goal, time_of(event), first_run)
         self._go_on()
 
     async def _task_started(self, event: HistoryEvent) -> None:
-        self._task_began = to_datetime(event.event_time.ToNanoseconds())
+        self._task_began = time_of(event)
 
     async def _task_completed(self, event: HistoryEvent) -> None:
         """What had come in before the task began was taken in by it."""
@@ -126,21 +206,15 @@ class Fold:
         self._inputs = self._inputs[len(taken) :]
         for event in sorted(taken, key=lambda each: each.event_type != SIGNALED):
             await self._take_in(event)
-        self.state, self.task_failure = self._state, ""
+        self.state = self._state
 
     async def _completed(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_completed_event_attributes
-        self.report = await self._payloads.decoded(attributes.result.payloads, Report, event)
+        self.report = await self._decode(event, attributes.result.payloads, Report)
 
     async def _failed(self, event: HistoryEvent) -> None:
-        attributes = event.workflow_execution_failed_event_attributes
-        self.report = report_in(await self._payloads.failure(attributes.failure, event))
-
-    async def _task_failed(self, event: HistoryEvent) -> None:
-        attributes = event.workflow_task_failed_event_attributes
-        # A reset leaves the task that it takes back as a failed one.
-        if attributes.cause != RESET_CAUSE:
-            self.task_failure = " ".join(attributes.failure.message.split())[:300]
+        failure = event.workflow_execution_failed_event_attributes.failure
+        self.report = report_in(await self._read(event, self.converter.decode_failure(failure)))
 
     async def _take_in(self, event: HistoryEvent) -> None:
         meant = await _INPUTS[event.event_type](self, event)
@@ -156,7 +230,7 @@ class Fold:
             unsent = next((each for each in cut if each.move.id not in sent), None)
             if unsent is None:
                 break
-            error = activity_error(unsent, 0, 0, CancelledError("cancelled"))
+            error = activity_error(unsent.move.id, 0, 0, CancelledError("cancelled"))
             self._apply(landings.failed(unsent, error))
             self._go_on()
         self.state = self._state if self.state is not None else None
@@ -188,7 +262,7 @@ class Fold:
 
     async def _timer_started(self, event: HistoryEvent) -> None:
         attributes = event.timer_started_event_attributes
-        name = await self._payloads.decoded([event.user_metadata.summary], str, event)
+        name = await self._decode(event, [event.user_metadata.summary], str)
         assert self._state is not None
         known = self._orders.get(name) or timers(self._state).get(name)
         if known is not None:
@@ -201,52 +275,29 @@ class Fold:
     async def _update_accepted(self, event: HistoryEvent) -> None:
         attributes = event.workflow_execution_update_accepted_event_attributes
         request = self._asked.get(attributes.protocol_instance_id, attributes.accepted_request)
-        order = await self._payloads.decoded(request.input.args.payloads, Order, event)
+        order = await self._decode(event, request.input.args.payloads, Order)
         self._accepted += 1
         given = Steered(self._accepted, request.input.name, order, self._task_began)
         self._orders[given.name] = given
 
     # ------------------------------------------------------------ what came in
 
-    async def _activity_completed(self, event: HistoryEvent) -> Event | None:
-        attributes = event.activity_task_completed_event_attributes
-        flight = self._flight(attributes.scheduled_event_id)
-        if flight is None:
+    async def _landed(self, event: HistoryEvent) -> Event | None:
+        execution = self.executions.of(event)
+        flight = self._flight(execution) if execution else None
+        if execution is None or flight is None:
             return None
-        kind = landings.result_of(flight)
-        result = await self._payloads.decoded(attributes.result.payloads, kind, event)
-        return landings.returned(flight, result)
-
-    async def _activity_ended(self, event: HistoryEvent) -> Event | None:
-        attributes = getattr(event, str(event.WhichOneof("attributes")))
-        flight = self._flight(attributes.scheduled_event_id)
-        if flight is None:
-            return None
-        scheduled, began = attributes.scheduled_event_id, attributes.started_event_id
-        cause = await self._payloads.cause(attributes)
-        return landings.failed(flight, activity_error(flight, scheduled, began, cause))
-
-    async def _child_completed(self, event: HistoryEvent) -> Event | None:
-        attributes = event.child_workflow_execution_completed_event_attributes
-        flight = self._flight(attributes.initiated_event_id)
-        if flight is None:
-            return None
-        kind = landings.result_of(flight)
-        report = await self._payloads.decoded(attributes.result.payloads, kind, event)
-        return landings.returned(flight, report)
-
-    async def _child_ended(self, event: HistoryEvent) -> Event | None:
-        attributes = getattr(event, str(event.WhichOneof("attributes")))
-        flight = self._flight(attributes.initiated_event_id)
-        if flight is None:
-            return None
-        error = child_error(attributes.initiated_event_id, await self._payloads.cause(attributes))
+        if execution.end == "completed":
+            kind = landings.result_of(flight)
+            return landings.returned(flight, await self._decode(event, execution.result, kind))
+        if execution.end == "not_started":
+            return landings.name_taken(flight, execution.id)
+        cause = await self._read(event, decode_cause(self.converter, execution))
+        scheduled = execution.scheduled.event_id
+        if execution.is_child:
+            return landings.failed(flight, child_error(scheduled, cause))
+        error = activity_error(execution.id, scheduled, execution.last_started, cause)
         return landings.failed(flight, error)
-
-    async def _child_not_started(self, event: HistoryEvent) -> Event | None:
-        attributes = event.start_child_workflow_execution_failed_event_attributes
-        flight = self._flight(attributes.initiated_event_id)
-        return landings.name_taken(flight, attributes.workflow_id) if flight else None
 
     async def _timer_fired(self, event: HistoryEvent) -> Event | None:
         known = self._timers.pop(event.timer_fired_event_attributes.timer_id, None)
@@ -263,40 +314,26 @@ class Fold:
 
     async def _signaled(self, event: HistoryEvent) -> Event | None:
         attributes = event.workflow_execution_signaled_event_attributes
+        payloads = attributes.input.payloads
         if attributes.signal_name not in SIGNALS:
             return None
-        payloads = attributes.input.payloads
         try:
-            told = await self._payloads.decoded(payloads[:1], Any, event) if payloads else None
-        except Unreadable:
+            told = await self._decode(event, payloads[:1], Any) if payloads else None
+        except _Unreadable:
             # The SDK drops what it cannot decode.
             return None
         return heard(attributes.signal_name, told, self._task_began)
 
-    def step(self, scheduled: int) -> Step | None:
-        """What this event scheduled; None: nothing that the rules know."""
-        return self.steps.by_id.get(self._flights.get(scheduled, ""))
-
-    def lost(self) -> tuple[tuple[str, Loss], ...]:
-        """What was lost with its worker, each by its subtask, or in a word where it has none."""
-        named = ((self.step(event), loss) for event, loss in sorted(self.losses.by_event.items()))
-        return tuple(
-            (step.subtask_id or WORDS.get(step.kind, step.kind).lower(), loss)
-            for step, loss in named
-            if step
-        )
-
-    def _flight(self, scheduled: int) -> Flight | None:
+    def _flight(self, execution: Execution) -> Flight | None:
         assert self._state is not None
-        return self._state.flights.get(self._flights.get(scheduled, ""))
+        return self._state.flights.get(self._flights.get(execution.scheduled.event_id, ""))
 
 
 _Handler = Callable[[Fold, HistoryEvent], Any]
 _KNOWN: Mapping[int, _Handler] = {
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: Fold._started,
+    STARTED: Fold._started,
     EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: Fold._task_started,
-    EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: Fold._task_completed,
-    EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED: Fold._task_failed,
+    TASK_COMPLETED: Fold._task_completed,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: Fold._completed,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: Fold._failed,
     EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: Fold._activity_scheduled,
@@ -307,16 +344,7 @@ _KNOWN: Mapping[int, _Handler] = {
 }
 """What is read at once: it stands in a history where the workflow task that made it ended."""
 _INPUTS: Mapping[int, _Handler] = {
-    EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: Fold._activity_completed,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: Fold._activity_ended,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: Fold._activity_ended,
-    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: Fold._activity_ended,
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: Fold._child_completed,
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: Fold._child_ended,
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: Fold._child_ended,
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT: Fold._child_ended,
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED: Fold._child_ended,
-    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED: Fold._child_not_started,
+    **dict.fromkeys(ENDS, Fold._landed),
     EventType.EVENT_TYPE_TIMER_FIRED: Fold._timer_fired,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: Fold._cancel_requested,
     SIGNALED: Fold._signaled,

@@ -1,16 +1,19 @@
-"""What a call that failed cost, in a trace."""
+"""What a call that failed cost, by its events."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
 import pytest
-from temporalio.api.failure.v1 import Failure
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 
-from holdfast.contracts import Bill, Usage
+from driving import model
+from holdfast.contracts import Bill, Call, Usage
 from holdfast.contracts.errors import PossiblyBilled
+from holdfast.history.charges import read_outcome
+from holdfast.history.executions import Execution
 from holdfast.temporal.connection import data_converter
-from holdfast.tracing.facts import of_failure
 
 pytestmark = pytest.mark.anyio
 CEILING = Decimal("0.5")
@@ -36,7 +39,12 @@ CEILING = Decimal("0.5")
 async def test_a_call_that_was_lost_counts_as_the_ledger_counts_it(
     bill: Bill, dollars: Decimal, assumed: Decimal
 ) -> None:
-    converter, failure = data_converter(None), Failure()
+    converter, failed = data_converter(None), HistoryEvent()
+    failed.event_type = EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED
+    failure = failed.activity_task_failed_event_attributes.failure
     await converter.encode_failure(PossiblyBilled("it was lost", bill), failure)
-    facts = await of_failure(converter, failure, CEILING)
-    assert (facts["dollars"], facts["assumed"]) == (dollars, assumed)
+    asked = Call(kind="work", purpose="work-t1", model=model("sonnet", 3), ceiling=CEILING)
+    scheduled = HistoryEvent(event_type=EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
+    outcome = await read_outcome(converter, Execution(scheduled, None, failed), asked)
+    assert (outcome.bill.dollars, outcome.bill.assumed) == (dollars, assumed)
+    assert outcome.bill.usage == bill.usage
