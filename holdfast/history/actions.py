@@ -52,10 +52,10 @@ def describe_actions(events: int, executions: Executions) -> str:
     """Return the count in a sentence, saying what is estimated. `events`: the actions among them
     all.
     """
-    activities = [each for each in executions if not each.is_child]
+    activities = [each for each in executions if not each.is_workflow]
     counted = events + sum(max(each.attempt, 1) for each in activities if each.started)
     beats = sum(count_beats(_seconds(each)) for each in activities)
-    children = sum(each.is_child for each in executions)
+    children = sum(each.is_workflow for each in executions)
     below = f" Its {children} agents and teams have histories of their own, billed beside it."
     return (
         f"Temporal Cloud bills about {counted + beats} actions for this run's own history:"

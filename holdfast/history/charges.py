@@ -1,4 +1,4 @@
-"""What activities and child workflows were asked, what came of them, and what that cost, by their
+"""What activities and workflows were asked, what came of them, and what that cost, by their
 events alone. Pure.
 
 No state of a run is needed: so it holds for agents, and for histories that the rules cannot follow.
@@ -59,7 +59,7 @@ async def read_input(converter: DataConverter, execution: Execution) -> Asked | 
     if execution.type == PREPARE:
         return None
     kinds = {AGENT: AgentGoal, LENS: WorkMaterial, TOOL: UseMaterial}
-    kind = kinds.get(execution.type, Goal if execution.is_child else Call)
+    kind = kinds.get(execution.type, Goal if execution.is_workflow else Call)
     asked: Asked | None = await try_decode(converter, execution.input, kind)
     return asked
 
@@ -86,7 +86,7 @@ def reserved_for(execution: Execution, asked: Asked | None) -> Bill:
                 dollars=limits.dollars,
                 assumed=limits.dollars,
             )
-    return Bill(calls=1, dollars=None) if execution.is_child else Bill()
+    return Bill(calls=1, dollars=None) if execution.is_workflow else Bill()
 
 
 async def read_outcome(
@@ -102,7 +102,7 @@ async def read_outcome(
     reserved = reserved_for(execution, asked)
     if execution.end in ("canceled", "not_started"):
         return Outcome(Bill(), None, cause)
-    if execution.is_child:
+    if execution.is_workflow:
         return Outcome(Bill() if spent_nothing(cause) else reserved, None, cause)
     if execution.end == "timed_out" and not execution.last_started:
         return Outcome(Bill(), None, cause)
@@ -114,11 +114,11 @@ async def _read_end(
 ) -> tuple[Returned | AgentReport | Report | None, BaseException | None]:
     if execution.end == "completed":
         report = AgentReport if execution.type == AGENT else Report
-        kind = report if execution.is_child else Returned
+        kind = report if execution.is_workflow else Returned
         return await try_decode(converter, execution.result, kind), None
     with suppress(Exception):
         cause = await decode_cause(converter, execution)
-        return report_in(cause) if execution.is_child else None, cause
+        return report_in(cause) if execution.is_workflow else None, cause
     return None, None
 
 

@@ -1,11 +1,11 @@
-"""Activities and child workflows as the events of a history have them, from queue to end. Pure.
+"""Activities and workflows as the events of a history have them, from queue to end. Pure.
 
 Holds for any workflow's history and for any part of one, and decodes no payload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -29,7 +29,7 @@ _STARTED = (
     EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED,
     EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED,
 )
-_ENDS: Mapping[int, End] = {
+_ENDS: dict[int, End] = {
     EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: "completed",
     EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: "failed",
     EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: "timed_out",
@@ -42,6 +42,17 @@ _ENDS: Mapping[int, End] = {
     EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED: "not_started",
 }
 ENDS = tuple(_ENDS)
+"""How what was scheduled ends."""
+_OPENING = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED
+_CLOSING: dict[int, End] = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "completed",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: "failed",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: "timed_out",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: "canceled",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: "terminated",
+}
+CLOSING = tuple(_CLOSING)
+"""How the workflow itself ends, whose history it is."""
 
 
 def attributes_of(event: HistoryEvent) -> Any:
@@ -56,7 +67,9 @@ def time_of(event: HistoryEvent) -> datetime:
 
 @dataclass
 class Execution:
-    """An activity, or a child workflow. An activity is one however often it was attempted."""
+    """An activity, a child workflow, or the workflow itself whose history it is. An activity is one
+    however often it was attempted.
+    """
 
     scheduled: HistoryEvent
     started: HistoryEvent | None = None
@@ -64,19 +77,19 @@ class Execution:
     ended: HistoryEvent | None = None
 
     @property
-    def is_child(self) -> bool:
+    def is_workflow(self) -> bool:
         return self.scheduled.event_type != EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
 
     @property
     def id(self) -> str:
-        """The activity id, or the child's workflow id."""
+        """The activity id, or the workflow id."""
         told = attributes_of(self.scheduled)
-        return str(told.workflow_id if self.is_child else told.activity_id)
+        return str(told.workflow_id if self.is_workflow else told.activity_id)
 
     @property
     def type(self) -> str:
         told = attributes_of(self.scheduled)
-        return str((told.workflow_type if self.is_child else told.activity_type).name)
+        return str((told.workflow_type if self.is_workflow else told.activity_type).name)
 
     @property
     def input(self) -> Sequence[Payload]:
@@ -88,19 +101,19 @@ class Execution:
         """How often it was begun; 0: it waits, or its events end before."""
         if self.started is None:
             return 0
-        return 1 if self.is_child else int(attributes_of(self.started).attempt)
+        return 1 if self.is_workflow else int(attributes_of(self.started).attempt)
 
     @property
     def lost(self) -> Loss:
         """How the attempt before its last one was lost with its worker; empty: it was not."""
-        if self.started is None or self.is_child:
+        if self.started is None or self.is_workflow:
             return ""
         return loss_in(attributes_of(self.started).last_failure)
 
     @property
     def end(self) -> End | None:
         """None: it is under way, or its events end before."""
-        return _ENDS[self.ended.event_type] if self.ended else None
+        return (_ENDS | _CLOSING)[self.ended.event_type] if self.ended else None
 
     @property
     def result(self) -> Sequence[Payload]:
@@ -125,8 +138,10 @@ class Execution:
 
 @dataclass
 class Executions:
-    """Those of one history, in the order in which they were scheduled."""
+    """What was scheduled in one history, in that order."""
 
+    own: Execution | None = None
+    """The workflow itself."""
     by_event: dict[int, Execution] = field(default_factory=dict)
     """By the event that scheduled it."""
 
@@ -136,7 +151,11 @@ class Executions:
     def take(self, event: HistoryEvent) -> None:
         """Take in the next event. One whose scheduling was not taken in is left out."""
         kind = event.event_type
-        if kind in SCHEDULED:
+        if kind == _OPENING:
+            self.own = Execution(event, event)
+        elif kind in _CLOSING and self.own:
+            self.own.ended = event
+        elif kind in SCHEDULED:
             self.by_event[event.event_id] = Execution(event)
         elif (kind in _STARTED or kind in _ENDS) and (known := self.of(event)) is not None:
             if kind in _ENDS:

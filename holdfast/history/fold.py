@@ -25,7 +25,7 @@ from temporalio.exceptions import CancelledError
 from holdfast.contracts import Goal, Order, Report
 from holdfast.history import landings
 from holdfast.history.actions import describe_actions, is_action
-from holdfast.history.executions import AGENT, ENDS, Execution, Executions, time_of
+from holdfast.history.executions import AGENT, CLOSING, ENDS, Execution, Executions, time_of
 from holdfast.history.losses import Loss
 from holdfast.history.payloads import (
     activity_error,
@@ -44,20 +44,12 @@ from holdfast.state.moves import StartAgent, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.state.run import State, first_state
 
-STARTED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED
 TASK_SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
 TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
 SIGNALED = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
 """A task's Signals are handed over before its results."""
 RESET_CAUSE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
-CLOSING = (
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
-)
 Value = TypeVar("Value")
 
 
@@ -101,9 +93,6 @@ class Fold:
     """What the run did so far, and has under way, by its rules."""
     executions: Executions = field(default_factory=Executions)
     """The same by its events alone."""
-    opening: HistoryEvent | None = None
-    closing: HistoryEvent | None = None
-    """None while the workflow is open."""
     _actions: int = 0
     _state: State | None = None
     _inputs: list[HistoryEvent] = field(default_factory=list)
@@ -127,10 +116,6 @@ class Fold:
         self.executions.take(event)
         self._actions += is_action(event)
         self.task_failure = last_failure([event], self.task_failure)
-        if event.event_type == STARTED:
-            self.opening = event
-        elif event.event_type in CLOSING:
-            self.closing = event
         try:
             # How a run closed may be whole where what came before cannot be read.
             if not self.unreadable or event.event_type in CLOSING:
@@ -141,10 +126,7 @@ class Fold:
     @property
     def is_agent(self) -> bool:
         """True if the history is that of a segment of an agent, which has rules of its own."""
-        opening = self.opening
-        if opening is None:
-            return False
-        return opening.workflow_execution_started_event_attributes.workflow_type.name == AGENT
+        return self.executions.own is not None and self.executions.own.type == AGENT
 
     @property
     def actions(self) -> str:
@@ -208,13 +190,13 @@ class Fold:
             await self._take_in(event)
         self.state = self._state
 
-    async def _completed(self, event: HistoryEvent) -> None:
-        attributes = event.workflow_execution_completed_event_attributes
-        self.report = await self._decode(event, attributes.result.payloads, Report)
-
-    async def _failed(self, event: HistoryEvent) -> None:
-        failure = event.workflow_execution_failed_event_attributes.failure
-        self.report = report_in(await self._read(event, self.converter.decode_failure(failure)))
+    async def _closed(self, event: HistoryEvent) -> None:
+        own = self.executions.own
+        assert own is not None
+        if own.end == "completed":
+            self.report = await self._decode(event, own.result, Report)
+        else:
+            self.report = report_in(await self._read(event, decode_cause(self.converter, own)))
 
     async def _take_in(self, event: HistoryEvent) -> None:
         meant = await _INPUTS[event.event_type](self, event)
@@ -294,7 +276,7 @@ class Fold:
             return landings.name_taken(flight, execution.id)
         cause = await self._read(event, decode_cause(self.converter, execution))
         scheduled = execution.scheduled.event_id
-        if execution.is_child:
+        if execution.is_workflow:
             return landings.failed(flight, child_error(scheduled, cause))
         error = activity_error(execution.id, scheduled, execution.last_started, cause)
         return landings.failed(flight, error)
@@ -331,11 +313,10 @@ class Fold:
 
 _Handler = Callable[[Fold, HistoryEvent], Any]
 _KNOWN: Mapping[int, _Handler] = {
-    STARTED: Fold._started,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: Fold._started,
     EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: Fold._task_started,
     TASK_COMPLETED: Fold._task_completed,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: Fold._completed,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: Fold._failed,
+    **dict.fromkeys(CLOSING, Fold._closed),
     EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: Fold._activity_scheduled,
     EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: Fold._child_initiated,
     EventType.EVENT_TYPE_TIMER_STARTED: Fold._timer_started,

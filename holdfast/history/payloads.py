@@ -19,7 +19,7 @@ from temporalio.exceptions import (
     TimeoutType,
 )
 
-from holdfast.history.executions import Execution
+from holdfast.history.executions import Execution, attributes_of
 from holdfast.text.mistakes import mistakes
 
 
@@ -46,13 +46,13 @@ def describe_unreadable(error: Exception) -> str:
 
 
 async def decode_cause(converter: DataConverter, execution: Execution) -> BaseException:
-    """Return why an activity or a child ended without a result, as the SDK tells the workflow; the
-    converter's error if its details cannot be read.
+    """Return why an activity or a workflow ended without a result, as the SDK tells it to whoever
+    waits; the converter's error if its details cannot be read.
     """
     if execution.failure is not None:
         return await converter.decode_failure(execution.failure)
-    if execution.end == "terminated":
-        return TerminatedError("terminated")
+    if execution.ended and execution.end == "terminated":
+        return TerminatedError(getattr(attributes_of(execution.ended), "reason", ""))
     if execution.end == "timed_out":
         return TimeoutError("timed out", type=TimeoutType.START_TO_CLOSE, last_heartbeat_details=[])
     return CancelledError("cancelled")

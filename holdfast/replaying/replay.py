@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 from temporalio.converter import DataConverter
@@ -27,6 +26,7 @@ from temporalio.worker import (
     WorkflowOutboundInterceptor,
 )
 
+from holdfast.history.executions import executions_in
 from holdfast.storage import DirectoryStore
 from holdfast.storage.payloads import inline
 from holdfast.temporal.connection import data_converter, plugin
@@ -133,24 +133,23 @@ async def _differences(
     history: WorkflowHistory, produced: Mapping[str, tuple[Any, ...]], converter: DataConverter
 ) -> tuple[str, ...]:
     found = []
-    for event in history.events:
-        if event.event_type != EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+    for activity in executions_in(history.events):
+        if activity.is_workflow:
             continue
-        attributes = event.activity_task_scheduled_event_attributes
-        today = produced.get(attributes.activity_id)
+        today = produced.get(activity.id)
         if today is None:
-            found.append(f"{attributes.activity_id}: is not scheduled any more")
+            found.append(f"{activity.id}: is not scheduled any more")
             continue
         kinds = [type(argument) for argument in today]
         try:
-            recorded = await converter.decode(attributes.input.payloads, kinds)
+            recorded = await converter.decode(activity.input, kinds)
         except ValidationError as error:
             whole = f"its {error.title}"
             wrong = "; ".join(mistakes(error, whole))
-            found.append(f"{attributes.activity_id}: {whole} is none of today's: {wrong}")
+            found.append(f"{activity.id}: {whole} is none of today's: {wrong}")
             continue
         if tuple(recorded) != today:
-            found.append(f"{attributes.activity_id}: {_first_difference(recorded, today)}")
+            found.append(f"{activity.id}: {_first_difference(recorded, today)}")
     return tuple(found)
 
 

@@ -57,7 +57,7 @@ async def _undoing(
     id, tier = _id(execution, asked), _tier(asked)
     if execution.ended:
         return Undoing(id, (await read_outcome(converter, execution, asked)).bill, tier)
-    begun = execution.is_child or execution.id in under_way
+    begun = execution.is_workflow or execution.id in under_way
     return Undoing(id, reserved_for(execution, asked) if begun else Bill(), tier, in_flight=True)
 
 

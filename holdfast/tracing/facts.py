@@ -15,9 +15,9 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.calls.work import WorkMaterial
-from holdfast.contracts import Bill, Call, Goal, Report, Subtask, Usage
+from holdfast.contracts import Call, Goal, Report, Subtask
 from holdfast.history.charges import LENS, PREPARE, TOOL, Asked, Outcome, Returned
-from holdfast.history.executions import AGENT, Execution
+from holdfast.history.executions import AGENT, End, Execution
 from holdfast.history.payloads import try_decode
 from holdfast.state.graph import fingerprint
 from holdfast.text import one_line
@@ -27,7 +27,7 @@ SOMEBODY = "a person"
 USES_TOOLS = "uses tools"
 """The verdict on a turn that is no answer yet."""
 _KINDS: dict[str, StepKind] = {PREPARE: "prepare", LENS: "lens", TOOL: "tool"}
-STATUS: Mapping[str, StepStatus] = {"completed": "ok", "canceled": "cancelled"}
+_STATUS: Mapping[End, StepStatus] = {"completed": "ok", "canceled": "cancelled"}
 Facts = dict[str, Any]
 
 
@@ -44,38 +44,29 @@ def describe_subtask(subtask: Subtask) -> Facts:
 
 def describe_asked(execution: Execution, asked: Asked | None) -> Facts:
     """Return what is asked, and of whom."""
+    facts = _describe_kind(execution)
     match asked:
-        case Call() if asked.model:
-            whom = {"tier": asked.tier, "model": asked.model.id}
-            return {**_of_call(execution), **_about(asked), **whom}
-        case Call():
-            return {**_of_call(execution), **_about(asked)}
+        case Call(model=card):
+            facts |= {"subtask": asked.subtask_id, "agent": asked.role}
+            facts |= {"tier": asked.tier, "model": card.id} if card else {}
         case WorkMaterial(subtask=subtask, lens=lens):
-            about = describe_subtask(subtask)
-            return {"kind": "lens", **about, "agent": subtask.role, "tool": lens}
+            facts |= {**describe_subtask(subtask), "agent": subtask.role, "tool": lens}
         case UseMaterial(use=use):
-            return {"kind": "tool", "tool": use.name, "arguments": one_line(use.says)}
-        case AgentGoal():
-            return describe_agent(asked)
+            facts |= {"tool": use.name, "arguments": one_line(use.says)}
+        case AgentGoal(role=role, model=card):
+            facts |= describe_subtask(asked.work.subtask)
+            facts |= {"agent": role.name, "tier": card.tier, "model": card.id}
         case Goal(text=text):
-            return {"kind": "team", "title": one_line(text)[:TITLE_LETTERS]}
-    if execution.is_child:
+            facts["title"] = one_line(text)[:TITLE_LETTERS]
+    return facts
+
+
+def _describe_kind(execution: Execution) -> Facts:
+    if execution.is_workflow:
         return {"kind": "agent" if execution.type == AGENT else "team"}
-    return {"kind": _KINDS[execution.type]} if execution.type in _KINDS else _of_call(execution)
-
-
-def _of_call(execution: Execution) -> Facts:
+    if execution.type in _KINDS:
+        return {"kind": _KINDS[execution.type]}
     return {"kind": "call", "call": execution.type}
-
-
-def _about(call: Call) -> Facts:
-    return {"subtask": call.subtask_id, "agent": call.role}
-
-
-def describe_agent(goal: AgentGoal) -> Facts:
-    """Return whose work a segment of an agent does, and with what model."""
-    whom = {"agent": goal.role.name, "tier": goal.model.tier, "model": goal.model.id}
-    return {"kind": "agent", **describe_subtask(goal.work.subtask), **whom}
 
 
 def describe_approvals(goal: AgentGoal) -> dict[str, str]:
@@ -85,24 +76,34 @@ def describe_approvals(goal: AgentGoal) -> dict[str, str]:
 
 
 def describe_outcome(execution: Execution, outcome: Outcome) -> Facts:
-    """Return what came of it, what it cost, and what is wrong with it."""
-    facts: Facts = {"status": STATUS.get(execution.end or "", "error")}
+    """Return what came of it, and what is wrong with it."""
+    facts: Facts = {"status": _STATUS.get(execution.end or "failed", "error")}
+    if outcome.cause is not None or execution.end != "completed":
+        facts |= _describe_cause(outcome.cause)
     match outcome.returned:
-        case Report() as report:
-            why = describe_cause(outcome.cause) if outcome.cause else {}
-            return {**facts, **why, **describe_report(report)}
-        case AgentReport() as report:
-            return {**facts, **describe_segment(report)}
+        case Report(status=status):
+            facts |= {"verdict": status} | ({"status": "error"} if status == "failed" else {})
+        case AgentReport(outcome=verdict, why=why):
+            facts |= {"verdict": verdict, "why": why}
         case Returned() as returned:
-            return {**facts, **_money(outcome.bill), **_of_returned(returned)}
-    facts |= _money(outcome.bill)
-    if execution.is_child:
-        # Nobody knows of a reservation of tokens how much of it was used.
-        facts["tokens"] = Usage()
-    return facts if execution.end == "completed" else {**facts, **describe_cause(outcome.cause)}
+            facts |= _describe_returned(returned)
+    return facts
 
 
-def _of_returned(returned: Returned) -> Facts:
+def describe_price(execution: Execution, outcome: Outcome) -> Facts:
+    """Return what it cost."""
+    bill = outcome.bill
+    # Of a reservation for a run below nobody knows how many tokens were used.
+    known = outcome.returned is not None or not execution.is_workflow
+    facts: Facts = {"dollars": bill.dollars, "assumed": bill.assumed}
+    if known:
+        facts["tokens"] = bill.usage
+    if bill.model:
+        facts["model"] = bill.model
+    return facts
+
+
+def _describe_returned(returned: Returned) -> Facts:
     facts: Facts = {"size": returned.size}
     if returned.problem is not None:
         facts |= {"verdict": returned.problem.kind, "why": returned.problem.why}
@@ -114,19 +115,7 @@ def _of_returned(returned: Returned) -> Facts:
     return facts
 
 
-def describe_segment(report: AgentReport) -> Facts:
-    """Return how a segment of an agent closed by its own account."""
-    return {**_money(report.bill), "verdict": report.outcome, "why": report.why}
-
-
-def describe_report(report: Report) -> Facts:
-    """Return how a run closed by its own account."""
-    money = {"dollars": report.dollars, "assumed": report.assumed, "tokens": report.usage}
-    status = "error" if report.status == "failed" else "ok"
-    return {"status": status, "verdict": report.status, **money}
-
-
-def describe_cause(cause: BaseException | None) -> Facts:
+def _describe_cause(cause: BaseException | None) -> Facts:
     """Return why it ended without a result; None: that cannot be read."""
     if cause is None:
         return {"why": "its failure cannot be read"}
@@ -136,11 +125,6 @@ def describe_cause(cause: BaseException | None) -> Facts:
     if isinstance(cause, CancelledError):
         return {}
     if isinstance(cause, TerminatedError):
-        return {"verdict": "terminated"}
+        return {"verdict": "terminated", "why": str(cause)}
     verdict = {"verdict": cause.type or ""} if isinstance(cause, ApplicationError) else {}
     return {**verdict, "why": " ".join(str(cause).split())[:500]}
-
-
-def _money(bill: Bill) -> Facts:
-    facts = {"tokens": bill.usage, "dollars": bill.dollars, "assumed": bill.assumed}
-    return facts | ({"model": bill.model} if bill.model else {})

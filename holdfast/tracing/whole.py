@@ -114,14 +114,18 @@ def order_steps(state: State, session: str, own: str) -> list[TraceStep]:
     ]
 
 
-def describe_state(state: State) -> Facts:
-    """Return what a run cost and came to, by its state: it may close without saying so itself."""
+def describe_end(state: State) -> Facts:
+    """Return what a run came to, by its state; nothing of one that goes on."""
+    if state.phase != "closed":
+        return {}
+    return {"verdict": status_of(state), "why": state.stop.why if state.stop else ""}
+
+
+def sum_prices(state: State) -> Facts:
+    """Return what a run cost, by its state: it may close without saying so itself."""
     ledger = state.ledger
-    facts: Facts = {
+    return {
         "tokens": ledger.all_usage,
         "dollars": ledger.paid.dollars if ledger.all_priced else None,
         "assumed": ledger.all_assumed,
     }
-    if state.phase == "closed":
-        facts |= {"verdict": status_of(state), "why": state.stop.why if state.stop else ""}
-    return facts

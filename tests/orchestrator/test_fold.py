@@ -233,6 +233,21 @@ async def test_a_team_whose_name_is_taken_fails_its_subtask_and_costs_nothing(ru
     assert await compared(runs, handle) >= 3
 
 
+async def test_a_team_that_was_terminated_is_lost_to_a_reader_as_to_its_run(runs: Runs) -> None:
+    held = asyncio.Event()
+    model = ScriptedModel({"plan": [held], "t2": [works("two")], "synthesize": [synthesizes("-")]})
+    plan = ready(subtask("t1", role="department"), subtask("t2"))
+    limits = {"tries_per_subtask": 1, "replans": 0}
+    async with runs.worker(model, catalogue=with_team(runs)), asyncio.timeout(60):
+        handle = await runs.start(goal(plan=plan, limits=limits), skipping=False)
+        await model.asked("plan")
+        await runs.client.get_workflow_handle(f"{handle.id}.t1.1").terminate()
+        report = await handle.result()
+        held.set()
+    assert "terminated" in report.gaps[0].why and report.assumed > 0
+    assert await compared(runs, handle) >= 3
+
+
 async def test_an_open_run_with_results_that_nobody_took_in_replays(runs: Runs) -> None:
     model = ScriptedModel({})
     handle = await planned_by_nobody(runs, goal(plan=ready(subtask("t1"))), model)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
 from holdfast.cli.screen.exits import Code, Exit
@@ -29,14 +28,6 @@ from holdfast.rules.reporting import report
 from holdfast.storage import store_at
 from holdfast.storage.files import write_whole
 
-CLOSED = {
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: WorkflowExecutionStatus.COMPLETED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: WorkflowExecutionStatus.FAILED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: WorkflowExecutionStatus.CANCELED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: WorkflowExecutionStatus.TERMINATED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: WorkflowExecutionStatus.TIMED_OUT,
-}
-"""How a run closed, by the last event of its history."""
 IMPORTED = ".imported.html"
 """Of the page of a history from a file: it is no reason to lose that of a run here with its id."""
 
@@ -157,7 +148,8 @@ async def read_export(file: Path, settings: Settings) -> tuple[Look, str]:
         raise Exit(f"{file} cannot be shown: {fold.unreadable}")
     if fold.state is None:
         raise Exit(f"{file}: the run has not taken a step in it")
-    closed = CLOSED.get(history.events[-1].event_type)
+    own = fold.executions.own
+    closed = WorkflowExecutionStatus[own.end.upper()] if own and own.end else None
     steps = tuple(fold.steps.by_id.values())
     look = Look(closed, fold.state, fold.report, fold.lost, steps=steps)
     return look, history.workflow_id
