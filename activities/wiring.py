@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from holdfast.activities.agents import Agents
 from holdfast.activities.asking.allowance import Allowance
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.prices import Prices
+from holdfast.activities.by_project import activities_by_project
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.catalogue.tools import CatalogueError
@@ -80,7 +82,7 @@ class Served:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the activities of one worker hold in common."""
+    """What the activities of a worker hold in common, for the runs of one project."""
 
     settings: Settings
     state: StateDir
@@ -96,20 +98,8 @@ class _Parts:
     """What each kind of call is told; empty where no model is asked."""
     untold: str
     """Why that cannot be used; empty: it can, or nobody needs it."""
-
-    def served(self, gate: Gate | None, *, embedded: bool) -> Served:
-        """All activities, by who may carry them out."""
-        asked = self.endpoint.model is not None
-        return Served(
-            preparing=activities_of(self.preparation(embedded=embedded)),
-            free=[
-                *activities_of(Lenses(self.lenses, self.journal)),
-                *activities_of(self.using()),
-            ],
-            asking=activities_of(self.agents(gate)),
-            tiers=tuple(card.tier for card in self.prices.cards()) if asked else (),
-            close=self.endpoint.close,
-        )
+    spending: threading.Lock
+    """One for all projects: what a day has cost is in one file."""
 
     def preparation(self, *, embedded: bool) -> Preparation:
         """What runs are told of this deployment."""
@@ -195,11 +185,30 @@ class _Parts:
         return {name: why for name, why in whys.items() if why}
 
     def _budget(self) -> Allowance | None:
-        """What holds calls to the deployment's own caps; None without one."""
+        """What holds calls to the caps of deployment and project; None without one."""
         if not self.settings.capped_by:
             return None
         run, day = self.settings.most_dollars_run, self.settings.most_dollars_day
-        return Allowance(self.state.spent, self.prices.price, run, day)
+        return Allowance(self.state.spent, self.prices.price, run, day, lock=self.spending)
+
+
+def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> Served:
+    """All activities, by who may carry them out, from what each project has."""
+    common = parts[""]
+    asked = common.endpoint.model is not None
+    prepare = {name: each.preparation(embedded=target.embedded) for name, each in parts.items()}
+    ask = {name: each.agents(gate) for name, each in parts.items()}
+    use = {name: each.using() for name, each in parts.items()}
+    return Served(
+        preparing=activities_by_project(prepare),
+        free=[
+            *activities_of(Lenses(common.lenses, common.journal)),
+            *activities_by_project(use),
+        ],
+        asking=activities_by_project(ask),
+        tiers=tuple(card.tier for card in common.prices.cards()) if asked else (),
+        close=common.endpoint.close,
+    )
 
 
 def _told(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
@@ -232,23 +241,33 @@ def build(
     with explained(state.path):
         state.create()
     store = store or store_at(target.store_url)
-    prices = Prices.of(settings)
-    endpoint = endpoint or model_endpoint(settings, prices, state.heard)
+    common = next(iter(settings.by_project.values()))
+    prices = Prices.of(common)
+    endpoint = endpoint or model_endpoint(common, prices, state.heard)
     system, untold = _told(endpoint)
-    parts = _Parts(
-        settings=settings,
-        state=state,
-        store=store,
-        journal=make_journal(state.journal),
-        prices=prices,
-        catalogue=catalogue or Catalogue.of(settings.project),
-        endpoint=endpoint,
-        lenses=make_lenses(store, state.snapshots),
-        tools=tools_for(settings.project) if tools is None else tools,
-        offering=Offering(
-            partial(read_servers, settings.mcp_file, os.environ), store, ToolLists(state.servers)
-        ),
-        system=system,
-        untold=untold,
-    )
-    return parts.served(gate, embedded=target.embedded)
+    journal, lenses = make_journal(state.journal), make_lenses(store, state.snapshots)
+    spending = threading.Lock()
+
+    def parts_of(own: Settings) -> _Parts:
+        return _Parts(
+            settings=own,
+            state=state,
+            store=store,
+            journal=journal,
+            prices=Prices.of(own),
+            catalogue=catalogue or Catalogue.of(own.project),
+            endpoint=endpoint,
+            lenses=lenses,
+            tools=tools_for(own.project) if tools is None else tools,
+            offering=Offering(
+                partial(read_servers, own.mcp_file, os.environ), store, ToolLists(state.servers)
+            ),
+            system=system,
+            untold=untold,
+            spending=spending,
+        )
+
+    parts = {name: parts_of(own) for name, own in settings.by_project.items()}
+    # Of a worker of one project, also for runs that name none.
+    parts.setdefault("", next(iter(parts.values())))
+    return _served(parts, gate, target)

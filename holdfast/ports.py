@@ -20,6 +20,10 @@ Resource = Literal["requests", "tokens", "input_tokens", "output_tokens"]
 """What an endpoint limits."""
 
 
+PriceOf = Callable[[str, Usage], Decimal | None]
+"""Dollars of a call by the id of the model that served it; None when it is unpriced."""
+
+
 @dataclass(frozen=True)
 class Quota:
     """What an endpoint still takes of one resource that refills gradually: `remaining` of `limit`,
@@ -70,6 +74,8 @@ class ModelRequest:
     """Name, description, input_schema, and `strict` where endpoint and schema allow it."""
     cached: bool = False
     """True if what will be sent again goes into the endpoint's cache."""
+    price: PriceOf | None = field(default=None, compare=False, repr=False)
+    """Prices the bill of a call that fails; None: the adapter's own prices do."""
     heard: Callable[[Head], None] = field(default=_unheard, compare=False, repr=False)
     """Called, in the task that asks, with the head of the response as soon as it is there."""
 

@@ -179,9 +179,12 @@ class Runs:
         **more: Any,
     ) -> AsyncIterator[None]:
         """Workers for the main queue and each tier."""
+        projects = more.get("projects", ())
         served = build(
             Settings(
                 _env_file=None,
+                project=None,
+                projects=projects,
                 state_dir=self.folder,
                 allowed_roots=(self.folder,),
                 mcp_file=more.get("mcp_file", self.folder / "no.json"),
@@ -191,7 +194,7 @@ class Runs:
             make_lenses=lambda *_: tools or {},
             make_journal=lambda _: self.journal,
             store=self.store,
-            catalogue=catalogue or _shipped(),
+            catalogue=catalogue if catalogue or projects else _shipped(),
             endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),
         )
         served = replace(served, tiers=more.get("tiers", served.tiers))

@@ -117,4 +117,5 @@ class AgentWorkflow:
             approved=move.approved,
             made=self._state.resume.files,
             run=goal.first_run,
+            project=goal.project,
         )

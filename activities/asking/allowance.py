@@ -27,11 +27,11 @@ from pathlib import Path
 from pydantic import BaseModel, Field, TypeAdapter
 
 from holdfast.activities.asking import senders
-from holdfast.activities.asking.replies import PriceOf
 from holdfast.contracts import Usage
 from holdfast.contracts.errors import AllowanceReached, NotBilled, SpendLimitReached
 from holdfast.contracts.policies import MOST_DAY, MOST_RUN
 from holdfast.embedded import EmbeddedError, private
+from holdfast.ports import PriceOf
 from holdfast.storage.files import to_disk
 
 FILE_BYTES = 4 * 2**20
@@ -84,12 +84,12 @@ def spent_today(path: Path, today: date) -> tuple[Decimal, Decimal]:
 
 @dataclass(frozen=True)
 class Allowance:
-    """The caps of a deployment; one a worker process."""
+    """The caps of a deployment; one for each project of a worker process."""
 
     path: Path
     """The file that adds up; its lock lies beside it."""
     price: PriceOf
-    """This worker's own."""
+    """The project's own."""
     run: Decimal | None = None
     day: Decimal | None = None
     today: Callable[[], date] = utc_today

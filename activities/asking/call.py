@@ -13,11 +13,11 @@ from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.heartbeat import Notes, noted_before
 from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.patience import through
-from holdfast.activities.asking.replies import Asked, Conversation, PriceOf, Shape, Value, reply_to
+from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, reply_to
 from holdfast.activities.asking.sending import Sending
 from holdfast.activities.asking.trip import Trip, call_key, request_of
 from holdfast.contracts import Call, Contract, Reply
-from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest
+from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest, PriceOf
 
 HEAVY_LETTERS = 2**16
 """Characters of an answer beyond which it is looked at in a thread: the loop serves every call."""
@@ -30,7 +30,6 @@ class Asking:
     model: Model | None
     journal: Journal
     price: PriceOf
-    """Dollars of a call by the id of the model that served it; None when it is unpriced."""
     gate: Gate | None = None
     """None: every call leaves at once."""
     chance: Callable[[], float] = random.random
@@ -68,6 +67,7 @@ class Asking:
         request: ModelRequest,
     ) -> Reply[Value]:
         assert self.model is not None and call.model is not None, "prepare admits no such run"
+        request = replace(request, price=self.price)
         key, past = call_key(call, material), Past.read()
         # On its first attempt only an execution that was reset can have sent it before.
         earlier = self.flights.under_way(key) and activity.info().attempt == 1

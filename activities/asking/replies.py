@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -22,7 +21,7 @@ from holdfast.calls.kind import Answer
 from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.ledger.pricing import price
-from holdfast.ports import ModelAnswer
+from holdfast.ports import ModelAnswer, PriceOf
 from holdfast.text import visible
 from holdfast.text.mistakes import mistakes
 
@@ -40,7 +39,6 @@ NO_COUNT = (
 
 Asked = TypeVar("Asked", bound=Answer)
 Value = TypeVar("Value", bound=Contract)
-PriceOf = Callable[[str, Usage], Decimal | None]
 
 
 def _refused(_: object, why: str) -> NoReturn:

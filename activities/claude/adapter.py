@@ -19,14 +19,14 @@ from holdfast.activities.asking.patience import Patience, through
 from holdfast.activities.claude.classify import NO_SUCH_PATH, NOBODY_HOME
 from holdfast.activities.claude.clients import Clients
 from holdfast.activities.claude.endpoint import OFFICIAL, make_client, why_unreached
-from holdfast.activities.claude.failures import CUT, Exchange, Failures, Price
+from holdfast.activities.claude.failures import CUT, Exchange, Failures
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from holdfast.activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
 from holdfast.activities.claude.turns import flaw_of
 from holdfast.activities.claude.wire import countable, extract_json, most_tokens, shape
 from holdfast.deployment.address import address_of, withheld_of
-from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.ports import ModelAnswer, ModelRequest, PriceOf
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 STALL_SECONDS = 60.0
@@ -51,7 +51,7 @@ class Claude:
         *,
         key: str = "",
         base_url: str = "",
-        price: Price,
+        price: PriceOf,
         known: KnownSecrets | None = None,
         stall_seconds: float = STALL_SECONDS,
         pool_seconds: float = POOL_SECONDS,

@@ -6,11 +6,10 @@ Causes are cut off: they would reach the history with whatever the endpoint said
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import anthropic
 import httpx2
@@ -36,7 +35,7 @@ from holdfast.contracts.errors import (
     TookTooLong,
 )
 from holdfast.deployment.address import address_of
-from holdfast.ports import ModelRequest
+from holdfast.ports import ModelRequest, PriceOf
 from holdfast.text import sentence, visible
 from holdfast.untrusted.known_secrets import KnownSecrets
 
@@ -46,8 +45,6 @@ CUT = "cancellation"
 """Why a call ended that nobody wants any more."""
 LONGEST_LINE = 500
 """Characters of what an endpoint said that an error repeats."""
-
-Price = Callable[[str, Usage], Decimal | None]
 
 
 @dataclass
@@ -70,7 +67,7 @@ class Failures:
 
     known: KnownSecrets
     base_url: str
-    price: Price
+    price: PriceOf
     heard: Heard
 
     @contextmanager
@@ -225,5 +222,6 @@ class Failures:
         """What is known of a call that was lost: without the last count nobody knows its price."""
         transcript, usage = exchange.transcript, exchange.usage
         model = transcript.model or exchange.request.model
-        cost = self.price(model, usage) if transcript.counted else None
+        price = exchange.request.price or self.price
+        cost = price(model, usage) if transcript.counted else None
         return Bill(model=model, calls=1, usage=usage, dollars=cost, final=transcript.counted)

@@ -119,6 +119,7 @@ def _turn(state: AgentState) -> TakeTurn:
         searches=searches,
         rounds=rounds,
         run=goal.first_run,
+        project=goal.project,
     )
     material = TurnMaterial(
         work=goal.work,

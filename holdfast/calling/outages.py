@@ -109,6 +109,7 @@ def _ping(state: State, outage: Outage) -> Ask:
         token_ceiling=amount.tokens,
         capabilities=state.brief.capabilities,
         run=state.first_run_id,
+        project=state.goal.project,
     )
     return Ask(call, ping.PingMaterial(address=outage.unreached.address), amount, state.keeps)
 

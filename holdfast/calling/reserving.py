@@ -130,6 +130,7 @@ def paid_call(
         token_ceiling=amount.tokens,
         capabilities=state.brief.capabilities,
         run=state.first_run_id,
+        project=state.goal.project,
     )
     return Ask(call, material, amount, keep)
 

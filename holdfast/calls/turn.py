@@ -24,6 +24,7 @@ from holdfast.contracts import (
     Money,
     NoAnswer,
     Problem,
+    ProjectName,
     Reply,
     RoleCard,
     Span,
@@ -121,6 +122,7 @@ class UseMaterial(Contract):
     """Files that the agent has made so far."""
     run: str = ""
     """First execution of the run above, which a reset does not change."""
+    project: ProjectName = ""
 
 
 class Slice(Contract):
@@ -184,6 +186,7 @@ class AgentGoal(Contract):
     """The most turns of the agent, over all segments."""
     capabilities: Capabilities = Capabilities()
     first_run: str = ""
+    project: ProjectName = ""
     ask_people: bool = False
     """True if a person may be asked to approve calls; otherwise such calls are not made."""
     decisions: tuple[Decision, ...] = ()

@@ -20,6 +20,10 @@ def dollars(amount: Decimal | int | str) -> Decimal:
         raise ValueError("is no amount of dollars") from error
 
 
+ProjectName = Annotated[str, Field(exclude_if=lambda name: not name)]
+"""Of the project whose roles and tools a run has; empty: those that its worker has for any run. An
+empty one is not written: calls of runs from before there were names keep their keys in the journal.
+"""
 Money = Annotated[Decimal, AfterValidator(dollars)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 

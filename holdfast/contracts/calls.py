@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
-from holdfast.contracts.base import Contract, Effort, Money, Span, Tier
+from holdfast.contracts.base import Contract, Effort, Money, ProjectName, Span, Tier
 from holdfast.contracts.models import Capabilities, ModelCard
 
 
@@ -114,6 +114,7 @@ class Call(Contract):
     """How often the endpoint may reread the prompt, each time with one more result."""
     run: str = ""
     """Temporal's id of the run's first execution, which is the run's name in the journal."""
+    project: ProjectName = ""
 
     @property
     def id(self) -> str:

@@ -16,6 +16,7 @@ from holdfast.contracts.base import (
     InputKind,
     Money,
     Percent,
+    ProjectName,
 )
 from holdfast.contracts.findings import Finding
 from holdfast.contracts.plans import Plan
@@ -145,6 +146,7 @@ class Goal(Contract):
     text: str
     inputs: tuple[GoalInput, ...] = ()
     playbook: str = ""
+    project: ProjectName = ""
     plan: Plan | None = None
     limits: Limits = Limits()
     approval: Approval = Approval()

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from holdfast.deployment.address import is_loopback
+from holdfast.deployment.project import NAME
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 UNDERSTOOD = ("schemas", "effort", "counting", "caching")
@@ -29,6 +30,13 @@ def model_id(value: str) -> str:
     """Return the id of a model. ValueError unless it is one word."""
     if not _PLAIN.fullmatch(value):
         raise ValueError("is no id of a model; give one without spaces")
+    return value
+
+
+def plain_name(value: str) -> str:
+    """What a project is called: plain, as it stands in every run of it; or nothing."""
+    if value and not NAME.fullmatch(value):
+        raise ValueError("give up to 40 letters a-z, digits, '.', '_' and '-'")
     return value
 
 

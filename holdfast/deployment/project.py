@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,12 @@ from holdfast.text.mistakes import as_rest, suggest
 from holdfast.untrusted.folders import Unreadable, read_named
 
 FILE = "holdfast.toml"
+FOLDERS = ("roles", "playbooks", "tools")
+PRICES = "prices.yaml"
 VARIABLE = "HOLDFAST_PROJECT"
+SEVERAL = "HOLDFAST_PROJECTS"
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,39}")
+"""Of a project, as runs have it."""
 FILE_BYTES = 1024 * 1024
 _MARK = "project"
 """A file in the state folder of a trusted project: which one it is."""
@@ -43,8 +48,13 @@ def state_home() -> Path:
 
 def state_of(folder: Path) -> Path:
     """Return where the embedded server of a project keeps its state, unless a setting says so."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-.")[:40] or "project"
-    return state_home() / "projects" / f"{name}-{hashlib.sha256(bytes(folder)).hexdigest()[:8]}"
+    mark = hashlib.sha256(bytes(folder)).hexdigest()[:8]
+    return state_home() / "projects" / f"{name_of(folder)}-{mark}"
+
+
+def name_of(folder: Path) -> str:
+    """Return what a project is called that gives itself no name: its folder's name, made plain."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip("-.")[:40] or "project"
 
 
 def trust(folder: Path) -> None:
@@ -81,7 +91,15 @@ def resolve_named(place: Path) -> Path:
     )
 
 
-def find_project() -> Path | None:
+def find_several() -> tuple[Path, ...]:
+    """Return the projects that HOLDFAST_PROJECTS names, each once; BadSettings as
+    `resolve_named`.
+    """
+    given = filter(None, os.environ.get(SEVERAL, "").split(os.pathsep))
+    return tuple(dict.fromkeys(resolve_named(Path(each)) for each in given))
+
+
+def find_project(trusted: Collection[Path] = ()) -> Path | None:
     """Return the project that HOLDFAST_PROJECT names, or the first from the current folder upwards;
     None if there is none, or if that variable is set to nothing.
 
@@ -95,7 +113,7 @@ def find_project() -> Path | None:
     except OSError:
         return None
     folder = next((each for each in (here, *here.parents) if (each / FILE).is_file()), None)
-    if folder is None or is_trusted(folder):
+    if folder is None or folder in trusted or is_trusted(folder):
         return folder
     raise BadSettings(
         f"settings: {str(folder / FILE)!r} could run code of its own, and nobody has named that"
@@ -106,8 +124,12 @@ def find_project() -> Path | None:
 
 def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
     """Return what `holdfast.toml` sets, by the name of the setting. BadSettings names the file and
-    the first mistake in it; what it holds is not repeated.
+    the first mistake in it; what it holds is not repeated. It also names a folder of the project
+    that is none.
     """
+    for each in (folder / name for name in FOLDERS):
+        if os.path.lexists(each) and not each.is_dir():
+            raise BadSettings(f"settings: {str(each)!r} is no folder; move it away")
     file = folder / FILE
     try:
         given = tomllib.loads(read_named(file, FILE_BYTES))
@@ -125,9 +147,11 @@ def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]
 
 def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
     """Return why a key cannot stand in the file; empty if it can."""
-    known = [each for each in fields if not is_secret(fields[each]) and each != _MARK]
+    known = [each for each in fields if can_stand(each, fields[each])]
     if name == _MARK:
         return f"{name}: no effect, as the file is in that folder; remove it"
+    if name == "projects":
+        return f"{name}: no effect here; set {SEVERAL} in the environment"
     if name not in fields:
         plain = name.lower().removeprefix("holdfast_")
         near = f" (did you mean {plain!r}?)" if plain in known else suggest(plain, known)
@@ -144,6 +168,11 @@ def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
     except ValidationError as error:
         return f"{name}: {as_rest(error.errors()[0]['msg'].removeprefix('Value error, '))}"
     return ""
+
+
+def can_stand(name: str, field: FieldInfo) -> bool:
+    """True for a setting that `holdfast.toml` may hold."""
+    return name not in (_MARK, "projects") and not is_secret(field)
 
 
 def is_secret(field: FieldInfo) -> bool:

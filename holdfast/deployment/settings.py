@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from pydantic import (
 )
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
     EnvSettingsSource,
     InitSettingsSource,
     NoDecode,
@@ -39,6 +41,7 @@ from holdfast.deployment.places import (
     findable,
     level,
     model_id,
+    plain_name,
     safely_reached,
     searched_by,
     sendable,
@@ -62,6 +65,8 @@ OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
 OF_MODELS = "decides which model is asked, for how much, and what its tools reach"
 """Marks a field: a worker is replaced where such a setting has changed."""
+OF_PROJECT = "holds for the runs of its project alone"
+"""Marks a field that each project sets for itself, also where one worker serves several."""
 
 
 class UnknownSetting(BadSettings):
@@ -69,8 +74,10 @@ class UnknownSetting(BadSettings):
 
 
 def _defaults_in(project: Path) -> dict[str, Path]:
-    # A worker knows the tools of one project: each has a server and a worker of its own.
-    return {"state_dir": own.state_of(project), "mcp_file": project / ".mcp.json"}
+    found = {"state_dir": own.state_of(project), "mcp_file": project / ".mcp.json"}
+    # Also a link that leads nowhere: that a price is not found is said, not passed over.
+    prices = project / own.PRICES
+    return found | ({"price_file": prices} if os.path.lexists(prices) else {})
 
 
 def _half_of_the_cores() -> int:
@@ -123,6 +130,17 @@ class Settings(BaseSettings):
         description="Your project's folder; unset: the first with a holdfast.toml, from the current"
         " folder upwards; set to nothing: none. Not in .env, which is the project's.",
     )
+    projects: Annotated[tuple[Path, ...], NoDecode, OF_MODELS] = Field(
+        (),
+        examples=["~/reports:~/letters"],
+        description="Projects that one worker serves, separated by ':'. All settings but a"
+        " project's name, prices, MCP servers and most_dollars_run are then the environment's.",
+    )
+    project_name: Annotated[str, AfterValidator(plain_name), OF_MODELS, OF_PROJECT] = Field(
+        "",
+        examples=["reports"],
+        description="What runs call your project, and its worker too. Default: its folder's name.",
+    )
     state_dir: _Place = Field(
         default_factory=own.state_home,
         description="Everything the embedded server keeps; each project has a folder of its own.",
@@ -163,9 +181,10 @@ class Settings(BaseSettings):
     model_opus: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-opus-5-5", description="Model id of the opus tier."
     )
-    price_file: Annotated[_Place | None, OF_MODELS] = Field(
+    price_file: Annotated[_Place | None, OF_MODELS, OF_PROJECT] = Field(
         None,
-        description="YAML with prices that override the library's.",
+        description="YAML with prices that override the library's. Default: the project's"
+        " prices.yaml, if it has one.",
     )
     capabilities: Annotated[str, AfterValidator(understood), OF_MODELS] = Field(
         "auto",
@@ -189,7 +208,7 @@ class Settings(BaseSettings):
     python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None, description="What that sandbox is given as bearer token."
     )
-    mcp_file: Annotated[_Place, OF_MODELS] = Field(
+    mcp_file: Annotated[_Place, OF_MODELS, OF_PROJECT] = Field(
         HOME / ".mcp.json",
         examples=[".mcp.json"],
         description="The MCP servers whose tools roles may name.",
@@ -202,7 +221,7 @@ class Settings(BaseSettings):
         ge=50,
         description="How many MB are kept of store, journal, reports, edits and snapshots each.",
     )
-    most_dollars_run: Annotated[_Dollars | None, OF_MODELS] = Field(
+    most_dollars_run: Annotated[_Dollars | None, OF_MODELS, OF_PROJECT] = Field(
         None,
         examples=["5"],
         description="Dollars that no run may go above; every model needs a known price then.",
@@ -231,9 +250,15 @@ class Settings(BaseSettings):
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 
     def __init__(self, **given: Any) -> None:
+        projects = given.setdefault("projects", own.find_several())
         project = own.resolve_named(Path(given["project"])) if given.get("project") else None
-        given["project"] = project = project if "project" in given else own.find_project()
-        if project is not None:
+        given["project"] = project = project if "project" in given else own.find_project(projects)
+        if project is not None and projects and project not in projects:
+            raise BadSettings(
+                f"settings: {own.SEVERAL} does not name the project {project}; add it there, or set"
+                f" {own.SEVERAL}= to use it alone"
+            )
+        if project is not None and not projects:
             given.setdefault("_env_file", project / ".env")
         file = given.get("_env_file", self.model_config.get("env_file"))
         if file is not None:
@@ -255,10 +280,14 @@ class Settings(BaseSettings):
                 _refuse_unknown(source.env_vars)
         _refuse_project(dotenv_settings)
         assert isinstance(init_settings, InitSettingsSource)
-        project = init_settings.init_kwargs["project"]
+        project, projects = map(init_settings.init_kwargs.get, ("project", "projects"))
         file: dict[str, Any] = {}
         if project:
             file = _defaults_in(project) | own.read_values(project, cls.model_fields)
+        if projects:
+            # No key, cap or endpoint of one project is another's.
+            file = {name: value for name, value in file.items() if cls.is_of_project(name)}
+            file["state_dir"] = own.state_home() / "projects" / "several"
         ours = InitSettingsSource(settings_cls, init_kwargs=file)
         return init_settings, env_settings, dotenv_settings, ours, file_secret_settings
 
@@ -279,6 +308,54 @@ class Settings(BaseSettings):
     def is_of_models(cls, name: str) -> bool:
         """True for a field that decides which model is asked, and at what price."""
         return OF_MODELS in cls.model_fields[name].metadata
+
+    @classmethod
+    def is_of_project(cls, name: str) -> bool:
+        """True for a field that each project sets for itself."""
+        return OF_PROJECT in cls.model_fields[name].metadata
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Projects that a worker with these settings serves. BadSettings as `by_project`."""
+        return tuple(each.project for each in self.by_project.values() if each.project)
+
+    @property
+    def name(self) -> str:
+        """What runs call the project; empty without one."""
+        return self.project_name or (own.name_of(self.project) if self.project else "")
+
+    @cached_property
+    def by_project(self) -> Mapping[str, Settings]:
+        """The settings for the runs of each project that a worker serves, by its name; of several,
+        first those of runs that name none, under an empty one. BadSettings for two of one name.
+        """
+        if not self.projects:
+            return {self.name: self}
+        found = {"": self._for(None)}
+        for each in map(self._for, self.projects):
+            if other := found.get(each.name):
+                raise BadSettings(
+                    f"settings: the projects {other.project} and {each.project} are both called"
+                    f" {each.name!r}; set project_name in the {own.FILE} of one"
+                )
+            found[each.name] = each
+        return found
+
+    def _for(self, project: Path | None) -> Settings:
+        theirs = type(self)(project=project, projects=self.projects)
+        names = ["project", *filter(self.is_of_project, type(self).model_fields)]
+        return self.model_copy(update={name: getattr(theirs, name) for name in names})
+
+    def list_idle(self, project: Path) -> tuple[str, ...]:
+        """Return the variables of what a project sets in vain, as its worker serves several."""
+        _check_file(project / ".env")
+        file = DotEnvSettingsSource(type(self), env_file=project / ".env")()
+        made = {*file, *own.read_values(project, type(self).model_fields)}
+        return tuple(
+            self.variable(name)
+            for name in type(self).model_fields
+            if not self.is_of_project(name) and made & {name, self.variable(name)}
+        )
 
     def as_variables(self) -> dict[str, str]:
         """Return every setting by its environment variable, secrets included; empty string for
@@ -367,11 +444,12 @@ def _refuse_unknown(given: Mapping[str, str | None]) -> None:
 
 
 def _refuse_project(file: PydanticBaseSettingsSource) -> None:
-    if isinstance(file, EnvSettingsSource) and file.env_vars.get(own.VARIABLE.lower()):
-        raise BadSettings(
-            f"settings: {own.VARIABLE} has no effect in .env, which is the project's own; set it in"
-            " the environment"
-        )
+    for name in (own.VARIABLE, own.SEVERAL):
+        if isinstance(file, EnvSettingsSource) and file.env_vars.get(name.lower()):
+            raise BadSettings(
+                f"settings: {name} has no effect in .env, which is the project's own; set it in"
+                " the environment"
+            )
 
 
 def _unread(name: str, read: list[str]) -> str:

@@ -66,7 +66,9 @@ class Endpoint(BaseModel):
     draining: tuple[Record, ...] = ()
     """Replaced workers that may still finish calls."""
     project: str = ""
-    """The folder of the project that is served, which it was started for; empty: none."""
+    """The folder of the project that is served, which it was started for; empty: none; of several
+    no folder.
+    """
 
     @property
     def target(self) -> Target:

@@ -18,6 +18,8 @@ from holdfast.embedded.trouble import EmbeddedError, StateGone, explained
 
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
+SEVERAL = "several projects"
+"""In the place of a project's folder, for a worker that serves several."""
 FAILED_STARTS = 3
 """This many workers in a row that never came up are an error, not an accident."""
 
@@ -173,14 +175,14 @@ def status(settings: Settings) -> Status:
         endpoint=state.endpoint(),
         server_pid=running_pid(state, "server"),
         worker_pid=running_pid(state, "worker"),
-        version=code_version(settings.project),
+        version=code_version(*settings.folders),
         held=state.hold.exists(),
         leases=is_leased(state),
     )
 
 
 def _project(settings: Settings) -> str:
-    return str(settings.project or "")
+    return SEVERAL if settings.projects else str(settings.project or "")
 
 
 def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
@@ -189,7 +191,8 @@ def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: S
     """
     if endpoint is None or endpoint.project == _project(settings):
         return
-    whose = f"the project {endpoint.project}" if endpoint.project else "no project"
+    served = endpoint.project
+    whose = f"the project {served}" if served not in ("", SEVERAL) else served or "no project"
     raise EmbeddedError(
         f"this state directory is that of {whose}",
         state.path,
@@ -213,7 +216,7 @@ def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     ours = model_environment(settings, endpoint.salt)
     if caller == "watcher":
         return bool(ours) and not endpoint.worker_environment
-    return endpoint.worker_version != code_version(settings.project) or (
+    return endpoint.worker_version != code_version(*settings.folders) or (
         bool(ours) and ours != endpoint.worker_environment
     )
 
@@ -248,7 +251,7 @@ def _with_worker(
     started = endpoint.model_copy(
         update={
             "worker_pid": process.pid,
-            "worker_version": code_version(settings.project),
+            "worker_version": code_version(*settings.folders),
             "worker_environment": model_environment(settings, endpoint.salt),
             "failed_starts": failed,
             "draining": draining,

@@ -80,6 +80,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         text=text,
         inputs=inputs,
         playbook=wish.playbook,
+        project=settings.name,
         plan=plan,
         limits=limits,
         use_models=use_models,

@@ -173,6 +173,8 @@ def summary(title: str) -> str:
 def details(goal: Goal) -> str:
     """Return what the run was asked, as Markdown for the Web UI; literal inputs by size alone."""
     lines = [f"**Goal.** {inline(goal.text)}", ""]
+    if goal.project:
+        lines.append(f"- project **{inline(goal.project)}**")
     for each in goal.inputs:
         shown = f"{len(each.value)} characters" if each.kind == "text" else code_span(each.value)
         lines.append(f"- input **{inline(each.name)}** ({each.kind}): {shown}")

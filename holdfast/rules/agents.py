@@ -99,6 +99,7 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
         turns=most_turns(state, progress),
         capabilities=state.brief.capabilities,
         first_run=state.first_run_id,
+        project=state.goal.project,
         ask_people=state.goal.ask_people,
         decisions=tuple(each.decision for each in progress.calls if each.decision),
         no_json=speechless.answers_left(state),

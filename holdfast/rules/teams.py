@@ -65,6 +65,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
             if each is not None and passes_on(each)
         ),
         limits=Limits.model_validate(state.goal.limits.model_dump() | limits),
+        project=state.goal.project,
         requester=state.goal.requester,
         depth=state.goal.depth + 1,
         use_models=True,

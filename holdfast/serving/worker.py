@@ -1,7 +1,7 @@
 """The worker process: registers what `activities/wiring.py` builds, and runs until told to end.
 
     python worker.py                         with a server of your own (TEMPORAL_ADDRESS, STORE_URL)
-    python worker.py --project FOLDER        the same, for that project
+    python worker.py --project FOLDER        the same, for that project; may be repeated
     python worker.py --embedded STATE_DIR    started by the embedded server's supervision
 
 It is as many processes as HOLDFAST_WORKERS says (`holdfast/deployment/siblings.py`). SIGTERM drains
@@ -254,17 +254,23 @@ def main(
     """Return the exit code. `make_…` let another worker of this project bring its own parts."""
     parser = argparse.ArgumentParser(description="The worker process.")
     parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
-    parser.add_argument("--project", metavar="FOLDER", type=Path, help="with a holdfast.toml")
+    parser.add_argument(
+        "--project",
+        metavar="FOLDER",
+        type=Path,
+        action="append",
+        default=[],
+        help="with a holdfast.toml; once for each project that is served",
+    )
     parser.add_argument(OPTION, dest="sibling", default="", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     place: Path | None = given.embedded
     try:
-        if given.project:
-            # For this process's siblings, too.
-            os.environ[project.VARIABLE] = str(project.resolve_named(given.project))
+        serve_projects(given.project)
         settings = Settings(state_dir=place) if place else Settings()
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, given.sibling, embedded=target.embedded)
+        _warn(settings)
         gate = RateGate()
         served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
     # Temporal's profiles fail with RuntimeError.
@@ -282,6 +288,20 @@ def main(
     return 0
 
 
+def serve_projects(folders: Sequence[Path]) -> None:
+    """Name these projects to this process and its siblings; without any, the environment does.
+    BadSettings for a folder that is none.
+    """
+    named = [str(project.resolve_named(each)) for each in folders]
+    if len(named) == 1:
+        os.environ |= {project.VARIABLE: named[0], project.SEVERAL: ""}
+    elif named:
+        os.environ[project.SEVERAL] = os.pathsep.join(named)
+    if os.environ.get(project.SEVERAL):
+        # What one of them sets for itself is not for the others.
+        os.environ[project.VARIABLE] = ""
+
+
 def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
     # A file of its own for each: one that rotates what others write into loses lines.
     number = number_of(sibling) if sibling else 1
@@ -289,6 +309,14 @@ def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
     configure_logging(path, settings.log_level, settings.secrets)
     port = settings.metrics_port
     Runtime.set_default(measured_runtime(port + number - 1 if port else 0))
+
+
+def _warn(settings: Settings) -> None:
+    for each in settings.projects:
+        if idle := settings.list_idle(each):
+            log.warning(
+                "%s: no effect, as the worker serves several projects: %s", each, ", ".join(idle)
+            )
 
 
 def _refused(error: Exception, code: int) -> int:

@@ -47,7 +47,7 @@ def test_init_makes_a_project_that_works_as_it_is_and_says_what_comes_next(
     folder = tmp_path / "mine"
     assert "holdfast.toml, tools/count_words.py, .mcp.json" in said
     assert said.endswith(f"doctor --project {folder}")
-    assert {path.name for path in folder.iterdir() if path.is_dir()} == {*init.FOLDERS}
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {*project.FOLDERS}
     assert read_servers(folder / ".mcp.json", os.environ) == {}
     assert ".env" in (folder / ".gitignore").read_text().splitlines()
     assert [*shelf.own_tools(folder)] == ["count_words"]
@@ -86,6 +86,7 @@ def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
     [
         ("init --like contract-reviw", "did you mean 'contract-review'?"),
         ("init file", "'file' is no folder"),
+        ("init half", "half/roles' is no folder and cannot be made one: File exists"),
         ("list --project absent", "'absent' is no project, as it holds no holdfast.toml"),
         ("list --project", "--project needs a folder"),
         ("--project= list", "--project needs a folder"),
@@ -94,11 +95,13 @@ def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
 def test_what_init_and_project_cannot_take_is_refused_in_a_line_and_nothing_is_made(
     command: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "file").write_text("")
-    before = {*tmp_path.iterdir()}
+    (tmp_path / "half").mkdir()
+    for name in ("file", "half/roles"):
+        (tmp_path / name).write_text("")
+    before = {*tmp_path.rglob("*")}
     line = refused(capsys, command)
     assert said in line and len(line.splitlines()) == 1
-    assert {*tmp_path.iterdir()} == before
+    assert {*tmp_path.rglob("*")} == before
 
 
 def test_the_file_that_init_writes_has_every_setting_but_secrets_and_each_line_can_be_taken(
@@ -108,7 +111,7 @@ def test_the_file_that_init_writes_has_every_setting_but_secrets_and_each_line_c
     assert tomllib.loads(text) == {"task_queue": "holdfast-a-b-ü"}
     lines = [line.removeprefix("# ") for line in text.splitlines() if " = " in line]
     known = {name for name, field in Settings.model_fields.items() if not project.is_secret(field)}
-    assert {line.partition(" ")[0] for line in lines} == known - {"project"}
+    assert {line.partition(" ")[0] for line in lines} == known - {"project", "projects"}
     (tmp_path / "holdfast.toml").write_text("\n".join(lines))
     assert {*project.read_values(tmp_path, Settings.model_fields)} <= known
     assert {"most_dollars_run", "workers", "endpoint_web"} <= {*tomllib.loads("\n".join(lines))}

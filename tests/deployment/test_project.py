@@ -16,6 +16,7 @@ from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import EmbeddedError, identity, supervision
 from holdfast.embedded.starting import first_endpoint
 from holdfast.embedded.state import StateDir
+from holdfast.serving import worker
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 Make = Callable[..., Path]
@@ -26,7 +27,10 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Makes a project with these settings, named on this machine unless it is a stranger's."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("HOLDFAST_STATE_DIR")
-    monkeypatch.delenv("HOLDFAST_PROJECT", raising=False)
+    for name in ("HOLDFAST_PROJECT", "HOLDFAST_PROJECTS"):
+        # Set first, so that it is taken away in the end whoever sets it.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
 
     def made(settings: str = "", name: str = "mine", *, trusted: bool = True) -> Path:
         folder = tmp_path / name
@@ -151,7 +155,7 @@ def test_each_project_keeps_its_state_in_a_place_of_its_own(
         pytest.param("workers = " + "9" * 9_000, "no TOML: ", id="long"),
         ('modl_haiku = "x"', "nothing reads modl_haiku (did you mean 'model_haiku'?)"),
         ('HOLDFAST_MODEL_HAIKU = "x"', "HOLDFAST_MODEL_HAIKU (did you mean 'model_haiku'?)"),
-        ("[of]\nanother = 1", "nothing reads of; known: state_dir, "),
+        ("[of]\nanother = 1", "nothing reads of; known: project_name, state_dir, "),
         ('idle_seconds = "soon"', "idle_seconds: input should be a valid integer"),
         ("idle_seconds = true", "idle_seconds: true and false say nothing here"),
         ("idle_seconds = 0", "idle_seconds: input should be greater than or equal to 1"),
@@ -226,6 +230,170 @@ async def test_the_state_folder_of_one_project_serves_no_other(
     assert supervision.status(ours).server_pid is None, "nothing was started"
     (told,) = [each async for each in doctor.check_deployment(Settings(state_dir=shared), True)]
     assert told.mark == "bad" and f"is that of the project {one}" in told.detail
+
+
+@pytest.mark.parametrize("name", ["roles", "playbooks", "tools"])
+def test_a_file_or_a_dead_link_where_a_folder_should_be_is_refused(
+    name: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make()
+    monkeypatch.chdir(folder)
+    for put in (Path.touch, lambda path: path.symlink_to("nowhere")):
+        put(folder / name)
+        with pytest.raises(BadSettings, match=f"{name}' is no folder; move it away"):
+            Settings()
+        (folder / name).unlink()
+    Settings()
+
+
+@pytest.mark.anyio
+async def test_prices_of_ones_own_are_found_in_the_folder_and_doctor_says_what_they_price(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make()
+    monkeypatch.chdir(folder)
+    assert Settings().price_file is None and doctor.check_prices(Settings()) == []
+    before = identity.code_version(folder)
+    file = folder / "prices.yaml"
+    file.write_text("mine: {input: 1, output: 2, cache_read: 0, cache_write: 1}\n")
+    assert Settings().price_file == file
+    assert identity.code_version(folder) != before, "its worker has other prices"
+    (told,) = doctor.check_prices(Settings())
+    assert (told.mark, told.detail) == ("ok", f"{file}: mine")
+    file.write_text("mine: {input: 1}\n")
+    (told,) = doctor.check_prices(Settings())
+    assert told.mark == "bad" and f"{str(file)!r}: mine" in told.detail
+    make('price_file = "other.yaml"\n')
+    assert Settings().price_file == folder / "other.yaml"
+    make()
+    file.unlink()
+    file.symlink_to("nowhere")
+    assert doctor.check_prices(Settings())[0].mark == "bad", "a link to nothing is not passed over"
+
+
+# ---------------------------------------------------------------- one worker of several
+
+
+@pytest.fixture
+def several(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Two projects that one worker serves; one sets, and keeps secret, more than it can."""
+    rich = make('model_haiku = "dear"\nmost_dollars_run = 3\ntask_queue = "rich"\n', "rich")
+    (rich / ".env").write_text("ANTHROPIC_API_KEY=sk-ant-of-rich-alone\n")
+    (rich / "prices.yaml").write_text("")
+    plain = make(name="plain")
+    monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{plain}")
+    return rich, plain
+
+
+def test_of_several_projects_each_has_its_prices_servers_and_cap_and_no_key_of_another(
+    several: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rich, plain = several
+    monkeypatch.setenv("HOLDFAST_MODEL_SONNET", "of-all")
+    monkeypatch.chdir(tmp_path)
+    found = Settings().by_project
+    assert [*found] == ["", "rich", "plain"]
+    for each in found.values():
+        assert each.anthropic_api_key is None and each.secrets == ()
+        assert (each.model_haiku, each.model_sonnet) == ("claude-haiku-5-5", "of-all")
+        assert (each.task_queue, each.state_dir.name) == ("holdfast", "several")
+    assert found["rich"].mcp_file == rich / ".mcp.json"
+    assert found["plain"].mcp_file == plain / ".mcp.json"
+    assert found["rich"].price_file == rich / "prices.yaml"
+    assert found["plain"].price_file is found[""].price_file is None
+    assert found["rich"].most_dollars_run == 3
+    assert found["plain"].most_dollars_run is found[""].most_dollars_run is None
+    monkeypatch.chdir(rich)
+    notes = {each.name: each.detail for each in doctor.list_folders(Settings())}
+    assert notes["folder"] == f"{plain} (plain), served too"
+    idle = "HOLDFAST_TASK_QUEUE, ANTHROPIC_API_KEY, HOLDFAST_MODEL_HAIKU"
+    assert notes["settings"].endswith(f"several projects: {idle}")
+
+
+def test_a_worker_of_several_is_the_same_whichever_of_them_a_command_is_typed_in(
+    several: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-all-of-them")
+    told = []
+    for folder in (*several, several[0].parent):
+        monkeypatch.chdir(folder)
+        ours = Settings()
+        environment = identity.worker_environment(ours)
+        assert "HOLDFAST_MCP_FILE" not in environment
+        told.append(
+            (
+                identity.code_version(*ours.folders),
+                identity.model_environment(ours, "salt"),
+                environment["HOLDFAST_PROJECT"],
+                environment["HOLDFAST_PROJECTS"],
+            )
+        )
+    assert len({*told}) == 1 and told[0][2] == ""
+    (several[1] / "roles").mkdir()
+    (several[1] / "roles" / "new.md").touch()
+    assert identity.code_version(*Settings().folders) != told[0][0]
+    (several[1] / ".mcp.json").write_text('{"mcpServers": {}}')
+    assert identity.model_environment(Settings(), "salt") != told[0][1]
+
+
+def test_two_projects_of_one_name_are_refused_until_one_is_called_otherwise(
+    several: tuple[Path, Path], make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rich, _ = several
+    other = make(name="deep/rich")
+    monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{other}")
+    monkeypatch.chdir(rich)
+    for caller in (supervision.ensure_up, supervision.status):
+        with pytest.raises(BadSettings, match=f"{rich} and {other} are both called 'rich'; set"):
+            caller(Settings())
+    make('project_name = "richer"\n', "deep/rich")
+    assert [*Settings().by_project] == ["", "rich", "richer"]
+    link = rich.parent / "link"
+    link.symlink_to(rich)
+    monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{link}")
+    assert Settings().projects == (rich,), "a link is the folder that it leads to"
+
+
+def test_a_project_that_is_not_among_the_several_is_refused(
+    several: tuple[Path, Path], make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make(name="other")
+    monkeypatch.chdir(other)
+    with pytest.raises(BadSettings, match=f"HOLDFAST_PROJECTS does not name the project {other}"):
+        Settings()
+    monkeypatch.setenv("HOLDFAST_PROJECTS", str(other / "absent"))
+    with pytest.raises(BadSettings, match="is no project, as it holds no"):
+        Settings()
+    monkeypatch.setenv("HOLDFAST_PROJECTS", "")
+    (other / ".env").write_text("HOLDFAST_PROJECTS=elsewhere\n")
+    with pytest.raises(BadSettings, match=r"HOLDFAST_PROJECTS has no effect in \.env"):
+        Settings()
+
+
+def test_a_worker_serves_the_folders_that_it_is_told_and_no_others(
+    several: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rich, plain = several
+    monkeypatch.setenv("HOLDFAST_PROJECT", str(rich))
+    worker.serve_projects([])
+    assert (Settings().projects, Settings().project) == ((rich, plain), None)
+    worker.serve_projects([plain])
+    assert (Settings().projects, Settings().project) == ((), plain)
+    worker.serve_projects([plain, rich])
+    assert (Settings().projects, Settings().project) == ((plain, rich), None)
+
+
+def test_the_state_folder_of_several_is_not_one_of_theirs(
+    several: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shared = Settings(project=several[0], projects=several, state_dir=tmp_path / "shared")
+    state = StateDir.of(shared)
+    state.create()
+    state.write(first_endpoint(state, supervision.SEVERAL))
+    supervision.refuse_other_project(state, state.endpoint(), shared)
+    alone = Settings(project=several[0], projects=(), state_dir=tmp_path / "shared")
+    with pytest.raises(EmbeddedError, match="is that of several projects"):
+        supervision.ensure_up(alone)
 
 
 def test_an_entry_point_that_names_no_folder_is_seen_without_running_it() -> None:

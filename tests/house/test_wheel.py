@@ -155,6 +155,7 @@ def test_a_project_beside_an_installed_wheel_runs_with_its_own_role_playbook_and
             assert "They were ordered in January." in " ".join(done.stdout.split())
             told = run(command, "doctor", "--all", folder=folder, **place)
             assert "long_sentences" in told.stdout and "from your project" in told.stdout
+            assert f"{folder / 'prices.yaml'}: house-model" in " ".join(told.stdout.split())
         finally:
             down = run(command, "down", folder=folder, **place)
     assert "Stopped (pids " in down.stderr

@@ -34,7 +34,7 @@ SET_BY_PEOPLE: Mapping[type[BaseModel], tuple[str, ...]] = {
     FrontMatter: ("front",),
     PlaybookFile: ("playbook", "self"),
     PlaybookInput: ("spec", "declared"),
-    Settings: ("settings",),
+    Settings: ("settings", "self"),
 }
 """The models that somebody can fill, and the names under which the code holds one."""
 

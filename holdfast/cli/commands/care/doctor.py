@@ -44,7 +44,7 @@ from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.deployment import extras
 from holdfast.deployment.address import address_of
 from holdfast.deployment.project import FILE, read_values
-from holdfast.deployment.settings import HOME, BadSettings, Settings
+from holdfast.deployment.settings import HOME, BadSettings, Settings, as_text
 from holdfast.embedded.server import binary
 from holdfast.embedded.supervision import refuse_other_project
 from holdfast.intake.launch import in_outage, search_attributes_of
@@ -59,7 +59,7 @@ _LOOK: dict[Mark, tuple[str, str]] = {
     "bad": ("✗", "bold red"),
     "fact": ("", ""),
 }
-FIRST = ("version", "folder", "state", "embedded", "own", "Web UI", "endpoint")
+FIRST = ("version", "folder", "state", "embedded", "own", "Web UI", "endpoint", "prices")
 """Checks that are told also when they are fine."""
 BY_DEFAULT = "(default)"
 TOOLS = {"git": "", "ruff": "review", "bandit": "review", "temporal": "embedded"}
@@ -119,8 +119,8 @@ def _is_shown(check: Checkup) -> bool:
 async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Checkup]:
     on = f"{__version__} on Python {platform.python_version()}"
     yield Checkup("project", "version", "ok", on)
-    if settings.project:
-        yield Checkup("project", "folder", "ok", str(settings.project))
+    for check in list_folders(settings):
+        yield check
     for each in await asyncio.to_thread(check_storage, settings):
         yield Checkup("project", *each)
     async for check in check_deployment(settings, only_embedded):
@@ -128,6 +128,8 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
     for check in await check_models(settings):
         yield check
     for check in check_worker(settings, only_embedded):
+        yield check
+    for check in await asyncio.to_thread(check_prices, settings):
         yield check
     for name, extra in TOOLS.items():
         if not extra or not extras.lacking(extra):
@@ -330,14 +332,44 @@ def check_prompts(home: Path = HOME) -> list[Checkup]:
 # ---------------------------------------------------------------- settings
 
 
+def list_folders(settings: Settings) -> list[Checkup]:
+    """Return the project, those that its worker serves beside it, and its idle settings."""
+    found = []
+    if settings.project:
+        found.append(Checkup("project", "folder", "ok", f"{settings.project} ({settings.name})"))
+    for name, own in settings.by_project.items() if settings.projects else ():
+        if own.project and own.project != settings.project:
+            found.append(Checkup("project", "folder", "ok", f"{own.project} ({name}), served too"))
+    if settings.project and settings.projects and (idle := settings.list_idle(settings.project)):
+        said = f"no effect, as its worker serves several projects: {', '.join(idle)}"
+        found.append(Checkup("project", "settings", "note", said))
+    return found
+
+
+def check_prices(settings: Settings) -> list[Checkup]:
+    """Return the file of prices, if there is one, and the models that it has."""
+    if settings.price_file is None:
+        return []
+    # The library of prices takes a while to load, and few have a file of their own.
+    from holdfast.activities.asking.prices import PriceFileError, read_price_file
+
+    try:
+        models = ", ".join(read_price_file(settings.price_file)) or "no model"
+    except PriceFileError as error:
+        return [Checkup("models", "prices", "bad", str(error))]
+    return [Checkup("models", "prices", "ok", f"{settings.price_file}: {models}")]
+
+
 def list_settings(settings: Settings) -> list[Checkup]:
     """Return every setting with its value (secrets masked) and where it came from."""
     project = settings.project
-    file = project / ".env" if project else Settings.model_config.get("env_file")
+    alone = project if not settings.projects else None
+    file = alone / ".env" if alone else Settings.model_config.get("env_file")
+    ours = read_values(project, Settings.model_fields) if project else ()
     given = [
         ("environment", {*EnvSettingsSource(Settings)()}),
         (".env", {*DotEnvSettingsSource(Settings, env_file=file)()}),
-        (FILE, {*(read_values(project, Settings.model_fields) if project else ())}),
+        (FILE, {name for name in ours if alone or Settings.is_of_project(name)}),
     ]
     checks = []
     for name, field in Settings.model_fields.items():
@@ -345,7 +377,7 @@ def list_settings(settings: Settings) -> list[Checkup]:
         origin = next((where for where, has in given if names & has), "default")
         value = getattr(settings, name)
         secret = getattr(value, "get_secret_value", None)
-        shown = mask(secret()) if secret else str(value if value not in (None, "", ()) else "-")
+        shown = mask(secret()) if secret else as_text(value) or "-"
         shown = address_of(shown) if "://" in shown or "@" in shown else shown
         detail = f"{shown}  ({origin})"
         checks.append(Checkup("settings", Settings.variable(name), "fact", detail))

@@ -52,7 +52,6 @@ FILES = {
     ".mcp.json": '{\n  "mcpServers": {}\n}\n',
     ".gitignore": ".env\n__pycache__/\n",
 }
-FOLDERS = ("roles", "playbooks", "tools")
 
 
 def command(
@@ -64,8 +63,8 @@ def command(
     place = _make(folder)
     made: list[str] = []
     kept: list[str] = []
-    for name in FOLDERS:
-        (place / name).mkdir(parents=True, exist_ok=True)
+    for name in project.FOLDERS:
+        _make(place / name)
     files = {project.FILE: settings_file(place.name), **FILES}
     for name, text in files.items():
         (made if _write(place / name, text) else kept).append(name)
@@ -77,7 +76,8 @@ def command(
             shutil.copytree(template, place / name)
     project.trust(place)
     put(str(place))
-    say(f"Made: {', '.join(made) or 'nothing'}, beside {', '.join(f'{x}/' for x in FOLDERS)}")
+    folders = ", ".join(f"{name}/" for name in project.FOLDERS)
+    say(f"Made: {', '.join(made) or 'nothing'}, beside {folders}")
     if kept:
         say(f"Kept as they were: {', '.join(kept)}")
     there = "" if place == Path.cwd() else f" {OPTION} {shlex.quote(str(place))}"
@@ -129,7 +129,7 @@ def settings_file(name: str) -> str:
 def _parts(name: str) -> Iterator[str]:
     yield _comment(HEAD)
     for key, field in Settings.model_fields.items():
-        if key == "project" or project.is_secret(field):
+        if not project.can_stand(key, field):
             continue
         line = f"# {key} = {_value(field)}"
         if key == "task_queue":

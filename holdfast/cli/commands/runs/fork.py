@@ -13,6 +13,7 @@ import typer
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.invocation import OPTION
 from holdfast.cli.screen.streams import at_terminal, say
 from holdfast.cli.shared import outcome
 from holdfast.cli.shared.follow import look_at
@@ -131,7 +132,11 @@ async def run(
 ) -> int:
     """Start the fork and follow it to its end; return the exit code of its report."""
     goal, report = await _read_finished(connection, run_id)
-    wanted = fork_goal(goal, report, change, connection.settings.project)
+    settings = connection.settings
+    if goal.project not in ("", settings.name):
+        raise Exit(f"run {run_id} is of the project {goal.project!r}; add {OPTION} FOLDER of it")
+    goal = goal.model_copy(update={"project": settings.name})
+    wanted = fork_goal(goal, report, change, settings.project)
     named = {name: getattr(options.limits, name) for name in options.limits.model_fields_set}
     wanted = wanted.model_copy(
         update={
