@@ -13,14 +13,14 @@ from holdfast.deployment.settings import Settings, as_text
 
 COLUMN = 100
 HEAD = (
-    "Copy to `.env` of your project, or without one beside worker.py; variables of the environment"
-    " come first, then these, then holdfast.toml. Relative paths start at the project's folder,"
-    " without one at the current one. Nothing is required to run without a model. Printed by"
+    "Copy to `.env` in your project's folder, or beside worker.py if you have no project. Variables"
+    " of the environment come first, then these, then holdfast.toml. Relative paths start at the"
+    " project's folder, else at the current one. Without a model nothing need be set. Printed by"
     " `python -m holdfast.deployment.example`."
 )
 TEMPORAL = (
-    "A server of your own. Temporal's variables say which; they are read from the environment"
-    " alone, never from `.env`."
+    "A server of your own, by Temporal's variables. They are read from the environment, never from"
+    " `.env`."
 )
 SERVER = (
     "TEMPORAL_ADDRESS=localhost:7233",

@@ -127,8 +127,8 @@ class Settings(BaseSettings):
     project: Annotated[Path | None, OF_MODELS] = Field(
         None,
         examples=["~/reports"],
-        description="Your project's folder; unset: the first with a holdfast.toml, from the current"
-        " folder upwards; set to nothing: none. Not in .env, which is the project's.",
+        description="Your project's folder. Unset: the nearest with a holdfast.toml, from the"
+        " current folder upwards. Set to nothing: no project. Not read from .env.",
     )
     projects: Annotated[tuple[Path, ...], NoDecode, OF_MODELS] = Field(
         (),
@@ -148,7 +148,7 @@ class Settings(BaseSettings):
     store_url: str = Field(
         "",
         validation_alias=AliasChoices("STORE_URL", "store_url"),
-        description="Where payloads above 6 KiB live when the server is your own, one for all.",
+        description="With a server of your own: the folder that all share for payloads above 6 KiB.",
         examples=["file:///srv/holdfast/store"],
     )
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
@@ -159,12 +159,12 @@ class Settings(BaseSettings):
         AfterValidator(_split_and_absolute),
     ] = Field(
         (),
-        description="Folders below which a Goal may name files and repositories, separated by ':'.",
+        description="Folders from which a goal may name files and repositories, separated by ':'.",
     )
     anthropic_api_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None,
         validation_alias=AliasChoices("ANTHROPIC_API_KEY", "anthropic_api_key"),
-        description="The key of the model endpoint. Without key or address no model is asked.",
+        description="Key of the model endpoint. Without key or address no model is asked.",
     )
     anthropic_base_url: Annotated[str, AfterValidator(web_address), OF_MODELS] = Field(
         "",
@@ -188,25 +188,25 @@ class Settings(BaseSettings):
     )
     capabilities: Annotated[str, AfterValidator(understood), OF_MODELS] = Field(
         "auto",
-        description="Of the endpoint: auto, full, none, or of schemas,effort,counting,caching.",
+        description="What the endpoint can do: auto, full, none, or a list of schemas, effort,"
+        " counting, caching.",
     )
     web_search: Annotated[SecretStr | None, AfterValidator(searched_by), OF_MODELS] = Field(
-        None, description="What web_search asks: brave:KEY, tavily:KEY or searxng:ADDRESS."
+        None, description="Provider of web_search: brave:KEY, tavily:KEY or searxng:ADDRESS."
     )
     endpoint_web: Annotated[bool, OF_MODELS] = Field(
         False,
         examples=["true"],
-        description="Whether web_search and web_fetch are the endpoint's own tools, which it uses"
-        " and bills by itself.",
+        description="Let the endpoint search and read the web itself, which it also bills.",
     )
     python_sandbox: Annotated[str, AfterValidator(safely_reached), OF_MODELS] = Field(
         "",
         examples=["https://sandbox.example/run"],
-        description="Where run_python sends its code; docs/tools.md says how it is asked. Empty:"
-        " it runs in the sandbox of this machine.",
+        description="A sandbox elsewhere for run_python; docs/tools.md has its protocol. Empty: the"
+        " sandbox of this machine.",
     )
     python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
-        None, description="What that sandbox is given as bearer token."
+        None, description="Bearer token for that sandbox."
     )
     mcp_file: Annotated[_Place, OF_MODELS, OF_PROJECT] = Field(
         HOME / ".mcp.json",
@@ -219,33 +219,35 @@ class Settings(BaseSettings):
     keep_megabytes: int = Field(
         2_000,
         ge=50,
-        description="How many MB are kept of store, journal, reports, edits and snapshots each.",
+        description="MB to keep of store, journal, reports, edits and snapshots, each.",
     )
     most_dollars_run: Annotated[_Dollars | None, OF_MODELS, OF_PROJECT] = Field(
         None,
         examples=["5"],
-        description="Dollars that no run may go above; every model needs a known price then.",
+        description="Dollars above which no run may go; models without a price are refused then.",
     )
     most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
         None,
         examples=["50"],
-        description="Dollars of all calls of a day (UTC) by the workers of one state directory.",
+        description="Dollars above which no call is sent in a day (UTC), for each state directory.",
     )
     workers: int = Field(
         default_factory=_half_of_the_cores,
         ge=1,
         le=64,
         examples=["1"],
-        description="How many processes a worker is. Default: half as many as there are cores.",
+        description="Processes of a worker. Default: half as many as there are cores.",
     )
-    metrics_port: int = Field(0, ge=0, le=65_000, description="Port of 127.0.0.1 for Prometheus.")
+    metrics_port: int = Field(
+        0, ge=0, le=65_000, description="Port on 127.0.0.1 for Prometheus; 0: none."
+    )
     log_level: Annotated[str, AfterValidator(level)] = Field(
         "INFO", description="Level of the JSON log files."
     )
     web_ui: Annotated[str, AfterValidator(web_address)] = Field(
         "",
         examples=["http://localhost:8233"],
-        description="Address of Temporal's Web UI when the server is your own, for links.",
+        description="With a server of your own: the address of its Web UI, for links.",
     )
     build_id: str = Field("", description="Build id of the worker; default: the project's version.")
 

@@ -16,7 +16,6 @@ from pydantic import Field
 from holdfast.activities.toolset import tables
 from holdfast.activities.toolset.shelf import shipped, tools_of
 from holdfast.activities.toolset.tool import Here, NotATool, tool
-from holdfast.deployment.settings import HOME
 
 MODULE = '''
 from holdfast.activities.toolset.tool import Here, tool
@@ -168,12 +167,6 @@ def test_a_name_for_a_shipped_tool_is_its_own_and_its_limits_are_set() -> None:
     tools = shipped()
     assert "read_result" in tools
     assert all(each.name == name and 0 < each.seconds <= 600 for name, each in tools.items())
-
-
-def test_the_page_of_tools_names_those_there_are() -> None:
-    page = (HOME / "docs" / "tools.md").read_text("utf-8")
-    unnamed = [name for name in shipped() if f"`{name}`" not in page]
-    assert not unnamed, f"docs/tools.md: no word of {unnamed}"
 
 
 def test_the_table_of_tools_has_a_row_for_each_with_its_seconds_and_needs() -> None:
