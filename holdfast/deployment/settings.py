@@ -148,7 +148,7 @@ class Settings(BaseSettings):
     store_url: str = Field(
         "",
         validation_alias=AliasChoices("STORE_URL", "store_url"),
-        description="With a server of your own: the folder that all share for payloads above 6 KiB.",
+        description="With a server of your own: the shared folder for payloads above 6 KiB.",
         examples=["file:///srv/holdfast/store"],
     )
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
