@@ -39,7 +39,7 @@ from holdfast.history.fold import Fold
 from holdfast.intake.connection import Connection
 from holdfast.ports import Lens, Model
 from holdfast.rendering.running import run_view
-from holdfast.replaying.replay import played
+from holdfast.replaying.replay import play
 from holdfast.serving.worker import workers
 from holdfast.state.run import State
 from holdfast.storage import DirectoryStore
@@ -292,7 +292,7 @@ async def runs(
     yield started
     for handle in started.handles:
         history = await handle.fetch_history()
-        replayed = await played(history, WORKFLOWS, started.store)
+        replayed = await play(history, WORKFLOWS, started.store)
         assert replayed.differences == ()
         assert await folded(handle) == replayed.state, "a reader's state is the workflow's own"
 

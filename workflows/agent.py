@@ -29,7 +29,7 @@ from holdfast.agent.state import (
 )
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.history.signals import HOLD
-from holdfast.history.troubles import ended_at, never_sent, trouble, words
+from holdfast.history.troubles import classify_trouble, describe_error, find_end, is_unsent
 from holdfast.rendering.agents import agent_board
 from holdfast.rules.timers import to_datetime
 from holdfast.tracing import story
@@ -70,7 +70,7 @@ class AgentWorkflow:
                 return
             flight = Flight(move, self._state.now, rules.options_of(self._state, move))
             self._state = rules.take_off(self._state, flight)
-            telling.tell(story.dispatched(move, self._state.goal.work.subtask.id))
+            telling.tell(story.tell_dispatch(move, self._state.goal.work.subtask.id))
             self._flying[move.id] = asyncio.create_task(self._fly(flight), name=move.id)
         workflow.set_current_details(agent_board(self._state))
 
@@ -86,7 +86,7 @@ class AgentWorkflow:
                 task.cancel()
         event = self._inbox.pop(0)
         self._state = rules.apply(self._state, event)
-        telling.tell(story.told_by_agent(event, self._state.goal.work.subtask.id))
+        telling.tell(story.tell_agent_event(event, self._state.goal.work.subtask.id))
 
     async def _fly(self, flight: Flight) -> None:
         move = flight.move
@@ -99,11 +99,11 @@ class AgentWorkflow:
                 self._inbox.append(ToolEnded(move, result))
         except ActivityError as error:
             if isinstance(move, TakeTurn):
-                told = trouble(error, flight.started, flight.options, self._state.cut_at)
+                told = classify_trouble(error, flight.started, flight.options, self._state.cut_at)
                 self._inbox.append(TurnLost(move, told))
             else:
-                at = ended_at(error, flight.started, flight.options)
-                self._inbox.append(ToolLost(move, words(error), at, never_sent(error)))
+                at = find_end(error, flight.started, flight.options)
+                self._inbox.append(ToolLost(move, describe_error(error), at, is_unsent(error)))
         finally:
             del self._flying[move.id]
 

@@ -25,7 +25,7 @@ from temporalio.exceptions import (
 from holdfast.contracts import Goal, Order, Report, policies
 from holdfast.contracts.view import RunView
 from holdfast.history import landings
-from holdfast.history.signals import SIGNALS, heard
+from holdfast.history.signals import SIGNALS, parse_signal
 from holdfast.rendering import listing, running
 from holdfast.rendering.agents import agent_summary
 from holdfast.rendering.board import board
@@ -133,7 +133,7 @@ class SupervisorWorkflow:
 
     def _apply(self, event: Event) -> None:
         before, self._state = self._state, reducer.apply(self._state, event)
-        telling.tell(story.told(before, event, self._state))
+        telling.tell(story.tell_event(before, event, self._state))
         self._publish()
 
     def _publish(self) -> None:
@@ -196,11 +196,11 @@ class SupervisorWorkflow:
                 self._failure = error
             # As it is now: it may have been cut meanwhile.
             now = self._state.flights.get(flight.move.id, flight)
-            self._take(landings.failed(now, error))
+            self._take(landings.land_failure(now, error))
         except WorkflowAlreadyStartedError as error:
-            self._take(landings.name_taken(flight, error.workflow_id))
+            self._take(landings.land_taken_name(flight, error.workflow_id))
         else:
-            self._take(landings.returned(flight, result))
+            self._take(landings.land_result(flight, result))
         finally:
             del self._flying[flight.move.id]
 
@@ -267,7 +267,7 @@ class SupervisorWorkflow:
         """Take in a Signal of this name; a task's Signals come before its results."""
 
         def signal(*told: Any) -> None:
-            event = heard(name, told[0] if told else None, to_datetime(workflow.time_ns()))
+            event = parse_signal(name, told[0] if told else None, to_datetime(workflow.time_ns()))
             if event is not None:
                 self._take(event)
 

@@ -100,7 +100,7 @@ def _is_there(root: Path, manifest: Manifest) -> bool:
 
 def _materialise(root: Path, manifest: Manifest, archive: bytes) -> None:
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for old in cleaning.old_snapshots(root.parent):
+    for old in cleaning.find_old_snapshots(root.parent):
         cleaning.remove_snapshot(old)
     partial = Path(tempfile.mkdtemp(prefix=cleaning.PARTIAL, dir=root.parent))
     try:

@@ -24,7 +24,7 @@ from temporalio.service import RPCError
 
 from holdfast.contracts import Order, Report
 from holdfast.contracts.view import Question
-from holdfast.history.troubles import report_in
+from holdfast.history.troubles import find_report
 
 QUERIES = ("view", "__temporal_workflow_metadata")
 """Ours, and the one that Temporal's Web UI asks by itself."""
@@ -84,7 +84,7 @@ async def outcome(handle: WorkflowHandle[Any, Report], patience: timedelta | Non
     try:
         return await handle.result(rpc_timeout=patience)
     except WorkflowFailureError as error:
-        report = report_in(error.cause)
+        report = find_report(error.cause)
         if report is None:
             raise
         return report

@@ -27,7 +27,7 @@ _BILLED = (
 )
 
 
-def billed_at(address: str) -> bool:
+def bills_actions(address: str) -> bool:
     """True if the server at this address bills by the action."""
     return address.rpartition(":")[0].endswith(CLOUD)
 

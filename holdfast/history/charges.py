@@ -18,7 +18,7 @@ from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Bill, Call, Contract, Goal, Problem, Report, Usage
 from holdfast.history.executions import AGENT, Execution
 from holdfast.history.payloads import decode_cause, try_decode
-from holdfast.history.troubles import detail, report_in, spent_nothing
+from holdfast.history.troubles import find_detail, find_report, spent_nothing
 
 LENS, TOOL, PREPARE = "examine", "use_tool", "prepare"
 """The types of the activities that are no call."""
@@ -118,7 +118,7 @@ async def _read_end(
         return await try_decode(converter, execution.result, kind), None
     with suppress(Exception):
         cause = await decode_cause(converter, execution)
-        return report_in(cause) if execution.is_workflow else None, cause
+        return find_report(cause) if execution.is_workflow else None, cause
     return None, None
 
 
@@ -137,7 +137,7 @@ def _unless_told(unknown: Bill, cause: BaseException | None) -> Bill:
     """
     if not isinstance(cause, ApplicationError):
         return unknown
-    bill = detail(cause.details, Bill) or Bill()
+    bill = find_detail(cause.details, Bill) or Bill()
     if not bill.calls or (bill.usage.total and bill.dollars is not None):
         return bill
     return unknown.model_copy(update={"usage": bill.usage, "earlier": bill.earlier})

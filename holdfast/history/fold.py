@@ -34,9 +34,9 @@ from holdfast.history.payloads import (
     decode_cause,
     describe_unreadable,
 )
-from holdfast.history.signals import SIGNALS, heard
+from holdfast.history.signals import SIGNALS, parse_signal
 from holdfast.history.steps import WORDS, Step, Steps
-from holdfast.history.troubles import report_in
+from holdfast.history.troubles import find_report
 from holdfast.rules import next_moves, reducer
 from holdfast.rules.timers import EPOCH, Timer, timers
 from holdfast.state.events import Event, Started, Steered, cancel_event
@@ -196,7 +196,7 @@ class Fold:
         if own.end == "completed":
             self.report = await self._decode(event, own.result, Report)
         else:
-            self.report = report_in(await self._read(event, decode_cause(self.converter, own)))
+            self.report = find_report(await self._read(event, decode_cause(self.converter, own)))
 
     async def _take_in(self, event: HistoryEvent) -> None:
         meant = await _INPUTS[event.event_type](self, event)
@@ -213,7 +213,7 @@ class Fold:
             if unsent is None:
                 break
             error = activity_error(unsent.move.id, 0, 0, CancelledError("cancelled"))
-            self._apply(landings.failed(unsent, error))
+            self._apply(landings.land_failure(unsent, error))
             self._go_on()
         self.state = self._state if self.state is not None else None
 
@@ -270,16 +270,16 @@ class Fold:
         if execution is None or flight is None:
             return None
         if execution.end == "completed":
-            kind = landings.result_of(flight)
-            return landings.returned(flight, await self._decode(event, execution.result, kind))
+            kind = landings.result_type(flight)
+            return landings.land_result(flight, await self._decode(event, execution.result, kind))
         if execution.end == "not_started":
-            return landings.name_taken(flight, execution.id)
+            return landings.land_taken_name(flight, execution.id)
         cause = await self._read(event, decode_cause(self.converter, execution))
         scheduled = execution.scheduled.event_id
         if execution.is_workflow:
-            return landings.failed(flight, child_error(scheduled, cause))
+            return landings.land_failure(flight, child_error(scheduled, cause))
         error = activity_error(execution.id, scheduled, execution.last_started, cause)
-        return landings.failed(flight, error)
+        return landings.land_failure(flight, error)
 
     async def _timer_fired(self, event: HistoryEvent) -> Event | None:
         known = self._timers.pop(event.timer_fired_event_attributes.timer_id, None)
@@ -304,7 +304,7 @@ class Fold:
         except _Unreadable:
             # The SDK drops what it cannot decode.
             return None
-        return heard(attributes.signal_name, told, self._task_began)
+        return parse_signal(attributes.signal_name, told, self._task_began)
 
     def _flight(self, execution: Execution) -> Flight | None:
         assert self._state is not None

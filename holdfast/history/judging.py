@@ -33,7 +33,7 @@ class Judged:
     """Whether it is the verdict on a try at a subtask."""
 
 
-def judged(before: State, event: Event, after: State) -> Judged | None:
+def judge(before: State, event: Event, after: State) -> Judged | None:
     """The verdict on what came back with an event; None: it brought nothing back, or too late."""
     match event:
         case Prepared():

@@ -11,7 +11,14 @@ from temporalio.exceptions import ActivityError, ChildWorkflowError
 from holdfast.calls import KINDS
 from holdfast.calls.turn import AgentReport
 from holdfast.contracts import Briefing, Draft, Reply, Report
-from holdfast.history.troubles import ended_at, report_in, spent_nothing, trouble, unprepared, words
+from holdfast.history.troubles import (
+    classify_refusal,
+    classify_trouble,
+    describe_error,
+    find_end,
+    find_report,
+    spent_nothing,
+)
 from holdfast.state.events import (
     AgentEnded,
     Answered,
@@ -28,7 +35,7 @@ from holdfast.state.parts import Flight
 Result = Briefing | Reply[Any] | Report | AgentReport
 
 
-def result_of(flight: Flight) -> Any:
+def result_type(flight: Flight) -> Any:
     """The type of what a flight comes back with."""
     match flight.move:
         case Prepare():
@@ -43,7 +50,7 @@ def result_of(flight: Flight) -> Any:
             return AgentReport
 
 
-def returned(flight: Flight, result: Result) -> Event:
+def land_result(flight: Flight, result: Result) -> Event:
     """The event of a flight that came back with its result."""
     match flight.move:
         case Prepare():
@@ -60,25 +67,25 @@ def returned(flight: Flight, result: Result) -> Event:
             return AgentEnded(move, cast(AgentReport, result))
 
 
-def failed(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
+def land_failure(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
     """The event of a flight that came back without a result."""
     if isinstance(error, ChildWorkflowError):
         if isinstance(flight.move, StartAgent):
-            return AgentEnded(flight.move, None, words(error), spent_nothing(error.cause))
+            return AgentEnded(flight.move, None, describe_error(error), spent_nothing(error.cause))
         assert isinstance(flight.move, StartTeam)
-        report = report_in(error.cause)
-        return TeamEnded(flight.move, report, words(error), spent_nothing(error.cause))
+        report = find_report(error.cause)
+        return TeamEnded(flight.move, report, describe_error(error), spent_nothing(error.cause))
     assert flight.options is not None
     if isinstance(flight.move, Ask):
-        told = trouble(error, flight.started, flight.options, flight.cut_at)
+        told = classify_trouble(error, flight.started, flight.options, flight.cut_at)
         return Unanswered(flight.move, told)
-    at = ended_at(error, flight.started, flight.options)
+    at = find_end(error, flight.started, flight.options)
     if isinstance(flight.move, Examine):
-        return Examined(flight.move, Draft(status="failed", why=words(error)), at)
-    return NotPrepared(words(error), unprepared(error), at)
+        return Examined(flight.move, Draft(status="failed", why=describe_error(error)), at)
+    return NotPrepared(describe_error(error), classify_refusal(error), at)
 
 
-def name_taken(flight: Flight, run_id: str) -> Event:
+def land_taken_name(flight: Flight, run_id: str) -> Event:
     """The event of a team that was not started, because another run with its name is open."""
     why = f"another run named {run_id} is open"
     if isinstance(flight.move, StartAgent):

@@ -27,7 +27,7 @@ workflow task, as it does with Updates, whatever place the SDK gives it among th
 """
 
 
-def heard(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
+def parse_signal(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
     """What a Signal of this name says, taken in at this moment, which is recorded."""
     try:
         if name == RESET:

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from holdfast.contracts import Bill, Span
-from holdfast.history.judging import Judged, judged
+from holdfast.history.judging import Judged, judge
 from holdfast.ledger.ledger import Ledger
 from holdfast.state.events import (
     Abandoned,
@@ -122,7 +122,7 @@ class Steps:
             case Abandoned(ids=ids):
                 for each in ids:
                     self._end(each, None, before, after)
-        if (found := judged(before, event, after)) is not None:
+        if (found := judge(before, event, after)) is not None:
             self._judge(found)
 
     def _begin(self, move: Flying, before: State, after: State) -> None:
@@ -153,7 +153,7 @@ class Steps:
             landing=landing,
             ended=(landing.at if landing else None) or after.now,
             # Of what was given up together, each counts at what was reserved for it.
-            spent=spent_by(landing, old, new) if alone else _reserved(old, id),
+            spent=price_step(landing, old, new) if alone else _reserved(old, id),
             assumed=new.assumed - old.assumed if alone else _reserved(old, id),
             calls=new.spent.calls - old.spent.calls if alone else 1,
             tokens=new.usage.total - old.usage.total if alone else 0,
@@ -165,7 +165,7 @@ def _reserved(ledger: Ledger, id: str) -> Decimal:
     return amount.dollars if amount else Decimal(0)
 
 
-def spent_by(landing: Landing | None, old: Ledger, new: Ledger) -> Decimal | None:
+def price_step(landing: Landing | None, old: Ledger, new: Ledger) -> Decimal | None:
     """Return what a step cost, by the ledgers before and behind it; None: nobody knows."""
     bill = _bill(landing)
     # A call that was lost tells no price; the ledger has booked its worst case where there is one.

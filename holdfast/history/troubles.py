@@ -30,28 +30,30 @@ LATE = "it took longer than it may, and was given up"
 REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
 
-def trouble(
+def classify_trouble(
     error: ActivityError, started: datetime, options: Options, cut_at: datetime | None = None
 ) -> Trouble:
     """What is known of a model call without a result, scheduled at `started` with these options."""
-    cause, at = error.cause, ended_at(error, started, options)
+    cause, at = error.cause, find_end(error, started, options)
     if isinstance(cause, CancelledError):
-        if never_sent(error) or error.started_event_id or _is_young(started, options, cut_at):
+        if is_unsent(error) or error.started_event_id or _is_young(started, options, cut_at):
             # Had the request left, the seam would have said PossiblyBilled.
             return Trouble("cancelled", "cut before it was sent", at=at)
         return Trouble("cancelled", "cut while no attempt at it ran", Bill(calls=1), at)
     if isinstance(cause, TimeoutError) and _never_left(error, cause):
-        return Trouble("not_billed", f"nobody took it: {words(error)}", at=at)
+        return Trouble("not_billed", f"nobody took it: {describe_error(error)}", at=at)
     if not isinstance(cause, ApplicationError):
         # A timeout: nobody knows how far the call came.
         late = isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE
-        return Trouble("possibly_billed", words(error), Bill(calls=1), at, too_long=late)
-    bill = detail(cause.details, Bill) or Bill()
-    unreached, late = detail(cause.details, Unreached), cause.type == TookTooLong.__name__
-    return Trouble(trouble_of(cause.type), words(error), bill, at, unreached, too_long=late)
+        return Trouble("possibly_billed", describe_error(error), Bill(calls=1), at, too_long=late)
+    bill = find_detail(cause.details, Bill) or Bill()
+    unreached, late = find_detail(cause.details, Unreached), cause.type == TookTooLong.__name__
+    return Trouble(
+        trouble_of(cause.type), describe_error(error), bill, at, unreached, too_long=late
+    )
 
 
-def never_sent(error: ActivityError) -> bool:
+def is_unsent(error: ActivityError) -> bool:
     """True if the activity was cut in the workflow task that asked for it: no event schedules it,
     and no worker was ever given it.
     """
@@ -73,11 +75,11 @@ def _never_left(error: ActivityError, cause: TimeoutError) -> bool:
     return last is None or (isinstance(last, ApplicationError) and last.type == "NotBilled")
 
 
-def ended_at(error: ActivityError, started: datetime, options: Options) -> datetime | None:
+def find_end(error: ActivityError, started: datetime, options: Options) -> datetime | None:
     """When an activity ended without a result: as it said itself, or as its timeouts tell."""
     cause = error.cause
     if isinstance(cause, ApplicationError):
-        span = detail(cause.details, Span)
+        span = find_detail(cause.details, Span)
         return span.ended if span else None
     if not isinstance(cause, TimeoutError):
         return None
@@ -88,7 +90,7 @@ def ended_at(error: ActivityError, started: datetime, options: Options) -> datet
     return started + limit if limit else None
 
 
-def detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
+def find_detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
     """The detail of this shape; None if there is none. Details arrive as plain JSON; an old one may
     lack fields, and no two shapes share one.
     """
@@ -101,7 +103,7 @@ def detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
     return None
 
 
-def words(error: ActivityError | ChildWorkflowError) -> str:
+def describe_error(error: ActivityError | ChildWorkflowError) -> str:
     """The innermost reason, as one line."""
     cause = _innermost(error)
     for kind, said in FIXED.items():
@@ -113,16 +115,16 @@ def words(error: ActivityError | ChildWorkflowError) -> str:
     return " ".join(text.split())[:500] or type(cause).__name__
 
 
-def unprepared(error: ActivityError) -> StopReason:
+def classify_refusal(error: ActivityError) -> StopReason:
     """Whether `prepare` refused the goal, and for its cap, or could not do its work."""
     cause = _innermost(error)
     kind = cause.type if isinstance(cause, ApplicationError) else ""
     return REFUSALS.get(kind or "", "unprepared")
 
 
-def report_in(cause: BaseException | None) -> Report | None:
+def find_report(cause: BaseException | None) -> Report | None:
     """The Report of a run that failed, from the error that closed its workflow."""
-    return detail(cause.details, Report) if isinstance(cause, ApplicationError) else None
+    return find_detail(cause.details, Report) if isinstance(cause, ApplicationError) else None
 
 
 def spent_nothing(cause: BaseException | None) -> bool:

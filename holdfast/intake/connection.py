@@ -15,7 +15,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.intake.refusal import Refused
 from holdfast.storage import DirectoryStore, store_at
 from holdfast.temporal.connection import Target
-from holdfast.workers.pollers import pollers
+from holdfast.workers.pollers import find_pollers
 from holdfast.workers.served import find_unserved
 
 DESCRIBED = timedelta(seconds=3)
@@ -109,4 +109,4 @@ async def require_worker(
 
 
 async def _is_polled(client: Client, queue: str) -> bool:
-    return any(each.alive for each in (await pollers(client, [queue]))[queue])
+    return any(each.alive for each in (await find_pollers(client, [queue]))[queue])

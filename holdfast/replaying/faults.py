@@ -17,7 +17,7 @@ from temporalio.client import WorkflowHistory
 from holdfast.contracts.errors import BlobLost
 from holdfast.history.executions import SCHEDULED
 from holdfast.history.fold import TASK_COMPLETED
-from holdfast.replaying.replay import Workflows, unfollowed
+from holdfast.replaying.replay import Workflows, find_divergence
 from holdfast.storage import DirectoryStore
 from holdfast.storage.payloads import find_stored
 
@@ -31,7 +31,7 @@ class Fault:
     why: str
 
 
-def points(events: Iterable[HistoryEvent]) -> list[int]:
+def reset_points(events: Iterable[HistoryEvent]) -> list[int]:
     """Return the events that a run can be reset to: its completed workflow tasks."""
     return [each.event_id for each in events if each.event_type == TASK_COMPLETED]
 
@@ -47,7 +47,7 @@ async def find_fault(
     if poisoned is not None or lost is None:
         return poisoned
     event, why = events[lost[0]].event_id, lost[1]
-    before = [each for each in points(readable) if each < event]
+    before = [each for each in reset_points(readable) if each < event]
     return Fault(before[-1] if before else 0, f"what event {event} brought cannot be read: {why}")
 
 
@@ -71,11 +71,11 @@ async def _poisoned(
     """Return the first workflow task whose commands today's code does not repeat. What fails once
     fails with all that follows, so that half of what is left is looked at each time.
     """
-    tasks = points(history.events)
+    tasks = reset_points(history.events)
     low, high, why = 0, len(tasks), ""
     while low < high:
         middle = (low + high) // 2
-        failure = await unfollowed(_until(history, tasks, middle), workflows, store)
+        failure = await find_divergence(_until(history, tasks, middle), workflows, store)
         if failure:
             high, why = middle, failure
         else:

@@ -86,10 +86,10 @@ async def replay(
 
     Without a store the history must have every payload inlined, as `export` writes it.
     """
-    return (await played(history, workflows, store)).differences
+    return (await play(history, workflows, store)).differences
 
 
-async def played(
+async def play(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
 ) -> Played:
     """The same, with the state that the run came to."""
@@ -108,7 +108,7 @@ async def played(
     return Played(differences, state)
 
 
-async def unfollowed(
+async def find_divergence(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
 ) -> str:
     """Why Temporal itself cannot lead today's code through a history; empty: it can. Arguments are

@@ -46,7 +46,7 @@ async def read_turns(client: Client, run_id: str, agent: str) -> tuple[TraceStep
     return await make_steps(fold, run_id, above=agent)
 
 
-async def trace_file(events: Sequence[HistoryEvent], *, content: bool = False) -> Trace:
+async def read_trace_file(events: Sequence[HistoryEvent], *, content: bool = False) -> Trace:
     """Return the trace of a run whose history was exported. What teams and agents did is not in
     it: each is one step, with what its report says.
     """

@@ -32,7 +32,7 @@ from temporalio.worker import (
 from holdfast.contracts import Bill, Call, Reply, Tier
 from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import WAITING
-from holdfast.history.troubles import detail
+from holdfast.history.troubles import find_detail
 
 MICRO = 1_000_000
 """Counters hold whole numbers: money is counted in millionths of a dollar."""
@@ -116,7 +116,7 @@ class _Counted(ActivityInboundInterceptor):
         try:
             result = await super().execute_activity(input)
         except ApplicationError as error:
-            bill = detail(error.details, Bill) or Bill()
+            bill = find_detail(error.details, Bill) or Bill()
             self._counts.came_back(input, error.type or "error", bill)
             raise
         if isinstance(result, Reply):

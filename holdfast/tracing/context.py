@@ -30,7 +30,7 @@ class SpanContext:
         return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
 
 
-def context_in(text: str) -> SpanContext | None:
+def parse_context(text: str) -> SpanContext | None:
     """What a `traceparent` says; None: it is malformed. Of a version that came later, what the
     first one has.
     """

@@ -55,7 +55,7 @@ class OtelSpan:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def spans(trace: Trace, *, content: bool = False) -> tuple[OtelSpan, ...]:
+def make_spans(trace: Trace, *, content: bool = False) -> tuple[OtelSpan, ...]:
     """A span for each step that has begun; the run's hangs under its caller's, where it has one.
     The same step has the same ids whenever and by whomever it is told, so that nothing that is told
     twice counts twice.
@@ -180,7 +180,7 @@ def _content(step: TraceStep) -> dict[str, Attribute]:
 # ---------------------------------------------------------------- as a file
 
 
-def as_file(told: Sequence[OtelSpan], resource: Mapping[str, Attribute]) -> dict[str, Any]:
+def to_otlp_json(told: Sequence[OtelSpan], resource: Mapping[str, Attribute]) -> dict[str, Any]:
     """Spans as OTLP/JSON, as a collector's file receiver reads it: a line of one such document."""
     scope = {"scope": {"name": SCOPE}, "spans": [_as_json(each) for each in told]}
     described = {"attributes": _attributes(resource)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.agent import state as agent
 from holdfast.contracts import Bill
-from holdfast.history.judging import judged
+from holdfast.history.judging import judge
 from holdfast.rules.repair import STRENGTH
 from holdfast.rules.reporting import status_of
 from holdfast.state.events import AgentEnded, Answered, Event, Started, TeamEnded, Unanswered
@@ -49,11 +49,11 @@ class Line:
         return {name: value for name, value in self.fields.items() if value not in ("", ())}
 
 
-def told(before: State, event: Event, after: State) -> Iterator[Line]:
+def tell_event(before: State, event: Event, after: State) -> Iterator[Line]:
     """What an event meant to a run."""
     if isinstance(event, Started):
         yield from _started(before, event.move)
-    elif (found := judged(before, event, after)) is not None:
+    elif (found := judge(before, event, after)) is not None:
         subtask, bill = _whose(event), _bill(event)
         said = {"verdict": found.verdict, "why": _why(found.why)}
         yield Line("result", {"call": found.flight, "subtask": subtask, **bill, **said})
@@ -194,7 +194,7 @@ def _why(text: str) -> str:
 # ---------------------------------------------------------------- an agent's
 
 
-def told_by_agent(event: agent.Event, subtask: str) -> Iterator[Line]:
+def tell_agent_event(event: agent.Event, subtask: str) -> Iterator[Line]:
     """What an event meant to an agent with tools."""
     match event:
         case agent.TurnEnded(move=move, reply=reply):
@@ -219,7 +219,7 @@ def told_by_agent(event: agent.Event, subtask: str) -> Iterator[Line]:
             yield Line("stop", {"subtask": subtask, "why": _why(why)})
 
 
-def dispatched(move: agent.Flying, subtask: str) -> Iterator[Line]:
+def tell_dispatch(move: agent.Flying, subtask: str) -> Iterator[Line]:
     """That an agent takes a turn, or uses a tool."""
     if isinstance(move, agent.TakeTurn):
         asked: dict[str, Value] = {"tier": move.call.tier, "reserved": str(move.call.ceiling)}

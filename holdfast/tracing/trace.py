@@ -20,7 +20,7 @@ from holdfast.state.moves import Ask
 from holdfast.state.run import State
 from holdfast.text import one_line
 from holdfast.tracing import facts
-from holdfast.tracing.context import MEMO_CONTEXT, SpanContext, context_in
+from holdfast.tracing.context import MEMO_CONTEXT, SpanContext, parse_context
 from holdfast.tracing.facts import Facts
 from holdfast.tracing.steps import TITLE_LETTERS, Trace, TraceStep, place_steps
 from holdfast.tracing.whole import (
@@ -75,7 +75,7 @@ async def _caller(fold: Fold, own: Execution) -> SpanContext | None:
     memo = attributes_of(own.scheduled).memo.fields
     given = [memo[MEMO_CONTEXT]] if MEMO_CONTEXT in memo else []
     header = await try_decode(fold.converter, given, str)
-    return context_in(header) if isinstance(header, str) else None
+    return parse_context(header) if isinstance(header, str) else None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Kind:
         return tuple(item for item in self.going if self.remove(item))
 
 
-def kinds(
+def list_kinds(
     settings: Settings, target: Target, needed: Needed, unused: timedelta, now: float
 ) -> tuple[Kind, ...]:
     """All that a deployment keeps. A store beside a server of one's own may have other users, of
@@ -77,20 +77,20 @@ def kinds(
     state, bound = StateDir.of(settings), settings.keep_megabytes * 1_000_000
     place = store_at(target.store_url)
     return (
-        store(place, needed, unused, bound if target.embedded else math.inf, now),
-        journal(state.journal, bound, now),
-        reports(state.reports, bound, now),
-        edits(state.edits, bound, now),
-        snapshots(state.snapshots, bound, now),
+        inspect_store(place, needed, unused, bound if target.embedded else math.inf, now),
+        inspect_journal(state.journal, bound, now),
+        inspect_reports(state.reports, bound, now),
+        inspect_edits(state.edits, bound, now),
+        inspect_snapshots(state.snapshots, bound, now),
     )
 
 
-def size(items: Iterable[Item]) -> int:
+def total_size(items: Iterable[Item]) -> int:
     """Bytes of all."""
     return sum(item.size for item in items)
 
 
-def store(
+def inspect_store(
     place: DirectoryStore, needed: Needed, unused: timedelta, bound: float, now: float
 ) -> Kind:
     """The store's blobs. `needed`: those that a kept history names, or why nobody can tell: then
@@ -101,7 +101,7 @@ def store(
         return Kind("store", (), tuple(_blobs(place)), why=needed)
     files = _blobs(place)
     free = [each for each in files if each.digest not in needed]
-    if size(files) > bound:
+    if total_size(files) > bound:
         unused = min(unused, DAY)
     # What a killed process left half-written is nobody's.
     going = [each for each in free if now - each.used > _patience(each, unused)]
@@ -122,12 +122,12 @@ def _patience(item: Item, unused: timedelta) -> float:
     return (unused if item.digest else HOUR).total_seconds()
 
 
-def journal(folder: Path, bound: int, now: float) -> Kind:
+def inspect_journal(folder: Path, bound: int, now: float) -> Kind:
     """The journal: an entry is needed as long as its call may be tried again, never for a day."""
     return _aged("journal", _files(folder, ".sent", ".answer", ".draft"), bound, DAY, now)
 
 
-def reports(folder: Path, bound: int, now: float) -> Kind:
+def inspect_reports(folder: Path, bound: int, now: float) -> Kind:
     """Copies of reports and of what agents made; what `show` prints comes from the server."""
     items = _files(folder, ".md", ".json", ".html", ".csv")
     made = [each for each in _folders(folder) if each.name.endswith(".files")]
@@ -135,13 +135,13 @@ def reports(folder: Path, bound: int, now: float) -> Kind:
     return _aged("reports", items, bound, HOUR, now)
 
 
-def edits(folder: Path, bound: int, now: float) -> Kind:
+def inspect_edits(folder: Path, bound: int, now: float) -> Kind:
     """Changed plans that were not sent, each in a folder of its run; nobody has a copy."""
     items = [Item(path, _weight(path), _newest(path)) for path in _folders(folder)]
     return _aged("edits", items, bound, DAY, now)
 
 
-def snapshots(folder: Path, bound: int, now: float) -> Kind:
+def inspect_snapshots(folder: Path, bound: int, now: float) -> Kind:
     """Repositories on disk. One that a lens opened within the hour stays."""
     items = [Item(path, _weight(path), _used(path)) for path in _folders(folder)]
     going = [each for each in items if now - each.used > _life(each.path).total_seconds()]
@@ -149,7 +149,7 @@ def snapshots(folder: Path, bound: int, now: float) -> Kind:
     return _kind("snapshots", items, going, lambda item: remove_snapshot(item.path))
 
 
-def old_snapshots(folder: Path, now: float | None = None) -> tuple[Path, ...]:
+def find_old_snapshots(folder: Path, now: float | None = None) -> tuple[Path, ...]:
     """Snapshots that nobody opened for a day, and what a killed worker left half-written."""
     now = time.time() if now is None else now
     found = _folders(folder)
@@ -169,7 +169,7 @@ def _aged(name: str, items: list[Item], bound: int, fresh: timedelta, now: float
 def _oldest(items: list[Item], going: list[Item], bound: int, before: float) -> list[Item]:
     """What must go besides, the oldest first, for the rest to stay below the bound."""
     rest = sorted(set(items) - set(going), key=lambda each: each.used)
-    over = size(rest) - bound
+    over = total_size(rest) - bound
     more = []
     for item in rest:
         if over <= 0 or item.used > before:

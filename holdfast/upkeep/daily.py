@@ -49,11 +49,11 @@ async def clean(settings: Settings, target: Target, client: Client) -> None:
 
 
 def _remove(settings: Settings, target: Target, found: cleaning.Needed) -> None:
-    for kind in cleaning.kinds(settings, target, found, RETENTION, time.time()):
+    for kind in cleaning.list_kinds(settings, target, found, RETENTION, time.time()):
         gone = kind.removed()
         if gone:
-            log.info("%s: removed %d, %d bytes", kind.name, len(gone), cleaning.size(gone))
-        over = cleaning.size(kind.staying) - settings.keep_megabytes * 1_000_000
+            log.info("%s: removed %d, %d bytes", kind.name, len(gone), cleaning.total_size(gone))
+        over = cleaning.total_size(kind.staying) - settings.keep_megabytes * 1_000_000
         if over > 0:
             log.warning("%s: %d bytes above HOLDFAST_KEEP_MEGABYTES are needed", kind.name, over)
 

@@ -88,7 +88,7 @@ class Poller:
     """Seconds since it was last heard of."""
 
 
-def at_queue(
+def list_pollers(
     queue: str, seen: Seen, before: Seen | None = None, *, calls: bool = False
 ) -> tuple[Poller, ...]:
     """The workers of a queue, those that live first, each once; with `calls`, those that carry out
@@ -127,16 +127,16 @@ def _note(found: dict[str, Poller], poller: Poller) -> None:
         found[poller.identity] = poller
 
 
-async def pollers(client: Client, queues: Sequence[str]) -> dict[str, tuple[Poller, ...]]:
+async def find_pollers(client: Client, queues: Sequence[str]) -> dict[str, tuple[Poller, ...]]:
     """The workers of each queue. Takes 3 s where all that a queue had seem dead: it is looked at
     twice before that is said. RPCError.
     """
     before = None
     seen = await look(client, queues)
-    if any(_all_dead(at_queue(queue, seen)) for queue in queues):
+    if any(_all_dead(list_pollers(queue, seen)) for queue in queues):
         await asyncio.sleep(AGAIN_SECONDS)
         before, seen = seen, await look(client, queues)
-    return {queue: at_queue(queue, seen, before) for queue in queues}
+    return {queue: list_pollers(queue, seen, before) for queue in queues}
 
 
 def _all_dead(found: tuple[Poller, ...]) -> bool:
@@ -147,7 +147,7 @@ async def look(client: Client, queues: Sequence[str]) -> Seen:
     """What the server knows of these queues' workers now. RPCError."""
     beats = await _beats(client, queues)
     seen = Seen(time.time(), beats)
-    open_ = [each for each in queues if not alive(at_queue(each, seen, calls=True))]
+    open_ = [each for each in queues if not any_alive(list_pollers(each, seen, calls=True))]
     of_runs, of_calls = [
         await asyncio.gather(*(_polls(client, queue, kind) for queue in open_)) for kind in KINDS
     ]
@@ -160,7 +160,7 @@ async def look(client: Client, queues: Sequence[str]) -> Seen:
     )
 
 
-def alive(found: tuple[Poller, ...]) -> bool:
+def any_alive(found: tuple[Poller, ...]) -> bool:
     """Whether one of these workers lives."""
     return any(each.alive for each in found)
 
@@ -203,7 +203,7 @@ def _places(slots: WorkerSlotsInfo) -> int:
     return slots.current_available_slots + slots.current_used_slots
 
 
-async def waiting(client: Client, queue: str) -> int:
+async def count_waiting(client: Client, queue: str) -> int:
     """How many activities wait in a queue for a worker, about. RPCError."""
     answer = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from holdfast.workers.pollers import AGAIN_SECONDS, alive, at_queue, look
+from holdfast.workers.pollers import AGAIN_SECONDS, any_alive, list_pollers, look
 
 LOOK_SECONDS = 3.0
 """How often a worker looks for its readers, beside the second look."""
@@ -20,7 +20,7 @@ VARIABLES = "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
 logger = logging.getLogger(__name__)
 
 
-def in_words(
+def describe_missing(
     task_queue: str, *, embedded: bool, any_worker: bool = True, models: bool = False
 ) -> str:
     """That nobody serves runs at all, or none that ask `models`; why, and what heals it: one line,
@@ -59,7 +59,9 @@ async def find_unserved(
     except RPCError as error:
         logger.info("workers of %s not known: %s", task_queue, error)
         return ()
-    line = in_words(task_queue, embedded=embedded, any_worker=runs, models=calls or not models)
+    line = describe_missing(
+        task_queue, embedded=embedded, any_worker=runs, models=calls or not models
+    )
     return (line,) if line else ()
 
 
@@ -68,12 +70,12 @@ async def find_served(client: Client, task_queue: str, *, models: bool = True) -
     which is not waited for without `models`. RPCError.
     """
     before, seen = None, await look(client, [task_queue])
-    if not alive(at_queue(task_queue, seen, calls=models)):
+    if not any_alive(list_pollers(task_queue, seen, calls=models)):
         await asyncio.sleep(AGAIN_SECONDS)
         before, seen = seen, await look(client, [task_queue])
     return (
-        alive(at_queue(task_queue, seen, before)),
-        alive(at_queue(task_queue, seen, before, calls=True)),
+        any_alive(list_pollers(task_queue, seen, before)),
+        any_alive(list_pollers(task_queue, seen, before, calls=True)),
     )
 
 
@@ -94,7 +96,7 @@ class Lookout:
             try:
                 # Whoever asks this process is answered by it: somebody serves the run itself.
                 _, models = await find_served(client, task_queue)
-                line = in_words(task_queue, embedded=self._embedded, models=models)
+                line = describe_missing(task_queue, embedded=self._embedded, models=models)
                 self._lines = dict.fromkeys(tiers, line) if line else {}
             except RPCError as error:
                 logger.info("workers of %s not known: %s", task_queue, error)

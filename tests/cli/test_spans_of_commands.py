@@ -21,7 +21,7 @@ from holdfast.replaying.tracing import read_trace
 from holdfast.telemetry.otel import commands
 from holdfast.telemetry.otel.closed_runs import SentRuns, send_closed
 from holdfast.telemetry.otel.exporting import VARIABLES, exporter
-from holdfast.tracing.context import SpanContext, context_in
+from holdfast.tracing.context import SpanContext, parse_context
 from holdfast.untrusted.known_secrets import KnownSecrets
 from receiver import Received, receiver
 from scripted import works
@@ -198,5 +198,5 @@ async def test_a_command_that_fails_says_so_in_its_span_and_a_backend_that_is_aw
     ],
 )
 def test_a_context_is_read_as_w3c_has_it(header: str, read: SpanContext | None) -> None:
-    assert context_in(header) == read
-    assert read is None or context_in(str(read)) == read
+    assert parse_context(header) == read
+    assert read is None or parse_context(str(read)) == read

@@ -76,7 +76,7 @@ async def test_of_the_store_goes_what_no_run_names_and_nobody_used_for_long(
     write(store.root / "ab", "tmp1234", days=1)
     age(store.root, days=31)
     young = await store.put(b"young")
-    kind = cleaning.store(store, frozenset({kept}), RETENTION, BOUND, NOW)
+    kind = cleaning.inspect_store(store, frozenset({kept}), RETENTION, BOUND, NOW)
     assert "1 that no run names were used within 30 days" in kind.why
     assert names(kind) == {free, "tmp1234"}
     assert await store.get(young) == b"young"
@@ -88,15 +88,15 @@ async def test_above_the_bound_a_day_is_enough_for_what_no_run_names(
     kept, free = await store.put(bytes(800)), await store.put(bytes(900))
     age(store.root, days=2)
     young = await store.put(bytes(700))
-    assert names(cleaning.store(store, frozenset({kept}), RETENTION, 5_000, NOW)) == set()
-    assert names(cleaning.store(store, frozenset({kept}), RETENTION, 1_000, NOW)) == {free}
+    assert names(cleaning.inspect_store(store, frozenset({kept}), RETENTION, 5_000, NOW)) == set()
+    assert names(cleaning.inspect_store(store, frozenset({kept}), RETENTION, 1_000, NOW)) == {free}
     assert len(await store.get(young)) == 700
 
 
 async def test_when_nobody_can_tell_what_runs_need_the_store_stays(store: DirectoryStore) -> None:
     await store.put(b"whatever")
     age(store.root, days=365)
-    kind = cleaning.store(store, "the server does not answer", DAY, 0, NOW)
+    kind = cleaning.inspect_store(store, "the server does not answer", DAY, 0, NOW)
     assert (kind.going, kind.why) == ((), "the server does not answer")
 
 
@@ -106,7 +106,7 @@ async def test_what_is_put_again_between_the_look_and_the_removal_stays(
     """Equal content is shared: another run may have just been told that it is there."""
     digest = await store.put(b"shared")
     age(store.root, days=365)
-    kind = cleaning.store(store, frozenset(), DAY, BOUND, NOW)
+    kind = cleaning.inspect_store(store, frozenset(), DAY, BOUND, NOW)
     assert await store.put(b"shared") == digest
     assert len(kind.going) == 1
     assert kind.removed() == ()
@@ -148,7 +148,7 @@ async def cleaned(runs: Runs) -> set[str]:
     found, _ = await find_needed(runs.client, runs.store)
     # What is needed counts as used today, also for others who share the store.
     assert all(blob.used > NOW - 1 for blob in runs.store.files() if blob.digest in found)
-    cleaning.store(runs.store, found, DAY, BOUND, time.time()).removed()
+    cleaning.inspect_store(runs.store, found, DAY, BOUND, time.time()).removed()
     return {blob.digest for blob in runs.store.files()}
 
 
@@ -191,7 +191,7 @@ async def test_of_the_journal_goes_what_is_older_than_the_histories(tmp_path: Pa
     age(tmp_path / "journal", days=31)
     await journal.mark_sent("young")
     write(tmp_path / "journal", "note.txt", days=365)
-    assert len(names(cleaning.journal(tmp_path / "journal", BOUND, NOW))) == 2
+    assert len(names(cleaning.inspect_journal(tmp_path / "journal", BOUND, NOW))) == 2
     assert await journal.sent("young") and not await journal.sent("old")
     assert (tmp_path / "journal" / "note.txt").exists()
 
@@ -199,16 +199,16 @@ async def test_of_the_journal_goes_what_is_older_than_the_histories(tmp_path: Pa
 def test_above_the_bound_the_journal_loses_its_oldest_but_nothing_of_today(tmp_path: Path) -> None:
     for days in (0.1, 0.2, 2, 3, 4):
         write(tmp_path, f"{days}.answer", days, size=100)
-    assert names(cleaning.journal(tmp_path, 350, NOW)) == {"4.answer", "3.answer"}
-    assert names(cleaning.journal(tmp_path, 0, NOW)) == {"2.answer"}
+    assert names(cleaning.inspect_journal(tmp_path, 350, NOW)) == {"4.answer", "3.answer"}
+    assert names(cleaning.inspect_journal(tmp_path, 0, NOW)) == {"2.answer"}
 
 
 def test_of_the_reports_goes_what_is_old_or_above_the_bound(tmp_path: Path) -> None:
     for days in (1, 2, 31):
         write(tmp_path, f"{days}.md", days, size=100)
     write(tmp_path, "mine.txt", days=365)
-    assert names(cleaning.reports(tmp_path, BOUND, NOW)) == {"31.md"}
-    assert names(cleaning.reports(tmp_path, 150, NOW)) == {"2.md"}
+    assert names(cleaning.inspect_reports(tmp_path, BOUND, NOW)) == {"31.md"}
+    assert names(cleaning.inspect_reports(tmp_path, 150, NOW)) == {"2.md"}
 
 
 def test_of_the_edits_goes_what_is_old_or_above_the_bound_but_nothing_of_today(
@@ -220,13 +220,13 @@ def test_of_the_edits_goes_what_is_old_or_above_the_bound_but_nothing_of_today(
         write(folder, "plan.yaml", days, size=100)
         write(folder, "plan.yaml~", 40)
         os.utime(folder, (NOW - 40 * DAY.total_seconds(),) * 2)
-    assert names(cleaning.edits(tmp_path, BOUND, NOW)) == {"of-31"}
-    assert names(cleaning.edits(tmp_path, 250, NOW)) == {"of-3"}
-    assert names(cleaning.edits(tmp_path, 0, NOW)) == {"of-2"}
+    assert names(cleaning.inspect_edits(tmp_path, BOUND, NOW)) == {"of-31"}
+    assert names(cleaning.inspect_edits(tmp_path, 250, NOW)) == {"of-3"}
+    assert names(cleaning.inspect_edits(tmp_path, 0, NOW)) == {"of-2"}
     settings = Settings(_env_file=None, state_dir=tmp_path / "state")
     (StateDir.of(settings).edits / "of-r").mkdir(parents=True)
     target = Target("", store_url=(tmp_path / "none").as_uri())
-    kinds = cleaning.kinds(settings, target, frozenset(), DAY, NOW)
+    kinds = cleaning.list_kinds(settings, target, frozenset(), DAY, NOW)
     (kind,) = [each for each in kinds if each.name == "edits"]
     assert [each.path.name for each in kind.staying] == ["of-r"], "`clean` knows the folder"
 
@@ -235,23 +235,23 @@ async def test_of_the_snapshots_goes_what_nobody_opened_for_a_day(tmp_path: Path
     bench = Bench(tmp_path)
     snapshot = await bench.snapshot(Repository.with_a_file(tmp_path / "repo"))
     folder = snapshot.root.parent
-    assert names(cleaning.snapshots(folder, BOUND, NOW)) == set()
+    assert names(cleaning.inspect_snapshots(folder, BOUND, NOW)) == set()
     os.utime(snapshot.root, (LONG_AGO, LONG_AGO))
-    assert names(cleaning.snapshots(folder, BOUND, NOW)) == {snapshot.root.name}
+    assert names(cleaning.inspect_snapshots(folder, BOUND, NOW)) == {snapshot.root.name}
     assert list(folder.iterdir()) == []
 
 
 async def test_above_the_bound_a_snapshot_goes_an_hour_after_it_was_opened(tmp_path: Path) -> None:
     snapshot = await Bench(tmp_path).snapshot(Repository.with_a_file(tmp_path / "repo"))
-    assert names(cleaning.snapshots(snapshot.root.parent, 1, NOW)) == set()
+    assert names(cleaning.inspect_snapshots(snapshot.root.parent, 1, NOW)) == set()
     os.utime(snapshot.root, (NOW - 4_000,) * 2)
-    assert names(cleaning.snapshots(snapshot.root.parent, 1, NOW)) == {snapshot.root.name}
+    assert names(cleaning.inspect_snapshots(snapshot.root.parent, 1, NOW)) == {snapshot.root.name}
 
 
 def test_what_is_not_there_needs_no_cleaning(tmp_path: Path) -> None:
     settings = Settings(_env_file=None, state_dir=tmp_path / "nothing")
     target = Target("", store_url=(tmp_path / "none").as_uri())
-    kinds = cleaning.kinds(settings, target, frozenset(), DAY, NOW)
+    kinds = cleaning.list_kinds(settings, target, frozenset(), DAY, NOW)
     assert [(kind.going, kind.staying) for kind in kinds] == [((), ())] * 5
 
 

@@ -47,11 +47,11 @@ from holdfast.workers.pollers import (
     Beat,
     Poller,
     Seen,
-    at_queue,
+    find_pollers,
+    list_pollers,
     look,
-    pollers,
 )
-from holdfast.workers.served import VARIABLES, find_unserved, in_words
+from holdfast.workers.served import VARIABLES, describe_missing, find_unserved
 from plain_endpoint import PlainEndpoint, serving
 from scripted import ready, subtask
 from simulator.script import Script
@@ -115,7 +115,7 @@ def seen(*beats: Beat, at: float = NOW, **polls: float) -> Seen:
     ],
 )
 def test_a_worker_lives_that_was_heard_of_lately(found: Seen, alive: bool) -> None:
-    (poller,) = at_queue("q", found)
+    (poller,) = list_pollers("q", found)
     assert poller.alive is alive
 
 
@@ -125,30 +125,30 @@ def test_a_beat_that_moved_is_alive_and_one_that_stood_still_is_dead_whatever_th
 ) -> None:
     before = seen(beat(skew + 7.0))
     later = NOW + AGAIN_SECONDS
-    moved = at_queue("q", seen(beat(skew + 5.0), at=later), before)
-    stood = at_queue("q", seen(beat(skew + 7.0), at=later), before)
+    moved = list_pollers("q", seen(beat(skew + 5.0), at=later), before)
+    stood = list_pollers("q", seen(beat(skew + 7.0), at=later), before)
     assert [each.alive for each in (*moved, *stood)] == [True, False]
 
 
 def test_a_process_that_came_back_is_one_worker_and_lives() -> None:
     found = seen(beat(50.0, instance="before"), beat(1.0, instance="now"))
-    assert at_queue("q", found) == (Poller("7@vm", True, 1.0),)
+    assert list_pollers("q", found) == (Poller("7@vm", True, 1.0),)
 
 
 def test_who_takes_no_more_work_serves_nobody_even_where_its_poll_is_on_record() -> None:
-    assert at_queue("q", seen(beat(1.0, asking=False), **{"7@vm": 1.0})) == ()
+    assert list_pollers("q", seen(beat(1.0, asking=False), **{"7@vm": 1.0})) == ()
 
 
 def test_a_worker_of_another_queue_serves_this_one_not() -> None:
-    assert at_queue("q-tools", seen(beat(1.0))) == ()
+    assert list_pollers("q-tools", seen(beat(1.0))) == ()
 
 
 def test_who_only_carries_runs_on_serves_no_calls() -> None:
     bare = seen(beat(1.0, calls=False), **{"7@vm": 1.0})
-    assert [each.alive for each in at_queue("q", bare)] == [True]
-    assert at_queue("q", bare, calls=True) == ()
+    assert [each.alive for each in list_pollers("q", bare)] == [True]
+    assert list_pollers("q", bare, calls=True) == ()
     asks = replace(seen(), call_polls={"q": {"8@vm": NOW - 1.0}})
-    assert [each.alive for each in at_queue("q", asks, calls=True)] == [True]
+    assert [each.alive for each in list_pollers("q", asks, calls=True)] == [True]
 
 
 # ---------------------------------------------------------------- the words
@@ -160,13 +160,13 @@ KNOWN = Endpoint(
 
 
 def test_the_words_name_the_variables_and_the_command_that_heals() -> None:
-    ours = in_words("q", embedded=True)
+    ours = describe_missing("q", embedded=True)
     assert "nobody asks the models: the worker has no model endpoint" in ours
     assert VARIABLES in ours and ours.endswith("run: starter.py up")
-    own = in_words("q", embedded=False)
+    own = describe_missing("q", embedded=False)
     assert "task queue 'q'" in own and VARIABLES in own
     assert own.endswith("start one: worker.py")
-    assert in_words("q", embedded=True, models=True) == ""
+    assert describe_missing("q", embedded=True, models=True) == ""
 
 
 OLD = Record(pid=7, started="1", program=("worker.py",))
@@ -193,7 +193,7 @@ async def test_while_a_worker_takes_the_place_of_another_nobody_is_called_missin
     made = Connection(Settings(), now.target, Mock())
     made.new_worker = why
     reader = Reader(made, "r")
-    missing = in_words("q", embedded=True, any_worker=False)
+    missing = describe_missing("q", embedded=True, any_worker=False)
     seen = AsyncMock(return_value=(missing,))
     monkeypatch.setattr(served, "find_unserved", seen)
     await reader.find_held_up()
@@ -231,19 +231,19 @@ async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_h
 
 @pytest.mark.parametrize(("embedded", "cure"), [(True, "starter.py up"), (False, "worker.py")])
 def test_without_any_worker_the_models_are_not_the_trouble(embedded: bool, cure: str) -> None:
-    line = in_words("q", embedded=embedded, any_worker=False)
+    line = describe_missing("q", embedded=embedded, any_worker=False)
     assert "models" not in line and "no worker" in line and line.endswith(cure)
 
 
 def test_what_replaces_a_worker_is_said_as_it_is() -> None:
     # A process that lives is left alone by every command but `down`, also when it is frozen.
-    line = in_words("q", embedded=True, any_worker=False)
+    line = describe_missing("q", embedded=True, any_worker=False)
     assert "has died is replaced by any command" in line
     assert "stays silent by: starter.py down, then: starter.py up" in line
 
 
 def test_a_line_of_several_tiers_is_one_note() -> None:
-    line = in_words("q", embedded=True)
+    line = describe_missing("q", embedded=True)
     run = view().model_copy(update={"tiers": ("haiku", "opus", "sonnet")})
     assert with_throttles(run, dict.fromkeys(("haiku", "opus"), line)).notes == (line,)
 
@@ -272,7 +272,7 @@ async def alive(client: Client, queue: str, count: int = 1) -> None:
     """Return once this many workers of a queue are known to live."""
 
     async def all_there() -> bool:
-        return sum(each.alive for each in (await pollers(client, [queue]))[queue]) == count
+        return sum(each.alive for each in (await find_pollers(client, [queue]))[queue]) == count
 
     await until(all_there)
 
@@ -281,7 +281,7 @@ async def alive(client: Client, queue: str, count: int = 1) -> None:
 async def test_a_queue_that_nobody_ever_polled_has_no_worker(env: WorkflowEnvironment) -> None:
     queue = f"served-{uuid.uuid4().hex[:8]}"
     (line,) = await find_unserved(env.client, queue, embedded=False, models=True)
-    assert line == in_words(queue, embedded=False, any_worker=False)
+    assert line == describe_missing(queue, embedded=False, any_worker=False)
     checks = await doctor.check_pollers(env.client, Target("", task_queue=queue, embedded=False))
     assert checks[0].mark == "bad" and "worker.py" in checks[0].detail
     assert not [check for check in checks if check.name == "models"], "they are not the trouble"
@@ -300,7 +300,7 @@ async def test_a_server_that_keeps_no_record_of_workers_still_tells_who_polled(
         monkeypatch.setattr(env.client.workflow_service, "list_workers", refuses)
         found = await look(env.client, [queue])
     assert found.beats is None
-    assert [each.alive for each in at_queue(queue, found)] == [True]
+    assert [each.alive for each in list_pollers(queue, found)] == [True]
 
 
 # ---------------------------------------------------------------- a worker of another shell
@@ -367,7 +367,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
         assert (await shown(client, "starved"))[0] == (), "its worker serves it"
         await asyncio.to_thread(killed, endpoint.worker_pid)
         await asyncio.to_thread(ensure_up, bare)
-        line = in_words("", embedded=True)
+        line = describe_missing("", embedded=True)
 
         async def said() -> bool:
             return line in (await shown(client, "starved"))[0]

@@ -9,7 +9,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
 from holdfast.contracts.policies import BEATS, Policy
-from holdfast.history.actions import billed_at, count_beats, describe_actions, is_action
+from holdfast.history.actions import bills_actions, count_beats, describe_actions, is_action
 from holdfast.history.executions import executions_in
 
 
@@ -30,7 +30,7 @@ def test_a_long_call_beats_less_often_than_a_short_one_and_one_beat_may_be_lost(
     ],
 )
 def test_only_temporal_cloud_bills_actions(address: str, bills: bool) -> None:
-    assert billed_at(address) is bills
+    assert bills_actions(address) is bills
 
 
 def at(number: int, seconds: float, kind: EventType.ValueType) -> HistoryEvent:

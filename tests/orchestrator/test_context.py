@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 from driving import Drive, subtask
 from holdfast.calling import context
 from holdfast.contracts import Finding, Plan, Strategy, policies
-from holdfast.history.landings import failed
+from holdfast.history.landings import land_failure
 from holdfast.rules import reporting
 from holdfast.state.events import Unanswered
 from holdfast.state.moves import Ask
@@ -143,6 +143,6 @@ def takes_too_long(run: Drive, flight_id: str) -> None:
     error.__cause__ = TimeoutError(
         "start to close", type=TimeoutType.START_TO_CLOSE, last_heartbeat_details=[]
     )
-    event = failed(flight, error)
+    event = land_failure(flight, error)
     assert isinstance(event, Unanswered)
     run.put(event)

@@ -16,7 +16,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal, Order, Unreached
 from holdfast.contracts.errors import EndpointUnreachable
 from holdfast.history.fold import Fold
-from holdfast.replaying.replay import export, played, replay
+from holdfast.replaying.replay import export, play, replay
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
@@ -80,7 +80,7 @@ async def compared(runs: Runs, handle: Handle) -> int:
         # What was scheduled and cut in one task is known to have ended once the next is scheduled.
         for event in (*beginning, *until_next_task(events[len(beginning) :])):
             await fold.take(event)
-        own = await played(WorkflowHistory(handle.id, beginning), WORKFLOWS, runs.store)
+        own = await play(WorkflowHistory(handle.id, beginning), WORKFLOWS, runs.store)
         assert own.differences == (), beginning[-1].event_id
         assert fold.state == own.state, f"after event {beginning[-1].event_id}"
         agreed += 1

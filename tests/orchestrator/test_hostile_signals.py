@@ -16,7 +16,7 @@ from test_reducer import EXAMPLES, Chance, limits, plans
 
 from driving import START, Drive
 from holdfast.contracts import Bill, Lost, Undone, Usage, seal_word
-from holdfast.history.signals import RESET, SIGNALS, heard
+from holdfast.history.signals import RESET, SIGNALS, parse_signal
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rules import reporting
 from holdfast.rules.reducer import _may_have_asked
@@ -125,7 +125,7 @@ class Beset(Drive):
         assert all(_may_have_asked(self.state, each) for each in own)
 
     def tell(self, name: str, words: object) -> None:
-        said = heard(name, words, self.now)
+        said = parse_signal(name, words, self.now)
         if said is not None:
             assert isinstance(said, WasReset | TeamWaits) and said.at <= self.now
             # Before it is told, the same words are somebody else's, who may take them back.
@@ -183,8 +183,8 @@ def lost(id: str = "work-t1-1", **bill: object) -> dict[str, Any]:
     ids=json.dumps,
 )
 def test_amounts_that_no_call_can_have_are_not_heard(words: object) -> None:
-    assert heard(RESET, words, START) is None
-    assert heard(RESET, lost(dollars="5"), START) is not None
+    assert parse_signal(RESET, words, START) is None
+    assert parse_signal(RESET, lost(dollars="5"), START) is not None
 
 
 @pytest.mark.parametrize("id", ["bribe-1", "work-t1-", "work", "", "another.t1.1"])
@@ -250,8 +250,8 @@ def test_who_said_the_same_and_takes_it_back_takes_back_nothing_of_others() -> N
 
 
 def test_who_reset_a_run_is_one_short_line() -> None:
-    said = heard(RESET, {"execution": "e", "at": AT, "by": "a\n\nb" * 900}, START)
+    said = parse_signal(RESET, {"execution": "e", "at": AT, "by": "a\n\nb" * 900}, START)
     assert isinstance(said, WasReset)
     assert said.undone.by.startswith("a ba b") and len(said.undone.by) == 100
-    said = heard(RESET, {"execution": "e", "at": AT, "by": "a\x1b[2J"}, START)
+    said = parse_signal(RESET, {"execution": "e", "at": AT, "by": "a\x1b[2J"}, START)
     assert isinstance(said, WasReset) and said.undone.by == "a\\x1b[2J"

@@ -14,7 +14,7 @@ from holdfast.calls.critique import Critique
 from holdfast.calls.ping import Pinged
 from holdfast.calls.reach import Reached, ReachMaterial
 from holdfast.contracts import Bill, Reply, Unreached, policies
-from holdfast.history.steps import spent_by
+from holdfast.history.steps import price_step
 from holdfast.rendering import running
 from holdfast.state.events import Answered, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
@@ -350,4 +350,4 @@ def test_a_step_that_was_lost_costs_what_the_ledger_has_booked_for_it() -> None:
     run.put(lost)
     after = run.state.ledger
     assert after.all_priced and after.assumed > before.assumed
-    assert spent_by(lost, before, after) == after.spent.dollars - before.spent.dollars > 0
+    assert price_step(lost, before, after) == after.spent.dollars - before.spent.dollars > 0

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowHistory
 
-from holdfast.replaying.tracing import trace_file
-from holdfast.tracing.otlp import as_file, spans
+from holdfast.replaying.tracing import read_trace_file
+from holdfast.tracing.otlp import make_spans, to_otlp_json
 from holdfast.tracing.steps import Trace
 
 HISTORIES = sorted((Path(__file__).parent.parent / "histories").glob("*.json"))
@@ -23,15 +23,15 @@ HISTORIES = sorted((Path(__file__).parent.parent / "histories").glob("*.json"))
 def trace(request: pytest.FixtureRequest) -> Trace:
     path: Path = request.param
     history = WorkflowHistory.from_json(path.stem, path.read_text())
-    return asyncio.run(trace_file(history.events, content=True))
+    return asyncio.run(read_trace_file(history.events, content=True))
 
 
 def test_every_step_is_one_span_with_ids_that_are_the_same_each_time(trace: Trace) -> None:
-    told = spans(trace)
+    told = make_spans(trace)
     assert len(told) == len(trace.steps) == len({each.span_id for each in told})
-    assert told == spans(trace)
+    assert told == make_spans(trace)
     assert {each.span_id for each in told}.isdisjoint(
-        each.span_id for each in spans(replace(trace, first_run="another run of this name"))
+        each.span_id for each in make_spans(replace(trace, first_run="another run of this name"))
     )
     ids = {each.span_id for each in told}
     roots = [each for each in told if not each.parent_id]
@@ -40,7 +40,7 @@ def test_every_step_is_one_span_with_ids_that_are_the_same_each_time(trace: Trac
 
 
 def test_only_calls_of_models_have_usage_so_that_no_token_is_counted_twice(trace: Trace) -> None:
-    told = spans(trace)
+    told = make_spans(trace)
     paid = [each for each in told if "gen_ai.usage.input_tokens" in each.attributes]
     assert {each.name.split()[0] for each in paid} <= {"chat"}
     whole = next(each for each in trace.steps if not each.parent)
@@ -50,15 +50,15 @@ def test_only_calls_of_models_have_usage_so_that_no_token_is_counted_twice(trace
 
 
 def test_a_span_has_no_words_of_models_and_people_unless_they_are_asked_for(trace: Trace) -> None:
-    bare = str(spans(trace))
+    bare = str(make_spans(trace))
     said = [each.why for each in trace.steps if each.why] + [each.title for each in trace.steps]
     assert not [each for each in said if each and each in bare and len(each.split()) > 1]
-    full = spans(trace, content=True)
+    full = make_spans(trace, content=True)
     assert any("input.value" in each.attributes for each in full)
 
 
 def test_the_file_is_as_the_protocol_has_it_in_json(trace: Trace) -> None:
-    document = as_file(spans(trace), {"service.name": "holdfast"})
+    document = to_otlp_json(make_spans(trace), {"service.name": "holdfast"})
     (resource,) = document["resourceSpans"]
     (scope,) = resource["scopeSpans"]
     for span in scope["spans"]:

@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from driving import START
 from holdfast.calls.work import WORK
-from holdfast.history.troubles import trouble
+from holdfast.history.troubles import classify_trouble
 
 OPTIONS = WORK.policy.options(60)
 
@@ -49,14 +49,14 @@ def ended(cause: Exception, started: int = 0) -> ActivityError:
 )
 def test_an_error_says_by_its_name_what_it_means_to_the_run(type: str | None, kind: str) -> None:
     cause = ApplicationError("why", type=type)
-    assert trouble(ended(cause), START, OPTIONS).kind == kind
+    assert classify_trouble(ended(cause), START, OPTIONS).kind == kind
 
 
 def cut(*, after: float | None, started: int = 0) -> int:
     """Calls that are counted of one that was cut this long after it was scheduled."""
     error = ended(CancelledError("cancelled"), started)
     at = None if after is None else START + timedelta(seconds=after)
-    found = trouble(error, START, OPTIONS, at)
+    found = classify_trouble(error, START, OPTIONS, at)
     assert found.kind == "cancelled"
     return found.bill.calls
 
@@ -64,7 +64,7 @@ def cut(*, after: float | None, started: int = 0) -> int:
 def test_what_no_event_has_scheduled_never_left_however_late_it_was_cut() -> None:
     error = ended(CancelledError("cancelled"))
     error._scheduled_event_id = 0
-    assert trouble(error, START, OPTIONS, START + timedelta(seconds=300)).bill.calls == 0
+    assert classify_trouble(error, START, OPTIONS, START + timedelta(seconds=300)).bill.calls == 0
 
 
 def test_an_attempt_that_ran_says_itself_what_left() -> None:

@@ -301,7 +301,7 @@ async def test_a_run_is_reset_twice_and_each_payment_counts_once(
         await model.asked("t4")
         for _ in range(2):
             await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
-            first, *_ = faults.points((await handle.fetch_history()).events)
+            first, *_ = faults.reset_points((await handle.fetch_history()).events)
             assert await reset.run(connection, handle.id, first, yes=True) == Code.COMPLETE
         unheard.set()
         report = await result(runs, handle.id)
@@ -354,7 +354,7 @@ async def test_a_run_whose_reset_the_server_refuses_goes_on_with_its_own_bill(
         handle = await runs.start(GOAL, skipping=False)
         await model.asked("t4")
         await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
-        first, *_ = faults.points((await handle.fetch_history()).events)
+        first, *_ = faults.reset_points((await handle.fetch_history()).events)
         with monkeypatch.context() as patched:
             patched.setattr(service, "reset_workflow_execution", refuse, raising=False)
             with pytest.raises(Exit, match="not reset: busy"):

@@ -26,7 +26,7 @@ from holdfast.deployment import siblings
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import Endpoint, Programs, StateDir, down, status, up
 from holdfast.temporal.connection import Unreachable, connect
-from holdfast.workers.pollers import pollers
+from holdfast.workers.pollers import find_pollers
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("siblings")]
 
@@ -63,7 +63,7 @@ def asking(endpoint: Endpoint) -> set[int]:
 
     async def found() -> set[int]:
         client = await connect(endpoint.target)
-        who = await pollers(client, [endpoint.target.task_queue])
+        who = await find_pollers(client, [endpoint.target.task_queue])
         (each,) = who.values()
         return {int(one.identity.partition("@")[0]) for one in each if one.alive}
 

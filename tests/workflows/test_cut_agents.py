@@ -165,7 +165,7 @@ async def test_a_run_that_is_reset_asks_its_agents_for_nothing_that_they_had(
         view = await seen(handle, lambda view: any(row.status == "complete" for row in view.rows))
         paid = next(row for row in view.rows if row.id == "t1")
         assert paid.status == "complete"
-        before, *_ = faults.points((await handle.fetch_history()).events)
+        before, *_ = faults.reset_points((await handle.fetch_history()).events)
         assert await reset.run(connection, handle.id, before, yes=True) == Code.COMPLETE
         unheard.set()
         again: Handle = runs.client.get_workflow_handle(handle.id, result_type=Report)

@@ -15,7 +15,7 @@ from holdfast.cli.commands.care import replay as command
 from holdfast.cli.shared import replayed
 from holdfast.contracts import Goal, GoalInput
 from holdfast.intake.refusal import Refused
-from holdfast.replaying.replay import export, replay, unfollowed
+from holdfast.replaying.replay import export, find_divergence, replay
 from holdfast.rules import reducer
 from holdfast.state.events import Event, Prepared
 from holdfast.state.run import State
@@ -120,7 +120,7 @@ async def test_a_step_that_a_busy_machine_is_slow_at_is_no_difference(
 
     monkeypatch.setattr(reducer, "apply", slowly)
     assert await replay(history, WORKFLOWS) == ()
-    assert await unfollowed(history, WORKFLOWS) == ""
+    assert await find_divergence(history, WORKFLOWS) == ""
 
 
 async def test_a_changed_order_of_activities_is_named(runs: Runs) -> None:

@@ -13,7 +13,7 @@ from temporalio import workflow
 from conftest import Runs
 from holdfast.contracts import Bill, Goal
 from holdfast.contracts.errors import PossiblyBilled
-from holdfast.replaying.replay import played
+from holdfast.replaying.replay import play
 from holdfast.tracing import story
 from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
@@ -56,7 +56,7 @@ async def test_it_has_a_line_for_all_that_happened_and_none_twice_where_each_tas
     report = await runs.run(goal(), model)
     lines = told(caplog, report.run_id)
     handle = runs.handles[-1]
-    await played(await handle.fetch_history(), WORKFLOWS, runs.store)
+    await play(await handle.fetch_history(), WORKFLOWS, runs.store)
     assert told(caplog, report.run_id) == lines, "a replay says nothing"
     calls = await runs.activities()
     assert [each["call"] for each in lines if each["story"] == "dispatch"] == calls
@@ -91,7 +91,7 @@ async def test_a_line_that_cannot_be_told_stops_no_run(
         raise ValueError("nobody can say this")
         yield
 
-    monkeypatch.setattr(story, "told", broken)
+    monkeypatch.setattr(story, "tell_event", broken)
     model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("done")]})
     report = await runs.run(goal(plan=ready(subtask("t1"))), model)
     assert report.status == "complete"

@@ -15,7 +15,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Bill, Goal, GoalInput, Usage
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.replaying.replay import export
-from holdfast.replaying.tracing import read_trace, trace_file
+from holdfast.replaying.tracing import read_trace, read_trace_file
 from holdfast.tracing.steps import Trace, TraceStep
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
@@ -198,7 +198,7 @@ async def test_an_exported_run_has_the_same_trace_but_what_stands_in_other_histo
     await runs.run(goal(plan=ready(subtask("t1"))), model)
     handle = runs.handles[-1]
     text = await export(runs.client, handle.id, runs.store)
-    imported = await trace_file(WorkflowHistory.from_json("renamed", text).events)
+    imported = await read_trace_file(WorkflowHistory.from_json("renamed", text).events)
     assert imported == await whole(runs)
 
 

@@ -32,7 +32,7 @@ from holdfast.cli.shared.pauses import (
 from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
 from holdfast.embedded.starting import SPACE_BYTES
-from holdfast.history.actions import billed_at
+from holdfast.history.actions import bills_actions
 from holdfast.history.executions import AGENT
 from holdfast.history.fold import Fold
 from holdfast.history.losses import Loss, describe_losses
@@ -171,7 +171,7 @@ class Reader:
         fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
         if fold.unreadable:
             notes = (f"the history cannot be read: {fold.unreadable}", *notes)
-        actions = fold.actions if billed_at(self.connection.target.address) else ""
+        actions = fold.actions if bills_actions(self.connection.target.address) else ""
         return Look(
             closed,
             fold.state,

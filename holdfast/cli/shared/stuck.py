@@ -129,7 +129,7 @@ def _found(run_id: str, failed: int, fault: Fault | None) -> int:
 
 
 def _by_hand(history: WorkflowHistory, event: int) -> int:
-    known = faults.points(history.events)
+    known = faults.reset_points(history.events)
     if event not in known:
         listed = ", ".join(str(each) for each in known[-20:])
         raise Exit(f"--event {event}: no WorkflowTaskCompleted event; the latest: {listed}")

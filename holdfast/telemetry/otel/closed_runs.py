@@ -25,7 +25,7 @@ from temporalio.service import RPCError
 from holdfast.replaying.tracing import read_trace
 from holdfast.storage.files import write_whole
 from holdfast.telemetry.otel.exporting import MISSING, Send, blot_span, exporter
-from holdfast.tracing.otlp import OtelSpan, spans
+from holdfast.tracing.otlp import OtelSpan, make_spans
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -139,7 +139,7 @@ async def _spans_of(client: Client, run: WorkflowExecution, known: KnownSecrets)
     found = await read_trace(client, run.id, execution=run.run_id, content=content)
     if found.caller is not None and not found.caller.sampled:
         return []
-    return [blot_span(each, known) for each in spans(found, content=content)]
+    return [blot_span(each, known) for each in make_spans(found, content=content)]
 
 
 async def _was_reset(client: Client, run: WorkflowExecution) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from holdfast.telemetry.otel.exporting import MISSING, Send, blot_span, exporter, spans_wanted
-from holdfast.tracing.context import SpanContext, context_in
+from holdfast.tracing.context import SpanContext, parse_context
 from holdfast.tracing.otlp import CONVERSATION, SCOPE, OtelSpan
 from holdfast.untrusted.known_secrets import KnownSecrets
 
@@ -74,7 +74,7 @@ def begin_span(name: str, warn: Callable[[str], None]) -> CommandSpan:
     stops nothing.
     """
     given = os.environ.get(INBOUND, "").strip()
-    parent = context_in(given) if given else None
+    parent = parse_context(given) if given else None
     if given and parent is None:
         warn(MALFORMED)
     span = CommandSpan(name, parent)

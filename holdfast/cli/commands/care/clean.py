@@ -39,7 +39,9 @@ async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
     """Show what may go, ask, and remove it."""
     target, found = await _find_needed(settings, only_embedded)
     unused = _unused(target)
-    kinds = await asyncio.to_thread(cleaning.kinds, settings, target, found, unused, time.time())
+    kinds = await asyncio.to_thread(
+        cleaning.list_kinds, settings, target, found, unused, time.time()
+    )
     draw(_table(kinds))
     going = [item for kind in kinds for item in kind.going]
     if not going:
@@ -48,7 +50,7 @@ async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
     if not yes and not await _confirm(len(going)):
         return Code.COMPLETE
     gone = await asyncio.to_thread(lambda: [item for kind in kinds for item in kind.removed()])
-    say(f"Removed {len(gone)} ({_megabytes(cleaning.size(gone))}).")
+    say(f"Removed {len(gone)} ({_megabytes(cleaning.total_size(gone))}).")
     return Code.COMPLETE
 
 
@@ -105,7 +107,7 @@ def _table(kinds: tuple[Kind, ...]) -> Table:
     table.add_column("", overflow="fold")
     for kind in kinds:
         going, staying = (
-            Text(f"{len(items)} ({_megabytes(cleaning.size(items))})")
+            Text(f"{len(items)} ({_megabytes(cleaning.total_size(items))})")
             for items in (kind.going, kind.staying)
         )
         table.add_row(Text(kind.name), going, staying, Text(kind.why, style="magenta"))

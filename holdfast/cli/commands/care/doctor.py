@@ -50,8 +50,8 @@ from holdfast.embedded.supervision import refuse_other_project
 from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.rendering.amounts import seconds
 from holdfast.temporal.connection import Target, Unreachable, connect
-from holdfast.workers.pollers import Poller, alive, pollers, waiting
-from holdfast.workers.served import find_served, in_words
+from holdfast.workers.pollers import Poller, any_alive, count_waiting, find_pollers
+from holdfast.workers.served import describe_missing, find_served
 
 _LOOK: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "green"),
@@ -208,15 +208,15 @@ def _ui(target: Target) -> str:
 async def check_pollers(client: Client, target: Target) -> list[Checkup]:
     """Check who polls each queue and whether a worker asks models; says what to do if none does."""
     queue = target.task_queue
-    found = await pollers(client, (queue, tools_queue(queue)))
+    found = await find_pollers(client, (queue, tools_queue(queue)))
     checks = [_queue(target, each, who) for each, who in found.items()]
-    if not alive(found[queue]):
+    if not any_alive(found[queue]):
         return checks
     _, models = await find_served(client, queue)
     if models:
         return [*checks, Checkup("workers", "models", "ok", "asked by a worker")]
-    line = in_words(queue, embedded=target.embedded)
-    calls = await waiting(client, queue)
+    line = describe_missing(queue, embedded=target.embedded)
+    calls = await count_waiting(client, queue)
     # Without models nobody needs to ask them; a call that waits for one needs it now.
     line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
     return [*checks, Checkup("workers", "models", "bad" if calls else "note", line)]
@@ -237,7 +237,7 @@ def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
         # Every worker asks the main queue: there the dead are told once.
         told = (f"polled by {alive}", gone if own else "")
         return Checkup("workers", queue, "ok", "; ".join(filter(None, told)))
-    remedy = in_words(queue, embedded=target.embedded, any_worker=False) if own else ""
+    remedy = describe_missing(queue, embedded=target.embedded, any_worker=False) if own else ""
     detail = "; ".join(filter(None, ("nobody polls it", gone, remedy)))
     return Checkup("workers", queue, "bad" if own and not target.embedded else "note", detail)
 

@@ -21,10 +21,10 @@ from holdfast.deployment.settings import NAME, Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.refusal import Refused
 from holdfast.rendering.trace_lines import lines
-from holdfast.replaying.tracing import read_trace, trace_file
+from holdfast.replaying.tracing import read_trace, read_trace_file
 from holdfast.storage.files import write_whole
 from holdfast.text import for_json
-from holdfast.tracing.otlp import as_file, spans
+from holdfast.tracing.otlp import make_spans, to_otlp_json
 from holdfast.tracing.steps import Trace, TraceStep
 from holdfast.untrusted.known_secrets import KnownSecrets
 
@@ -93,7 +93,7 @@ async def _of_file(file: Path, *, content: bool) -> Trace:
     if not file.exists():
         raise Exit(f"there is no file {str(file)!r}; `export ID --out FILE` writes one")
     try:
-        return await trace_file(read_history(file, "--history").events, content=content)
+        return await read_trace_file(read_history(file, "--history").events, content=content)
     except Refused as error:
         raise Exit(str(error)) from error
 
@@ -124,6 +124,6 @@ def put_trace(
 
 def _documents(found: Trace, form: Format, *, content: bool) -> Iterator[dict[str, Any]]:
     if form == "otlp":
-        yield as_file(spans(found, content=content), {"service.name": NAME})
+        yield to_otlp_json(make_spans(found, content=content), {"service.name": NAME})
     else:
         yield from (each.model_dump(mode="json") for each in found.steps)
