@@ -79,13 +79,6 @@ def _why_unaskable(state: AgentState, turn: Turn, use: ToolUse) -> str:
     return turn.unfit.get(use.id, "") or ("" if use.shown else TOO_LONG)
 
 
-def unasked_tools(state: AgentState, told: Mapping[int, ToolResult], turn: Turn) -> tuple[str, ...]:
-    """Return the tools of the calls that were not made because nobody could be asked."""
-    if state.goal.ask_people:
-        return ()
-    return tuple(use.name for place, use in enumerate(turn.uses, start=1) if place in told)
-
-
 def must_wait(state: AgentState, place: int, use: ToolUse) -> bool:
     """True if a person must approve a call before it is made."""
     return use.name in state.goal.role.approval and place not in state.approved

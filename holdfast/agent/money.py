@@ -21,10 +21,6 @@ BESIDE_A_RESULT = 200
 BESIDE_A_MESSAGE = 1_000
 
 
-def amount_of(state: AgentState) -> Amount:
-    return worst_turn(state.goal, state.resume)
-
-
 def room_of(goal: AgentGoal) -> int:
     """Return the tokens that one message of the model may have: the plan's limit, else the most."""
     return goal.work.subtask.max_output or TAKE_TURN.policy.max_output

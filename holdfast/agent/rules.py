@@ -11,15 +11,14 @@ from holdfast.agent.approvals import (
     gather_results,
     must_wait,
     put_off,
-    unasked_tools,
 )
 from holdfast.agent.money import (
-    amount_of,
     bill_report,
     of_endpoint,
     room_of,
     settle_lost_turn,
     settle_turn,
+    worst_turn,
 )
 from holdfast.agent.state import (
     AgentState,
@@ -52,6 +51,8 @@ from holdfast.contracts import Call, Problem, policies
 from holdfast.contracts.made_files import merge_files
 from holdfast.contracts.policies import USE_TOOL, Options
 from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount
+from holdfast.state.edits import without
 from holdfast.state.events import Trouble
 
 TOO_MANY = (
@@ -81,11 +82,11 @@ def next_moves(state: AgentState) -> tuple[Move, ...]:
         return (End(bill_report(state, AgentReport(outcome="more"))),)
     if state.uses:
         return _uses(state) or (End(bill_report(put_off(state), AgentReport(outcome="asks"))),)
-    amount = amount_of(state)
+    amount = worst_turn(state.goal, state.resume)
     if not state.ledger.fits(amount):
         needs = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
         return (End(bill_report(state, AgentReport(outcome="more", needs=needs))),)
-    return (_turn(state),)
+    return (_turn(state, amount),)
 
 
 def _uses(state: AgentState) -> tuple[Move, ...]:
@@ -97,11 +98,10 @@ def _uses(state: AgentState) -> tuple[Move, ...]:
     )
 
 
-def _turn(state: AgentState) -> TakeTurn:
+def _turn(state: AgentState, amount: Amount) -> TakeTurn:
     goal, resume = state.goal, state.resume
     last = resume.turns + 1 >= goal.turns
     said = "\n\n".join(filter(None, (resume.said, LAST_TURN if last else "")))
-    amount = amount_of(state)
     searches, rounds = of_endpoint(goal)
     call = Call(
         kind=TAKE_TURN.name,
@@ -171,18 +171,16 @@ def apply(state: AgentState, event: Event) -> AgentState:
             update: dict[str, object] = {"span": None, "unknown": False, "files": (), "opened": ()}
             if event.result.digest:
                 update["text"] = ""
-            result = event.result.model_copy(update=update)
             state = _mark_unsure(state, event.move.use) if event.result.unknown else state
-            return _end_tool(_land(state, event.move), event.move, result)
+            return _end_tool(state, event.move, event.result.model_copy(update=update))
         case ToolLost():
             may = "It was not called." if event.unsent else "It may have run."
             said = error(event.move.use, f"The tool did not answer: {event.why}. {may}")
             name = event.move.use.name
-            if event.unsent:
-                return _end_tool(_land(state, event.move), event.move, said)
-            if name in state.goal.role.effects or name.startswith(OF_SERVERS):
+            effects = name in state.goal.role.effects or name.startswith(OF_SERVERS)
+            if effects and not event.unsent:
                 state = _mark_unsure(state, event.move.use)
-            return _end_tool(_land(state, event.move), event.move, said)
+            return _end_tool(state, event.move, said)
 
 
 def _take_made(state: AgentState, result: ToolResult) -> AgentState:
@@ -197,8 +195,7 @@ def _mark_unsure(state: AgentState, use: ToolUse) -> AgentState:
 
 
 def _land(state: AgentState, move: Flying) -> AgentState:
-    flights = {key: flight for key, flight in state.flights.items() if key != move.id}
-    return replace(state, flights=flights)
+    return replace(state, flights=without(state.flights, move.id))
 
 
 def _end_turn(state: AgentState, event: TurnEnded) -> AgentState:
@@ -218,7 +215,8 @@ def _end_turn(state: AgentState, event: TurnEnded) -> AgentState:
     placed = enumerate(turn.uses, start=1)
     unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
     told = answer_unaskable(state, turn)
-    missed = (*state.unasked, *unasked_tools(state, told, turn))
+    nobody = () if state.goal.ask_people else told
+    missed = (*state.unasked, *(turn.uses[place - 1].name for place in nobody))
     state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
     return gather_results(state)
 
@@ -290,4 +288,5 @@ def _lose_turn(state: AgentState, move: TakeTurn, trouble: Trouble) -> AgentStat
 
 
 def _end_tool(state: AgentState, move: UseTool, result: ToolResult) -> AgentState:
+    state = _land(state, move)
     return gather_results(replace(state, results={**state.results, move.place: result}))

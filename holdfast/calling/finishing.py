@@ -14,15 +14,16 @@ from functools import partial
 from typing import Any
 
 from holdfast.calling import context, gathering, verifying
-from holdfast.calling.reserving import fitting_call, free_call, least
+from holdfast.calling.reserving import fitting_call, least
 from holdfast.calls.critique import CRITIQUE, Critique
 from holdfast.calls.digest import DIGEST, Digest
 from holdfast.calls.judge import JUDGE, Judgement
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY, Verdicts
-from holdfast.contracts import Contract, Finding, Problem, Synthesis, Tier
+from holdfast.contracts import Call, Contract, Finding, Problem, Synthesis, Tier
 from holdfast.contracts.replacing import replace
+from holdfast.ledger.ledger import Amount
 from holdfast.state.edits import update
 from holdfast.state.moves import Ask
 from holdfast.state.run import State
@@ -197,7 +198,10 @@ def _synthesis(state: State) -> Ask:
             ask = fitting_call(state, SYNTHESIZE, "synthesize", material, keep=False)
             if state.ledger.fits(ask.amount, keep=False):
                 return ask
-    return free_call(state, SYNTHESIZE, "synthesize", gathering.for_synthesis(state))
+    # By a template: no model, and no cost.
+    number = state.next_number("synthesize")
+    call = Call(kind=SYNTHESIZE.name, purpose="synthesize", number=number)
+    return Ask(call, gathering.for_synthesis(state), Amount())
 
 
 def _next_conflict(state: State) -> Ask | None:

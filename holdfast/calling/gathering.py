@@ -20,7 +20,6 @@ from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
     PLANNED_SUBTASK_LIMIT,
-    Contract,
     Finding,
     Plan,
     Problem,
@@ -54,15 +53,6 @@ def for_plan(state: State) -> PlanMaterial:
         errors=state.plan_errors,
         asked=state.goal.asked,
     )
-
-
-def for_subtask(state: State, progress: Progress) -> Contract:
-    """Return what the next activity of a subtask works from, by its stage."""
-    if progress.stage == "review":
-        return for_review(state, progress)
-    if progress.stage == "refine":
-        return for_refine(state, progress)
-    return for_work(state, progress)
 
 
 def for_work(state: State, progress: Progress) -> WorkMaterial:
@@ -128,14 +118,7 @@ def for_refine(state: State, progress: Progress) -> RefineMaterial:
 
 def for_replan(state: State) -> ReplanMaterial:
     assert state.plan is not None, "only a plan can be changed"
-    standings = tuple(
-        Standing(
-            subtask_id=key,
-            status=each.finding.status if each.finding else _standing(each),
-            why=each.finding.why if each.finding else each.why,
-        )
-        for key, each in state.work.items()
-    )
+    standings = tuple(_standing(key, each) for key, each in state.work.items())
     setbacks = state.replanning.setbacks
     return ReplanMaterial(
         goal=state.goal.text,
@@ -152,8 +135,12 @@ def for_replan(state: State) -> ReplanMaterial:
     )
 
 
-def _standing(progress: Progress) -> Literal["waiting", "running"]:
-    return "running" if progress.started else "waiting"
+def _standing(subtask_id: str, progress: Progress) -> Standing:
+    done = progress.finding
+    if done is not None:
+        return Standing(subtask_id=subtask_id, status=done.status, why=done.why)
+    status: Literal["waiting", "running"] = "running" if progress.started else "waiting"
+    return Standing(subtask_id=subtask_id, status=status, why=progress.why)
 
 
 def for_digest(
@@ -220,14 +207,6 @@ def _only_names(plan: Plan) -> tuple[Subtask, ...]:
     return tuple(each.model_copy(update=untold) for each in plan.subtasks)
 
 
-def for_answer(state: State) -> tuple[Finding, ...]:
-    """Return the findings that the synthesis reads: the winner of a selection, digests, or all."""
-    finishing = state.finishing
-    if _winner(state) is None and (finishing.rolled or finishing.rolling):
-        return (*context.replace_rolled(state), *_failed(state))
-    return _whole(state)
-
-
 def _whole(state: State) -> tuple[Finding, ...]:
     """Return the winner of a selection and what failed; without a selection, all findings."""
     winner = _winner(state)
@@ -248,7 +227,10 @@ def _fit_beside(
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Cut the findings so that a model can read them together with an answer."""
     left = max(room - len(answer.encode()), room // LEAST_SHARE)
-    return context.cut_to_fit(for_answer(state), left)
+    finishing, findings = state.finishing, _whole(state)
+    if _winner(state) is None and (finishing.rolled or finishing.rolling):
+        findings = (*context.replace_rolled(state), *_failed(state))
+    return context.cut_to_fit(findings, left)
 
 
 def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:

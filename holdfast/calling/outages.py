@@ -116,7 +116,7 @@ def _ping(state: State, outage: Outage) -> Ask:
 
 def needless_look(state: State) -> Cut | None:
     """Cut a look that nobody waits for: what is left to do asks no model."""
-    done = state.phase == "working" and state.all_settled and not state.replanning.setbacks
+    done = state.phase == "working" and state.work.all_settled and not state.replanning.setbacks
     if not done or any(finding.status == "complete" for finding in state.findings):
         return None
     looks = tuple(

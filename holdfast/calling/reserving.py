@@ -50,12 +50,6 @@ def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
         tier = CHEAPER.get(tier)
 
 
-def free_call(state: State, kind: AnyKind, purpose: str, material: Contract) -> Ask:
-    """Build a call that asks no model and costs nothing."""
-    call = Call(kind=kind.name, purpose=purpose, number=state.next_number(purpose))
-    return Ask(call, material, Amount())
-
-
 def fitting_call(
     state: State,
     kind: AnyKind,

@@ -9,9 +9,7 @@ from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.work import WORK
 from holdfast.contracts import (
-    Check,
     CheckKind,
-    ComposedRole,
     Contract,
     PinnedInput,
     Plan,
@@ -81,32 +79,14 @@ MOST_WHY = 300
 
 
 def to_subtask(item: SubtaskAnswer) -> Subtask:
-    return Subtask(
-        id=item.id,
-        title=item.title,
-        instruction=item.instruction,
-        inputs=tuple(item.inputs),
-        role=item.role,
-        secondary=item.secondary,
-        tier=item.tier or None,
-        depends_on=tuple(item.depends_on),
-        acceptance_criteria=item.acceptance_criteria,
-        checks=tuple(Check(kind=check.kind, argument=check.argument) for check in item.checks),
-        timeout_seconds=item.timeout_seconds,
-        max_output=item.max_output,
-        why=" ".join(item.why.split())[:MOST_WHY],
-    )
+    differing = {"tier": item.tier or None, "why": " ".join(item.why.split())[:MOST_WHY]}
+    return Subtask.model_validate(item.model_dump() | differing)
 
 
 def to_plan(answer: PlanAnswer) -> Plan:
     """Return the plan that an answer means; `validity.problems` says whether it is valid."""
-    return Plan(
-        goal=answer.goal,
-        strategy=answer.strategy,
-        synthesis_instruction=answer.synthesis_instruction,
-        subtasks=tuple(to_subtask(item) for item in answer.subtasks),
-        roles=tuple(ComposedRole.model_validate(item.model_dump()) for item in answer.roles),
-    )
+    subtasks = tuple(map(to_subtask, answer.subtasks))
+    return Plan.model_validate(answer.model_dump() | {"subtasks": subtasks})
 
 
 def plan_prompt(material: PlanMaterial) -> str:

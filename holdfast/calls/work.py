@@ -36,14 +36,7 @@ class _Worked(Answer, Generic[Result]):
     confidence: int
     sources: list[str]
     reason: Annotated[
-        Literal[
-            "out_of_scope",
-            "not_in_material",
-            "ambiguous_input",
-            "confidence_too_low",
-            "timeout",
-            "",
-        ],
+        Literal[EscalationReason, ""],
         AnyCase,
     ]
     why: str

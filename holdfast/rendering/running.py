@@ -87,7 +87,7 @@ def waiting(state: State) -> tuple[Question, ...]:
     ]
     asked += [
         Question(
-            kind="call", subtask_id=progress.subtask.id, text=call.said.strip(), call=call.number
+            kind="call", subtask_id=progress.subtask.id, text=call.text.strip(), call=call.number
         )
         for progress, call in approvals.waiting_calls(state)
     ]

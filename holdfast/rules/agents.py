@@ -42,22 +42,20 @@ def start(state: State, progress: Progress) -> StartAgent | None:
     """Start the next segment of an agent, with a slice for a few turns, or fewer where money is
     short. None: no allowed tier can pay for even one turn now.
     """
-    goal, turns = next_goal(state, progress)
+    goal, amount = next_goal(state, progress)
     kept = progress.resume.transcript != ""
     if goal.model.tier != progress.tier and not kept and state.ledger.reserved:
         # What is in flight may give back enough for what is due.
         return None
-    if not turns:
+    if not amount.calls:
         return None
-    one = worst_turn(goal, progress.resume)
-    amount = Amount(one.dollars * turns, turns, one.tokens * turns)
-    part = Slice(dollars=amount.dollars, calls=turns, tokens=amount.tokens)
+    part = Slice(dollars=amount.dollars, calls=amount.calls, tokens=amount.tokens)
     number = state.next_number(f"agent-{progress.subtask.id}")
     goal = goal.model_copy(update={"slice": part})
     return StartAgent(progress.subtask.id, number, goal, amount)
 
 
-def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, int]:
+def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, Amount]:
     """Return the goal of the next segment, by the dearest tier of which a turn can be paid now, and
     how many turns can be; 0, with the cheapest tier, where none can.
     """
@@ -75,9 +73,10 @@ def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, int]:
         left = max(goal.turns - progress.resume.turns, 1)
         one = worst_turn(goal, progress.resume)
         for turns in range(min(SLICE_TURNS, left), 0, -1):
-            if state.ledger.fits(Amount(one.dollars * turns, turns, one.tokens * turns)):
-                return goal, turns
-    return goal, 0
+            amount = Amount(one.dollars * turns, turns, one.tokens * turns)
+            if state.ledger.fits(amount):
+                return goal, amount
+    return goal, Amount()
 
 
 def one_turn(state: State, progress: Progress) -> Amount:

@@ -67,24 +67,15 @@ def hint(state: State) -> str:
 def describe_call(state: State, order: Order) -> str:
     """Return the waiting call that an order is about, and whose it is; empty for other orders."""
     found = _find_call(state, order) if order.call else None
-    return f"{found[0].subtask.id}: {found[1].said}" if found else ""
+    return f"{found[0].subtask.id}: {found[1].text}" if found else ""
 
 
 def _find_call(state: State, order: Order) -> tuple[Progress, CallAsked] | None:
     return next((each for each in waiting_calls(state) if each[1].number == order.call), None)
 
 
-def approve(state: State, order: Order, _now: datetime) -> State:
-    """Approve a call. It is made once every call of its message is decided on."""
-    return _decide_call(state, order, "approved")
-
-
-def decline(state: State, order: Order, _now: datetime) -> State:
-    """Decline a call; the model is told why."""
-    return _decide_call(state, order, "declined")
-
-
-def _decide_call(state: State, order: Order, verdict: Literal["approved", "declined"]) -> State:
+def decide(state: State, order: Order, verdict: Literal["approved", "declined"]) -> State:
+    """Decide on a call. It is made, or the model told why not, once all of its message are."""
     found = _find_call(state, order)
     assert found is not None, "refused when nothing waits"
     progress, asked = found

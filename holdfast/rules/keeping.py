@@ -130,7 +130,9 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     dearest of its subtasks at its cheapest; its synthesis. `whole`: under which it usually gets
     through all subtasks of a ready plan.
     """
-    state = replace(_first_state(goal), briefing=brief)
+    # Nothing here depends on when it is.
+    some_time = datetime(2000, 1, 1, tzinfo=UTC)
+    state = replace(first_state("", goal, some_time, ""), briefing=brief)
     ready = gathering.ready_plan(state)
     needed = Amount()
     if ready is None:
@@ -212,11 +214,6 @@ def _exactly(dollars: Decimal) -> str:
     return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
 
 
-def _first_state(goal: Goal) -> State:
-    # No clock is read: nothing here depends on when it is.
-    return first_state("", goal, datetime(2000, 1, 1, tzinfo=UTC), "")
-
-
 def _least_of_plan(state: State, brief: Briefing) -> Amount:
     """Return the worst case of a plan by the cheapest model with the least room."""
     *_, tier = tiers(brief, PLAN.policy.tier)
@@ -232,12 +229,8 @@ def _whole_goal(state: State) -> Amount:
         return Amount()
     names = tuple(each.name for each in state.brief.inputs)
     carried = Subtask(id="t1", title="", instruction=state.goal.text, inputs=names, role=role.name)
-    return _least_of_try(state, carried, _cheapest_tier(state))
-
-
-def _cheapest_tier(state: State) -> Tier:
-    *_, tier = tiers(state.brief, "sonnet")
-    return tier
+    *_, cheapest = tiers(state.brief, "sonnet")
+    return _least_of_try(state, carried, cheapest)
 
 
 def _least_of_subtask(state: State, subtask: Subtask) -> Amount:

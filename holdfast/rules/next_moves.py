@@ -7,12 +7,13 @@ from datetime import datetime
 
 from holdfast.calling import finishing, gathering, outages
 from holdfast.calling.reserving import fitting_call, reservation, work_call
+from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
 from holdfast.calls.refine import REFINE
 from holdfast.calls.replan import REPLAN
 from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
-from holdfast.contracts import policies
+from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import agents, keeping, passing, planning, teams
 from holdfast.rules.phases import ids_held_back
@@ -270,7 +271,10 @@ def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Mov
 
 
 def _ask(state: State, progress: Progress) -> Ask:
-    kind = REVIEW if progress.stage == "review" else REFINE
-    material = gathering.for_subtask(state, progress)
+    if progress.stage == "review":
+        kind: AnyKind = REVIEW
+        material: Contract = gathering.for_review(state, progress)
+    else:
+        kind, material = REFINE, gathering.for_refine(state, progress)
     purpose = f"{kind.name}-{progress.subtask.id}"
     return fitting_call(state, kind, purpose, material, progress=progress)

@@ -66,7 +66,7 @@ def advance(state: State, now: datetime) -> State:
 def _end_of_work(state: State, now: datetime) -> State:
     if state.stop:
         state = leave_undone(state, state.stop, now)
-    if not state.all_settled or state.replanning.setbacks:
+    if not state.work.all_settled or state.replanning.setbacks:
         return state
     if state.stopped_by("cancelled") or not state.usable:
         return replace(state, phase="closed", finished=now)

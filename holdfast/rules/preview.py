@@ -76,7 +76,12 @@ def _rows(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
     if verifying.is_wanted(state):
         return (*rows, *_verification(state))
-    rows = (*rows, *_digests(state), *_selection(state), *_synthesis(state))
+    rows = (*rows, *_digests(state))
+    assert state.plan is not None
+    if state.plan.strategy == "select" and len(state.work) > 1:
+        rows = (*rows, *_asked_of_findings(state, JUDGE, "judge", "choosing the best finding"))
+    written = _asked_of_findings(state, SYNTHESIZE, "synthesis", "writing the answer")
+    rows = (*rows, *written)
     for reading in READINGS.values():
         rows = (*rows, *_reading(state, reading, rows))
     return rows
@@ -182,9 +187,9 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     """Price a conversation with tools, which is paid slice by slice."""
-    goal, turns = agents.next_goal(state, progress)
+    goal, slice_ = agents.next_goal(state, progress)
     tokens = _expected_tokens(state, progress.subtask)
-    talk = predict_talk(goal, tokens, turns or agents.SLICE_TURNS)
+    talk = predict_talk(goal, tokens, slice_.calls or agents.SLICE_TURNS)
     high = None if talk.high is None else min(talk.high, state.ledger.cap.dollars)
     prices: Range = (talk.low, talk.expected, high)
     if progress.subtask.acceptance_criteria.strip():
@@ -262,16 +267,6 @@ def _finding_tokens(state: State) -> dict[str, int]:
             tokens = policies.OUTPUT_TOKENS["low"]
         lengths[key] = tokens
     return lengths
-
-
-def _selection(state: State) -> Iterator[PreviewRow]:
-    assert state.plan is not None
-    if state.plan.strategy == "select" and len(state.work) > 1:
-        yield from _asked_of_findings(state, JUDGE, "judge", "choosing the best finding")
-
-
-def _synthesis(state: State) -> Iterator[PreviewRow]:
-    yield from _asked_of_findings(state, SYNTHESIZE, "synthesis", "writing the answer")
 
 
 def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:

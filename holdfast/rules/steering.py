@@ -92,9 +92,9 @@ def _not_approvable(state: State, order: Order) -> str:
     return _nothing_to_approve(state, order) + approvals.hint(state)
 
 
-def _approve(state: State, order: Order, now: datetime) -> State:
+def _approve(state: State, order: Order, _now: datetime) -> State:
     if order.call:
-        return approvals.approve(state, order, now)
+        return approvals.decide(state, order, "approved")
     return replace(state, phase="working")
 
 
@@ -129,12 +129,8 @@ def _reject(state: State, order: Order, _now: datetime) -> State:
 # ---------------------------------------------------------------- subtasks
 
 
-def _progress(state: State, order: Order) -> Progress | None:
-    return state.work.get(order.subtask_id)
-
-
 def _unknown(state: State, order: Order) -> str:
-    if _progress(state, order) is None:
+    if state.work.get(order.subtask_id) is None:
         return f"there is no subtask {order.subtask_id!r}; known: {', '.join(state.work)}"
     return TOO_SOON_OR_LATE.get(state.phase, "")
 
@@ -147,7 +143,7 @@ TOO_SOON_OR_LATE: Mapping[Phase, str] = {
 
 
 def _not_asked(state: State, order: Order) -> str:
-    progress = _progress(state, order)
+    progress = state.work.get(order.subtask_id)
     if progress is None or progress.stage != "person":
         return _unknown(state, order) or f"{order.subtask_id} does not wait for an answer"
     return "" if order.text.strip() else "the answer is empty"
@@ -158,7 +154,7 @@ def _answer(state: State, order: Order, _now: datetime) -> State:
 
 
 def _not_retryable(state: State, order: Order) -> str:
-    progress = _progress(state, order)
+    progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
     if progress.finding is None:
@@ -197,7 +193,7 @@ def _revive(state: State, subtask_id: str) -> State:
 
 
 def _not_endable(state: State, order: Order) -> str:
-    progress = _progress(state, order)
+    progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
     if progress.finding is not None:
@@ -226,7 +222,7 @@ def _end(state: State, subtask_id: str, why: str, now: datetime) -> State:
 
 
 def _not_supplyable(state: State, order: Order) -> str:
-    progress = _progress(state, order)
+    progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
     if progress.flight:
@@ -305,7 +301,10 @@ def _raise_cap(state: State, order: Order, _now: datetime) -> State:
 COMMANDS: Mapping[str, Command] = {
     "approve": Command(_not_approvable, _approve, "{what} is approved", "approved {what}"),
     "decline": Command(
-        approvals.refusal, approvals.decline, "{what} is declined", "declined {what}"
+        approvals.refusal,
+        lambda state, order, _now: approvals.decide(state, order, "declined"),
+        "{what} is declined",
+        "declined {what}",
     ),
     "edit": Command(_not_editable, _edit, "the edited plan runs", "edited the plan", _bad_plan),
     "reject": Command(_nothing_to_approve, _reject, "the plan is rejected", "rejected the plan"),

@@ -137,7 +137,10 @@ def end_team(state: State, event: TeamEnded, now: datetime) -> State:
     """Settle the slice by the team's report; what the team did not use is free again."""
     move, report = event.move, event.report
     if report is None:
-        return _no_report(state, event, now)
+        state = paying.settle_lost(state, event)
+        ending = state.work[move.subtask_id].ending
+        status: FindingStatus = "cancelled" if state.stop or ending else "failed"
+        return settle(state, move.subtask_id, status, ending or event.why, now)
     bill = Bill(
         calls=report.model_calls,
         usage=report.usage,
@@ -169,14 +172,6 @@ def _team_notes(state: State, subtask_id: str, report: Report) -> Iterator[str]:
     if len(said) > MOST_ADMITTED:
         more = len(said) - MOST_ADMITTED
         yield f"{subtask_id}, by its team: {more} more notes, which run {report.run_id} has."
-
-
-def _no_report(state: State, event: TeamEnded, now: datetime) -> State:
-    state = paying.settle_lost(state, event)
-    subtask_id = event.move.subtask_id
-    ending = state.work[subtask_id].ending
-    status: FindingStatus = "cancelled" if state.stop or ending else "failed"
-    return settle(state, subtask_id, status, ending or event.why, now)
 
 
 def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> State:

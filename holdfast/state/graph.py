@@ -69,15 +69,20 @@ def children(nodes: Sequence[Node]) -> dict[str, list[str]]:
 
 def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
     """Every subtask that depends on this one, directly or not, in plan order. No cycle may be."""
-    below = children(subtasks)
+    reached = reach(children(subtasks), subtask_id)
+    return tuple(subtask.id for subtask in subtasks if subtask.id in reached)
+
+
+def reach(below: Mapping[str, Sequence[str]], start: str) -> dict[str, None]:
+    """Return everything below a node, by the children of each."""
     reached: dict[str, None] = {}
-    pending = [*below.get(subtask_id, ())]
+    pending = [*below.get(start, ())]
     while pending:
         step = pending.pop()
         if step not in reached:
             reached[step] = None
             pending += below[step]
-    return tuple(subtask.id for subtask in subtasks if subtask.id in reached)
+    return reached
 
 
 def in_order(nodes: Sequence[Node]) -> list[str]:

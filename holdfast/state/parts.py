@@ -45,7 +45,7 @@ class CallAsked:
     decision: Decision | None = None
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The call as the person sees it."""
         return f"{self.use.name} {self.use.shown}"
 

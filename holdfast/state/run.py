@@ -162,10 +162,6 @@ class State:
         return self.work[subtask_id].finding is not None
 
     @property
-    def all_settled(self) -> bool:
-        return self.work.all_settled
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
         """Findings of the settled subtasks, in plan order."""
         return self.work.findings

@@ -77,7 +77,7 @@ def _matters(state: State, subtask_id: str) -> bool:
     if state.replanning.count >= state.goal.limits.replans:
         return False
     needed = any(not state.settled(each) for each in state.work.below(subtask_id))
-    return needed or (state.all_settled and not state.usable)
+    return needed or (state.work.all_settled and not state.usable)
 
 
 def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:

@@ -123,14 +123,7 @@ class Work(Mapping[str, Progress]):
 
     def below(self, key: str) -> tuple[str, ...]:
         """Return every direct or indirect dependent, in plan order."""
-        reached: dict[str, None] = {}
-        pending = [*self._children[key]]
-        while pending:
-            step = pending.pop()
-            if step not in reached:
-                reached[step] = None
-                pending += self._children[step]
-        return tuple(sorted(reached, key=self._places.__getitem__))
+        return tuple(sorted(graph.reach(self._children, key), key=self._places.__getitem__))
 
     # ------------------------------------------------------------ how it is kept
 
