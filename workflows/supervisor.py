@@ -230,8 +230,8 @@ class SupervisorWorkflow:
             ticket = Steered(self._accepted, name, order, to_datetime(workflow.time_ns()))
             await workflow.sleep(policies.SHORTEST_SLEEP, summary=ticket.name)
             self._take(ticket)
-            await workflow.wait_condition(lambda: self._state.given(ticket.number) is not None)
-            given = self._state.given(ticket.number)
+            await workflow.wait_condition(lambda: self._state.find_order(ticket.number) is not None)
+            given = self._state.find_order(ticket.number)
             if given is not None and given.refused:
                 raise ApplicationError(given.refused, type="Refused")
             return await self._outcome(name, order)
@@ -255,7 +255,7 @@ class SupervisorWorkflow:
         progress = self._state.work.get(order.subtask_id)
         if progress is None or not progress.ending:
             return done
-        await workflow.wait_condition(lambda: self._state.settled(order.subtask_id))
+        await workflow.wait_condition(lambda: self._state.is_settled(order.subtask_id))
         finding = self._state.work[order.subtask_id].finding
         if finding is not None and finding.status == "complete":
             return f"{order.subtask_id} completed before it could be ended"

@@ -80,7 +80,12 @@ def _waits(state: State) -> bool:
 def next_look(state: State) -> Ask | None:
     """Return the look or small call that may end an outage; None if one is under way."""
     outage = state.outage
-    if outage is None or not state.out_of_reach or state.asking("reach") or state.asking("ping"):
+    if (
+        outage is None
+        or not state.out_of_reach
+        or state.is_asking("reach")
+        or state.is_asking("ping")
+    ):
         return None
     if outage.stage == "asking":
         return _ping(state, outage)

@@ -145,7 +145,7 @@ def _hold(state: State) -> Move | None:
 
 
 def _replan(state: State) -> Move | None:
-    if not state.replanning.setbacks or state.asking("replan") or state.out_of_reach:
+    if not state.replanning.setbacks or state.is_asking("replan") or state.out_of_reach:
         return None
     ask = _changing(state)
     return ask if state.ledger.fits(ask.amount) else None

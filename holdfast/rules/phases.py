@@ -108,7 +108,7 @@ def _end_wait(state: State, since: datetime, now: datetime) -> State:
 def leave_undone(state: State, stop: Stop, now: datetime) -> State:
     """Settle what a stop left over; what was begun keeps its bill and its partial result."""
     for key, progress in state.work.items():
-        if state.settled(key):
+        if state.is_settled(key):
             continue
         if progress.stage == "review":
             # The draft passed every check; that nobody read it is said in its last try.

@@ -39,7 +39,7 @@ def _since(progress: Progress) -> tuple[Decimal | None, Decimal]:
 
 
 def update(state: State, subtask_id: str, change: Callable[[Progress], Progress]) -> State:
-    return replace(state, work=state.work.changed(subtask_id, change(state.work[subtask_id])))
+    return replace(state, work=state.work.with_progress(subtask_id, change(state.work[subtask_id])))
 
 
 def land(state: State, flight_id: str) -> State:

@@ -120,7 +120,7 @@ class State:
             return self.goal.form
         return self.briefing.playbook.form
 
-    def given(self, number: int) -> Given | None:
+    def find_order(self, number: int) -> Given | None:
         """Return an order whose turn has come, by its number."""
         return next((each for each in self.orders if each.number == number), None)
 
@@ -132,14 +132,14 @@ class State:
         outage = self.outage
         if outage is None or outage.stage != "asking":
             return outage is not None and outage.stage == "looking"
-        return self.asking("ping") or self.ledger.fits(outage.price, keep=self.keeps)
+        return self.is_asking("ping") or self.ledger.fits(outage.price, keep=self.keeps)
 
     @property
     def keeps(self) -> bool:
         """True if a call must leave alone what is kept for the synthesis."""
         return self.finishing.synthesis is None
 
-    def asking(self, kind: str) -> bool:
+    def is_asking(self, kind: str) -> bool:
         return any(_asks(flight, kind) for flight in self.flights.values())
 
     def next_number(self, purpose: str) -> int:
@@ -158,7 +158,7 @@ class State:
         """Teams in flight that only wait, by the id of their flight."""
         return {key: word for key, word in self.standing.items() if word.why}
 
-    def settled(self, subtask_id: str) -> bool:
+    def is_settled(self, subtask_id: str) -> bool:
         return self.work[subtask_id].finding is not None
 
     @property

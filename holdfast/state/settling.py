@@ -76,7 +76,7 @@ def _matters(state: State, subtask_id: str) -> bool:
         return False
     if state.replanning.count >= state.goal.limits.replans:
         return False
-    needed = any(not state.settled(each) for each in state.work.below(subtask_id))
+    needed = any(not state.is_settled(each) for each in state.work.below(subtask_id))
     return needed or (state.work.all_settled and not state.usable)
 
 

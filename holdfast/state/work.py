@@ -59,7 +59,7 @@ class Work(Mapping[str, Progress]):
     def __repr__(self) -> str:
         return f"Work({self._each!r})"
 
-    def changed(self, key: str, progress: Progress) -> Work:
+    def with_progress(self, key: str, progress: Progress) -> Work:
         before = self._each[key]
         if progress.subtask.depends_on != before.subtask.depends_on:
             return Work({**self._each, key: progress})

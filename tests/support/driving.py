@@ -341,7 +341,7 @@ class Drive:
             and not progress.flight
             and not (progress.stage == "person" and progress.asked)
             and progress.stage != "approval"
-            and all(state.settled(edge) for edge in progress.subtask.depends_on)
+            and all(state.is_settled(edge) for edge in progress.subtask.depends_on)
         )
 
 
