@@ -67,19 +67,15 @@ READINGS: Mapping[str, Reading] = {
 
 def next_ask(state: State) -> Ask | None:
     """Return the next call on the way to the answer. None: wait for what is in flight, or done."""
-    if state.finishing.synthesis is None:
-        verification = _next_verification(state)
-        if verification is not None:
-            return verification
-    if not state.finishing.by_template and state.finishing.synthesis is None:
-        before = _next_digest(state) or _next_roll(state) or _next_selection(state)
-        if before is not None:
+    finishing = state.finishing
+    if finishing.synthesis is None:
+        before = _next_verification(state)
+        if not finishing.by_template:
+            before = before or _next_digest(state) or _next_roll(state) or _next_selection(state)
+        if before is not None or state.flights:
             return before
-    if state.flights:
-        return None
-    if state.finishing.synthesis is None:
         return _synthesis(state)
-    if state.finishing.by_template or state.finishing.synthesis.by_template:
+    if state.flights or finishing.by_template or finishing.synthesis.by_template:
         return None
     return _next_conflict(state) or _next_reading(state) or _revision(state)
 
