@@ -24,7 +24,6 @@ can help. In a workflow they arrive as plain `ApplicationError`, whose `.type` i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import ClassVar, Literal
 
@@ -47,12 +46,18 @@ TroubleKind = Literal[
 """What a model call without a result means to its run."""
 
 
+_TROUBLES: dict[str, TroubleKind] = {}
+
+
 class OrchestrationError(ApplicationError):
     """Base: `retryable` is a property of the class, `type` its name."""
 
     retryable = False
     trouble: ClassVar[TroubleKind] = "refused"
     """What it means to a run whose model call ended with it."""
+
+    def __init_subclass__(cls) -> None:
+        _TROUBLES[cls.__name__] = cls.trouble
 
     def __init__(
         self, message: str, *details: BaseModel, retry_after: timedelta | None = None
@@ -185,15 +190,6 @@ class BlobLost(OrchestrationError):
     """A blob is not in the store, or is not what its name says."""
 
     trouble = "lost"
-
-
-def _tree(error: type[OrchestrationError]) -> Iterator[type[OrchestrationError]]:
-    yield error
-    for each in error.__subclasses__():
-        yield from _tree(each)
-
-
-_TROUBLES = {error.__name__: error.trouble for error in _tree(OrchestrationError)}
 
 
 def trouble_of(type: str | None) -> TroubleKind:

@@ -248,22 +248,6 @@ def _supply(state: State, order: Order, now: datetime) -> State:
 # ---------------------------------------------------------------- the run
 
 
-def _already_paused(state: State, _: Order) -> str:
-    return "the run is paused already" if state.paused else ""
-
-
-def _not_paused(state: State, _: Order) -> str:
-    return "" if state.paused else "the run is not paused"
-
-
-def _pause(state: State, _order: Order, _now: datetime) -> State:
-    return replace(state, paused=True)
-
-
-def _resume(state: State, _order: Order, _now: datetime) -> State:
-    return replace(state, paused=False)
-
-
 def _by(order: Order) -> str:
     return f" by {order.by}" if order.by else ""
 
@@ -314,8 +298,16 @@ COMMANDS: Mapping[str, Command] = {
     "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given", "supplied"),
     "cancel_subtask": Command(_not_endable, _cancel, "{id} is cancelled", "cancelled"),
     "pause": Command(
-        _already_paused, _pause, "paused; what is in flight finishes", "paused the run"
+        lambda state, _: "the run is paused already" if state.paused else "",
+        lambda state, *_: replace(state, paused=True),
+        "paused; what is in flight finishes",
+        "paused the run",
     ),
-    "resume": Command(_not_paused, _resume, "the run goes on", "resumed the run"),
+    "resume": Command(
+        lambda state, _: "" if state.paused else "the run is not paused",
+        lambda state, *_: replace(state, paused=False),
+        "the run goes on",
+        "resumed the run",
+    ),
     "raise_cap": Command(_not_raisable, _raise_cap, "the cap is raised", "raised the cap"),
 }

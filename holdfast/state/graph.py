@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -28,22 +29,13 @@ def fingerprint(subtask: Subtask) -> str:
 
 def find_cycle(subtasks: Sequence[Subtask]) -> tuple[str, ...]:
     """Return the ids of one cycle, the first also at the end. Unknown edges are ignored."""
-    edges = {subtask.id: subtask.depends_on for subtask in subtasks}
-    finished: dict[str, None] = {}
-    for start in edges:
-        path: dict[str, None] = {start: None}
-        pending = [iter(edges[start])]
-        while pending:
-            step = next((edge for edge in pending[-1] if edge in edges), None)
-            if step is None:
-                pending.pop()
-                finished[path.popitem()[0]] = None
-            elif step in path:
-                ring = list(path)
-                return (*ring[ring.index(step) :], step)
-            elif step not in finished:
-                path[step] = None
-                pending.append(iter(edges[step]))
+    ids = {subtask.id for subtask in subtasks}
+    edges = {each.id: [edge for edge in each.depends_on if edge in ids] for each in subtasks}
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        # It lists each node before what depends on it.
+        return tuple(reversed(error.args[1]))
     return ()
 
 
