@@ -35,6 +35,9 @@ class Amount:
             self.dollars - other.dollars, self.calls - other.calls, self.tokens - other.tokens
         )
 
+    def __mul__(self, times: int) -> Amount:
+        return Amount(self.dollars * times, self.calls * times, self.tokens * times)
+
     def __le__(self, other: Amount) -> bool:
         return (
             self.dollars <= other.dollars

@@ -57,7 +57,7 @@ def start(state: State, progress: Progress) -> StartAgent | None:
 
 def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, Amount]:
     """Return the goal of the next segment, by the dearest tier of which a turn can be paid now, and
-    how many turns can be; 0, with the cheapest tier, where none can.
+    its slice; with the cheapest tier and an empty slice where none can.
     """
     assert progress.tier != "none", "work without a model is a lens's"
     role = state.brief.role(progress.subtask.role)
@@ -73,8 +73,7 @@ def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, Amount]:
         left = max(goal.turns - progress.resume.turns, 1)
         one = worst_turn(goal, progress.resume)
         for turns in range(min(SLICE_TURNS, left), 0, -1):
-            amount = Amount(one.dollars * turns, turns, one.tokens * turns)
-            if state.ledger.fits(amount):
+            if state.ledger.fits(amount := one * turns):
                 return goal, amount
     return goal, Amount()
 

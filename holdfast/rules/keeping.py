@@ -243,7 +243,7 @@ def _least_of_subtask(state: State, subtask: Subtask) -> Amount:
         goal = Goal(text=subtask.instruction, limits=state.goal.limits, use_models=True)
         brief = state.brief.model_copy(update={"playbook": None, "inputs": inputs})
         one = least(goal, brief)
-        return Amount(one.dollars * 2, max(one.calls, FEWEST_TEAM_CALLS) * 2, one.tokens * 2)
+        return replace(one, calls=max(one.calls, FEWEST_TEAM_CALLS)) * 2
     wanted: Tier = subtask.tier or role.tier
     *_, cheapest = [role.tier] if role.fixed_tier else tiers(state.brief, wanted)
     return _least_of_try(state, subtask, cheapest)
