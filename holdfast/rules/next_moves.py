@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 
 from holdfast.calling import finishing, gathering, outages
 from holdfast.calling.reserving import fitting_call, reservation, work_call
@@ -52,9 +51,8 @@ def _moves(state: State) -> Iterator[Move]:
 
 
 def _next(state: State) -> Move | None:
-    now = state.now
     if state.stopped_by("cancelled"):
-        return _cut(state)
+        return _cut(state, state.flights)
     if state.phase == "preparing":
         return Prepare() if not state.flights and not state.stop else None
     # Before the pause, which starts nothing but keeps no person from ending a subtask.
@@ -64,15 +62,15 @@ def _next(state: State) -> Move | None:
     if state.paused:
         return _hold(state)
     deadline = state.work_deadline
-    if state.phase in ("planning", "working") and deadline and now >= deadline:
-        return _cut(state) if state.stop else Stop("deadline", state.work_over)
+    if state.phase in ("planning", "working") and deadline and state.now >= deadline:
+        return _cut(state, state.flights) if state.stop else Stop("deadline", state.work_over)
     match state.phase:
         case "planning":
             return outages.next_look(state) or _plan(state)
         case "working":
-            return outages.needless_look(state) or outages.next_look(state) or _work(state, now)
+            return outages.needless_look(state) or outages.next_look(state) or _work(state)
         case "synthesizing":
-            return _overdue(state, now) or outages.next_look(state) or _finish(state)
+            return _overdue(state) or outages.next_look(state) or _finish(state)
         case _:
             return None
 
@@ -81,17 +79,16 @@ def _finish(state: State) -> Move | None:
     return None if state.out_of_reach else finishing.next_ask(state)
 
 
-def _overdue(state: State, now: datetime) -> Move | None:
+def _overdue(state: State) -> Move | None:
     """Cut a model's synthesis at the last deadline; the template's costs nothing and is not cut."""
-    if state.deadline is None or now < state.deadline:
+    if state.deadline is None or state.now < state.deadline:
         return None
     if not state.stop:
         total = state.goal.limits.deadline_seconds
         return Stop(
             "deadline", f"the deadline of {total} s was reached before the answer was there"
         )
-    paid = tuple(key for key in state.ledger.reserved if not state.flights[key].cut)
-    return Cut(paid) if paid else None
+    return _cut(state, state.ledger.reserved)
 
 
 def _plan(state: State) -> Move | None:
@@ -109,29 +106,24 @@ def _plan(state: State) -> Move | None:
     return ask
 
 
-def _work(state: State, now: datetime) -> Move | None:
+def _work(state: State) -> Move | None:
     if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
         return None
     # The replan comes first, because whatever is started before it cannot be changed any more.
-    return _replan(state) or _first(state, now) or _without_replan(state)
+    return _replan(state) or _first(state) or _without_replan(state)
 
 
-def _cut(state: State) -> Move | None:
-    ids = tuple(key for key, flight in state.flights.items() if not flight.cut)
+def _cut(state: State, keys: Iterable[str]) -> Cut | None:
+    """Cut these flights, except those that are cut already."""
+    ids = tuple(key for key in keys if not state.flights[key].cut)
     return Cut(ids) if ids else None
 
 
-def _cut_ending(state: State) -> Move | None:
+def _cut_ending(state: State) -> Cut | None:
     if not state.work.ending:
         return None
-    ids = tuple(
-        key
-        for key, flight in state.flights.items()
-        if not flight.cut
-        and (owner := state.work.get(flight.move.subtask_id)) is not None
-        and owner.ending
-    )
-    return Cut(ids) if ids else None
+    owners = {key: state.work.get(flight.move.subtask_id) for key, flight in state.flights.items()}
+    return _cut(state, [key for key, owner in owners.items() if owner and owner.ending])
 
 
 def _hold(state: State) -> Move | None:
@@ -162,7 +154,7 @@ def _without_replan(state: State) -> Move | None:
     return _short(state, "changing the plan", _changing(state).amount)
 
 
-def _first(state: State, now: datetime) -> Move | None:
+def _first(state: State) -> Move | None:
     """Return the move of the first subtask, by its remaining chain, that can be made now."""
     late = False
     looked = 0
@@ -177,7 +169,7 @@ def _first(state: State, now: datetime) -> Move | None:
         elsewhere = passing.pass_over(state, progress)
         if elsewhere is not None:
             return elsewhere
-        if _cannot_finish(state, progress, now):
+        if _cannot_finish(state, progress):
             late = True
             continue
         move = _start(state, progress)
@@ -198,12 +190,12 @@ def _ready(state: State) -> Iterator[Progress]:
     return (each for each in state.work.ready if each.subtask.id not in held)
 
 
-def _cannot_finish(state: State, progress: Progress, now: datetime) -> bool:
+def _cannot_finish(state: State, progress: Progress) -> bool:
     """True if a call would end after the deadline, by the mean of this run's finished ones."""
     if state.work_deadline is None or progress.tier == "none":
         return False
     pace = state.work.pace
-    return pace is not None and now + pace > state.work_deadline
+    return pace is not None and state.now + pace > state.work_deadline
 
 
 def _too_dear(state: State, progress: Progress) -> bool:
