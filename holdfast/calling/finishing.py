@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -80,13 +79,13 @@ def next_ask(state: State) -> Ask | None:
     return _next_conflict(state) or _next_reading(state) or _revision(state)
 
 
-def close(state: State, now: datetime) -> State:
+def close(state: State) -> State:
     """Close the run when nothing is in flight and no call is left to make."""
     if state.phase != "synthesizing" or state.flights:
         return state
     over = state.finishing.synthesis is not None and next_ask(state) is None
     if over or state.stopped_by("cancelled"):
-        return replace(state, phase="closed", finished=now)
+        return replace(state, phase="closed", finished=state.now)
     return state
 
 

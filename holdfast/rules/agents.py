@@ -7,7 +7,6 @@ next segment goes on there: nothing is asked or run twice, and little of the cap
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, outages
@@ -109,17 +108,17 @@ def most_turns(state: State, progress: Progress) -> int:
     return min(role.turns or most, most)
 
 
-def end_segment(state: State, event: AgentEnded, now: datetime) -> State:
+def end_segment(state: State, event: AgentEnded) -> State:
     """Settle a segment's slice, then go on, judge what it brought, or give it up."""
     move, report = event.move, event.report
     if report is None:
-        return _take_loss(state, event, now)
+        return _take_loss(state, event)
     state = _settle_segment(state, move, report)
     ending = state.work[move.subtask_id].ending
     if not ending or report.outcome == "answered":
-        state = _judge(state, move, report, now)
+        state = _judge(state, move, report)
     # What a person ended meanwhile is cancelled only if this has not completed it.
-    return end_for_person(state, move.subtask_id, now)
+    return end_for_person(state, move.subtask_id)
 
 
 def _settle_segment(state: State, move: StartAgent, report: AgentReport) -> State:
@@ -182,52 +181,50 @@ def _go_on(progress: Progress, report: AgentReport) -> Progress:
     )
 
 
-def _judge(state: State, move: StartAgent, report: AgentReport, now: datetime) -> State:
+def _judge(state: State, move: StartAgent, report: AgentReport) -> State:
     subtask_id = move.subtask_id
     match report.outcome:
         case "more":
             return state
         case "asks":
-            return approvals.ask(state, subtask_id, now)
+            return approvals.ask(state, subtask_id)
         case "unreachable":
             assert report.unreached is not None
             waiting = outages.begin(state, report.unreached, move.goal.model.tier, move.purpose)
             if waiting is None and report.unreached.lost:
                 return state
-            return waiting or _give_up(state, subtask_id, report, now)
+            return waiting or _give_up(state, subtask_id, report)
         case "answered":
             state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
             state = speechless.judge_answer(state, report.problem, report.resume.no_json)
-            return repair.judge_work(state, subtask_id, report.draft, report.problem, now)
+            return repair.judge_work(state, subtask_id, report.draft, report.problem)
         case _:
             if report.unreached is not None:
                 tier = move.goal.model.tier
                 state = outages.begin(state, report.unreached, tier, move.purpose) or state
             if report.stopping:
                 state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
-            return _give_up(state, subtask_id, report, now)
+            return _give_up(state, subtask_id, report)
 
 
-def _give_up(state: State, subtask_id: str, report: AgentReport, now: datetime) -> State:
+def _give_up(state: State, subtask_id: str, report: AgentReport) -> State:
     """Hand up what the agent has so far. Why it was cut the run knows, and not the agent."""
     if report.outcome == "cut" and state.stop:
-        return _cut_short(state, subtask_id, state.stop, now)
+        return _cut_short(state, subtask_id, state.stop)
     if report.outcome == "stopped" and not state.stop:
-        return repair.out_of_turns(state, subtask_id, report.why, now, report.resume.text)
+        return repair.out_of_turns(state, subtask_id, report.why, report.resume.text)
     if report.too_long and not state.stop:
-        return repair.too_long(state, subtask_id, report.why, now, report.resume.text)
-    return settle(state, subtask_id, "failed", report.why, now)
+        return repair.too_long(state, subtask_id, report.why, report.resume.text)
+    return settle(state, subtask_id, "failed", report.why)
 
 
-def _cut_short(
-    state: State, subtask_id: str, stop: Stop, now: datetime, more: tuple[str, ...] = ()
-) -> State:
+def _cut_short(state: State, subtask_id: str, stop: Stop, more: tuple[str, ...] = ()) -> State:
     """Settle an agent that the run's stop has cut, keeping its partial answer."""
     status: FindingStatus = "cancelled" if stop.reason == "cancelled" else "failed"
-    return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)), now)
+    return settle(state, subtask_id, status, "; ".join((f"not finished: {stop.why}", *more)))
 
 
-def _take_loss(state: State, event: AgentEnded, now: datetime) -> State:
+def _take_loss(state: State, event: AgentEnded) -> State:
     """Take in the loss of a segment; the next one goes on where it began."""
     move = event.move
     state = paying.settle_lost(state, event, priced=bool(move.goal.model.prices))
@@ -236,9 +233,9 @@ def _take_loss(state: State, event: AgentEnded, now: datetime) -> State:
     failures = state.transport.get(move.purpose, 0) + 1
     state = replace(state, transport={**state.transport, move.purpose: failures})
     if state.work[move.subtask_id].ending:
-        return end_for_person(state, move.subtask_id, now)
+        return end_for_person(state, move.subtask_id)
     if state.stop:
-        return _cut_short(state, move.subtask_id, state.stop, now, (event.why,))
+        return _cut_short(state, move.subtask_id, state.stop, (event.why,))
     if failures >= policies.TRANSPORT_TRIES:
-        return settle(state, move.subtask_id, "failed", event.why, now)
+        return settle(state, move.subtask_id, "failed", event.why)
     return state

@@ -8,7 +8,6 @@ tells the model about the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Literal
 
 from holdfast.calls.turn import Decision
@@ -23,7 +22,7 @@ WHY_LETTERS = 2_000
 NOBODY_CAME = "nobody decided on it in time"
 
 
-def ask(state: State, subtask_id: str, now: datetime) -> State:
+def ask(state: State, subtask_id: str) -> State:
     """Let a subtask wait until a person has decided on each pending call of its agent."""
     resume = state.work[subtask_id].resume
     back = [each.use_id for each in resume.results]
@@ -35,7 +34,7 @@ def ask(state: State, subtask_id: str, now: datetime) -> State:
     return update(
         state,
         subtask_id,
-        lambda each: replace(each, stage="approval", calls=calls, calls_since=now),
+        lambda each: replace(each, stage="approval", calls=calls, calls_since=state.now),
     )
 
 

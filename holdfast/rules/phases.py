@@ -14,7 +14,7 @@ HOPELESS: tuple[StopReason, ...] = ("endpoint", "no json", "allowance")
 """After such a stop no model answers either."""
 
 
-def skip_blocked(state: State, now: datetime) -> State:
+def skip_blocked(state: State) -> State:
     """Skip what needs a finding that will not come; what a replan may still save waits."""
     if not state.work.blocked:
         return state
@@ -31,9 +31,7 @@ def skip_blocked(state: State, now: datetime) -> State:
             if cause:
                 finding = state.work[cause].finding
                 assert finding is not None
-                state = skip(
-                    state, key, f"needs {cause}, which {status_words(finding.status)}", now
-                )
+                state = skip(state, key, f"needs {cause}, which {status_words(finding.status)}")
                 blocked = True
     return state
 
@@ -46,30 +44,30 @@ def ids_held_back(state: State) -> tuple[str, ...]:
     return tuple(held)
 
 
-def advance(state: State, now: datetime) -> State:
+def advance(state: State) -> State:
     """Move to the next phase when this one has nothing left to do."""
     if state.phase == "working":
         if state.stop:
             # Nobody will replan: what was held back for that is blocked like the rest.
             state = replace(state, replanning=replace(state.replanning, setbacks=()))
-        state = skip_blocked(state, now)
-    state = _set_clock(state, now)
+        state = skip_blocked(state)
+    state = _set_clock(state)
     if state.flights or state.phase == "closed":
         return state
     if state.stop and state.phase in ("preparing", "planning", "approval"):
-        return replace(state, phase="closed", finished=now)
+        return replace(state, phase="closed", finished=state.now)
     if state.phase == "working":
-        return _end_of_work(state, now)
+        return _end_of_work(state)
     return state
 
 
-def _end_of_work(state: State, now: datetime) -> State:
+def _end_of_work(state: State) -> State:
     if state.stop:
-        state = leave_undone(state, state.stop, now)
+        state = leave_undone(state, state.stop)
     if not state.work.all_settled or state.replanning.setbacks:
         return state
     if state.stopped_by("cancelled") or not state.usable:
-        return replace(state, phase="closed", finished=now)
+        return replace(state, phase="closed", finished=state.now)
     complete = any(finding.status == "complete" for finding in state.findings)
     # Nothing complete: what there is is shown, and nothing is paid for it.
     free = not complete or not state.goal.use_models or state.stopped_by(*HOPELESS)
@@ -86,36 +84,38 @@ def move_clock(state: State, now: datetime, unserved: timedelta) -> State:
     return replace(state, now=now, waited=state.waited + seconds)
 
 
-def _set_clock(state: State, now: datetime) -> State:
+def _set_clock(state: State) -> State:
     """Stop the deadline while only a person, a lost endpoint or a waiting team keeps the run."""
     kept = state.phase == "approval" or state.paused or bool(state.short or state.work.asking)
     kept = kept or state.out_of_reach
     waits = (kept or bool(state.waiting_teams)) and not state.at_work and state.phase != "closed"
     if waits and state.waiting_since is None:
-        return replace(state, waiting_since=now)
+        return replace(state, waiting_since=state.now)
     if not waits and state.waiting_since is not None:
-        return replace(_end_wait(state, state.waiting_since, now), waiting_since=None)
+        return replace(_end_wait(state, state.waiting_since), waiting_since=None)
     return state
 
 
-def _end_wait(state: State, since: datetime, now: datetime) -> State:
+def _end_wait(state: State, since: datetime) -> State:
     """Count a wait that is over; before the first paid call no deadline runs."""
-    paid = max(since, min(state.first_paid or now, now))
+    paid = max(since, min(state.first_paid or state.now, state.now))
     before = state.waited_before + (paid - since).total_seconds()
-    return replace(state, waited=state.waited + (now - paid).total_seconds(), waited_before=before)
+    return replace(
+        state, waited=state.waited + (state.now - paid).total_seconds(), waited_before=before
+    )
 
 
-def leave_undone(state: State, stop: Stop, now: datetime) -> State:
+def leave_undone(state: State, stop: Stop) -> State:
     """Settle what a stop left over; what was begun keeps its bill and its partial result."""
     for key, progress in state.work.items():
         if state.is_settled(key):
             continue
         if progress.stage == "review":
             # The draft passed every check; that nobody read it is said in its last try.
-            state = accept(state, key, f"not reviewed: {stop.why}", now)
+            state = accept(state, key, f"not reviewed: {stop.why}")
         elif progress.started:
             why = f"{progress.why}; then {stop.why}" if progress.why else stop.why
-            state = settle(state, key, "failed", f"not finished: {why}", now)
+            state = settle(state, key, "failed", f"not finished: {why}")
         else:
-            state = skip(state, key, f"not started: {stop.why}", now)
+            state = skip(state, key, f"not started: {stop.why}")
     return state

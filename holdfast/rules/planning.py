@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from decimal import Decimal
 
 from holdfast.calls.replan import Change, Patch
@@ -139,10 +138,10 @@ def count_replan(state: State) -> State:
     )
 
 
-def judge_patch(state: State, patch: Patch | None, why: str, now: datetime) -> State:
+def judge_patch(state: State, patch: Patch | None, why: str) -> State:
     """Apply a valid patch; send an invalid one back with its errors while replans are left."""
     if patch is not None:
-        return _apply_patch(state, patch, now)
+        return _apply_patch(state, patch)
     replanning = replace(state.replanning, errors=tuple(why.splitlines()))
     state = replace(state, replanning=replanning)
     if replanning.count < state.goal.limits.replans:
@@ -164,7 +163,7 @@ def _drop_covered(state: State) -> State:
     return replace(state, replanning=replace(before, setbacks=left, covered=0, errors=()))
 
 
-def _apply_patch(state: State, patch: Patch, now: datetime) -> State:
+def _apply_patch(state: State, patch: Patch) -> State:
     assert state.plan is not None
     number = len(state.replanning.revisions) + 1
     # While the planner thought, a subtask may have started: what runs is frozen.
@@ -177,7 +176,7 @@ def _apply_patch(state: State, patch: Patch, now: datetime) -> State:
     for change in changes:
         if change.op == "drop":
             why = f"dropped by revision {number}: {change.why}"
-            state = skip(state, change.subtask.id, why, now)
+            state = skip(state, change.subtask.id, why)
     revision = Revision(
         number=number,
         why="; ".join(dict.fromkeys(change.why for change in changes)),

@@ -7,7 +7,7 @@ events lead to the same state wherever and whenever they are taken in.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from holdfast.calling import finishing, gathering, verifying
 from holdfast.calling.schedule import options_of
@@ -85,7 +85,6 @@ def apply(state: State, event: Event) -> State:
         told = isinstance(event, CancelAsked | WasReset)
         late = timedelta() if told else time_unserved(state, event.at)
         state = phases.move_clock(state, event.at, late)
-    now = state.now
     if _is_late(state, event):
         return state
     state = passing.note_call(state, event)
@@ -96,32 +95,32 @@ def apply(state: State, event: Event) -> State:
             stop = state.stop or Stop(event.reason, event.why)
             state = replace(land(state, PREPARE), stop=stop)
         case Started():
-            state = _start(state, event.move, now)
+            state = _start(state, event.move)
         case Answered():
-            state = take_reply(state, event, now)
+            state = take_reply(state, event)
         case Unanswered():
-            state = take_trouble(state, event.move, event.trouble, now)
+            state = take_trouble(state, event.move, event.trouble)
         case Examined():
-            state = take_draft(state, event.move, event.draft, now)
+            state = take_draft(state, event.move, event.draft)
         case TeamEnded():
-            state = teams.end_team(land(state, event.move.id), event, now)
+            state = teams.end_team(land(state, event.move.id), event)
         case AgentEnded():
-            state = agents.end_segment(land(state, event.move.id), event, now)
+            state = agents.end_segment(land(state, event.move.id), event)
         case Steered():
-            state = steering.steer(state, event, now)
+            state = steering.steer(state, event)
         case NobodyCame():
             state = _nobody_came(state, event.about)
         case CancelAsked():
-            state = _cancel(state, event, now)
+            state = _cancel(state, event)
         case TeamWaits():
             state = teams.note_standstill(state, event.word)
         case WasReset():
-            state = _reset(state, event.undone, (now - before).total_seconds())
+            state = _reset(state, event.undone, (state.now - before).total_seconds())
         case TimePassed(ids=ids):
             state = _mark_half_over(state, ids)
         case Abandoned():
-            state = abandon(state, event.ids, now)
-    return finishing.close(phases.advance(state, now), now)
+            state = abandon(state, event.ids)
+    return finishing.close(phases.advance(state))
 
 
 def _is_late(state: State, event: Event) -> bool:
@@ -139,8 +138,8 @@ def _mark_half_over(state: State, ids: tuple[str, ...]) -> State:
     return replace(state, flights=over) if ids else state
 
 
-def _cancel(state: State, event: CancelAsked, now: datetime) -> State:
-    given = Given(number=0, command="cancel", order=Order(by=event.by), at=event.at or now)
+def _cancel(state: State, event: CancelAsked) -> State:
+    given = Given(number=0, command="cancel", order=Order(by=event.by), at=event.at or state.now)
     return replace(state, stop=Stop("cancelled", event.why), orders=(*state.orders, given))
 
 
@@ -241,30 +240,30 @@ def _prepare(state: State, event: Prepared) -> State:
 # ---------------------------------------------------------------- carrying out moves
 
 
-def _start(state: State, move: Move, now: datetime) -> State:
+def _start(state: State, move: Move) -> State:
     match move:
         case Prepare() | Examine():
-            return _take_off(state, move, now)
+            return _take_off(state, move)
         case Ask():
-            state = _take_off(_reserve(state, move, now), move, now)
+            state = _take_off(_reserve(state, move), move)
             state = keeping.note_cheaper_call(finishing.note_cut(state, move), move)
             return planning.count_replan(state) if move.call.kind == "replan" else state
         case StartTeam() | StartAgent():
             ledger = state.ledger.reserve(move.id, move.amount)
-            state = replace(state, ledger=ledger, first_paid=state.first_paid or now)
+            state = replace(state, ledger=ledger, first_paid=state.first_paid or state.now)
             if isinstance(move, StartAgent):
                 state = keeping.note_cheaper(state, move.subtask_id, move.goal.model.tier)
-            return _take_off(state, move, now)
+            return _take_off(state, move)
         case AskPerson():
-            return update(state, move.subtask_id, lambda each: replace(each, asked=now))
+            return update(state, move.subtask_id, lambda each: replace(each, asked=state.now))
         case AskRaise():
-            return replace(state, short=move.why, short_of=move.short_of, short_since=now)
+            return replace(state, short=move.why, short_of=move.short_of, short_since=state.now)
         case PassOver():
             return passing.hand_to_second(state, move)
         case Stop():
             return replace(state, stop=state.stop or move)
         case Cut():
-            return _cut(state, move, now)
+            return _cut(state, move)
         case Hold():
             held = {key: replace(state.flights[key], held=True) for key in move.ids}
             return replace(state, flights={**state.flights, **held})
@@ -272,37 +271,37 @@ def _start(state: State, move: Move, now: datetime) -> State:
             return replace(state, told_above=move.word)
 
 
-def _cut(state: State, move: Cut, now: datetime) -> State:
+def _cut(state: State, move: Cut) -> State:
     number = state.cuts + 1
     flights = {
-        key: replace(flight, cut=number, cut_at=now) if key in move.ids else flight
+        key: replace(flight, cut=number, cut_at=state.now) if key in move.ids else flight
         for key, flight in state.flights.items()
     }
     return replace(state, flights=flights, cuts=number)
 
 
-def _reserve(state: State, move: Ask, now: datetime) -> State:
+def _reserve(state: State, move: Ask) -> State:
     if move.call.model is None:
         return state
     ledger = state.ledger.reserve(move.call.id, move.amount, keep=move.keep)
-    return replace(state, ledger=ledger, first_paid=state.first_paid or now)
+    return replace(state, ledger=ledger, first_paid=state.first_paid or state.now)
 
 
-def _take_off(state: State, move: Flying, now: datetime) -> State:
+def _take_off(state: State, move: Flying) -> State:
     state = replace(
         state,
-        flights={**state.flights, move.id: Flight(move, now, options_of(state, move))},
+        flights={**state.flights, move.id: Flight(move, state.now, options_of(state, move))},
         numbers={**state.numbers, move.purpose: state.next_number(move.purpose)},
     )
     if not move.subtask_id:
         return state
     called = move.call.tier if isinstance(move, Ask) and move.call.kind == "work" else None
     called = move.goal.model.tier if isinstance(move, StartAgent) else called
-    waited = state.waited_until(now)
+    waited = state.waited_until(state.now)
 
     def begun(each: Progress) -> Progress:
         if each.started is None:
-            each = replace(each, started=now, waited_at_start=waited)
+            each = replace(each, started=state.now, waited_at_start=waited)
         return replace(each, flight=move.id, called=called or each.called)
 
     return update(state, move.subtask_id, begun)

@@ -6,8 +6,6 @@ Transport is not dealt with here: the reducer asks again what may have been bill
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from holdfast.calls.refine import Refined
 from holdfast.calls.review import Review
 from holdfast.calls.turn import Resume
@@ -31,7 +29,7 @@ BEST_GUESS = (
 
 
 def judge_work(
-    state: State, subtask_id: str, draft: Draft | None, problem: Problem | None, now: datetime
+    state: State, subtask_id: str, draft: Draft | None, problem: Problem | None
 ) -> State:
     """Give the verdict on what `work` returned, and draw the consequence."""
     progress = state.work[subtask_id]
@@ -41,10 +39,10 @@ def judge_work(
     if verdict == "accepted":
         if progress.subtask.acceptance_criteria.strip():
             return update(state, subtask_id, lambda each: replace(each, stage="review"))
-        return accept(state, subtask_id, "", now)
+        return accept(state, subtask_id, "")
     if verdict == "escalated" and draft and draft.escalation:
-        return _escalate(state, subtask_id, draft.escalation.reason, why, now)
-    return try_again(state, subtask_id, verdict, why, now)
+        return _escalate(state, subtask_id, draft.escalation.reason, why)
+    return try_again(state, subtask_id, verdict, why)
 
 
 def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tuple[str, str]:
@@ -67,12 +65,12 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
     return "accepted", ""
 
 
-def try_again(state: State, subtask_id: str, verdict: str, why: str, now: datetime) -> State:
+def try_again(state: State, subtask_id: str, verdict: str, why: str) -> State:
     """Try one tier up, with the reason; from the third try on with a refined instruction."""
     state = update(state, subtask_id, lambda each: record_try(each, verdict, why))
     progress = state.work[subtask_id]
     if len(progress.tries) >= state.goal.limits.tries_per_subtask:
-        return give_up(state, subtask_id, why, now)
+        return give_up(state, subtask_id, why)
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     tier = progress.tier if fixed else CLIMB.get(progress.tier, progress.tier)
     refine = len(progress.tries) + 1 >= REFINE_FROM_TRY
@@ -85,12 +83,12 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str, now: dateti
     )
 
 
-def give_up(state: State, subtask_id: str, why: str, now: datetime) -> State:
+def give_up(state: State, subtask_id: str, why: str) -> State:
     """Hand a subtask to the role's fallback for one try after its last; then it has failed."""
     progress = state.work[subtask_id]
     fallback = None if progress.relieved or state.stop else second(state, progress)
     if fallback is None:
-        return settle(state, subtask_id, "failed", why, now)
+        return settle(state, subtask_id, "failed", why)
     state = hand_over(state, subtask_id, fallback, why)
     # What the tries before have climbed to is kept: a weaker model would not do better.
     tier = state.work[subtask_id].tier
@@ -114,7 +112,7 @@ def second(state: State, progress: Progress) -> RoleCard | None:
     return None if graph.fingerprint(handed) in state.goal.asked else card
 
 
-def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: str) -> State:
+def out_of_turns(state: State, subtask_id: str, why: str, said: str) -> State:
     """Begin anew with a stronger model and what the agent has said so far; after it, or where there
     is none, with the role's fallback.
     """
@@ -125,9 +123,9 @@ def out_of_turns(state: State, subtask_id: str, why: str, now: datetime, said: s
 
     state = update(state, subtask_id, anew)
     if _stronger(state, subtask_id, OUT_OF_TURNS):
-        return _keep_partial(try_again(state, subtask_id, OUT_OF_TURNS, why, now), subtask_id, said)
+        return _keep_partial(try_again(state, subtask_id, OUT_OF_TURNS, why), subtask_id, said)
     state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TURNS, why))
-    return _keep_partial(give_up(state, subtask_id, why, now), subtask_id, said)
+    return _keep_partial(give_up(state, subtask_id, why), subtask_id, said)
 
 
 def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
@@ -147,7 +145,7 @@ def _start_over(progress: Progress, why: str) -> Progress:
     return replace(progress, stage="work", why=why)
 
 
-def _escalate(state: State, subtask_id: str, reason: str, why: str, now: datetime) -> State:
+def _escalate(state: State, subtask_id: str, reason: str, why: str) -> State:
     progress = state.work[subtask_id]
     state = update(state, subtask_id, lambda each: record_try(each, "escalated", why))
     spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
@@ -161,11 +159,13 @@ def _escalate(state: State, subtask_id: str, reason: str, why: str, now: datetim
         if state.goal.ask_people:
             return update(state, subtask_id, lambda each: replace(each, stage="person", why=why))
         guess = f"{sentence(why)} {BEST_GUESS}"
-        return update(state, subtask_id, lambda each: replace(_start_over(each, guess), asked=now))
-    return settle(state, subtask_id, "escalated", why, now)
+        return update(
+            state, subtask_id, lambda each: replace(_start_over(each, guess), asked=state.now)
+        )
+    return settle(state, subtask_id, "escalated", why)
 
 
-def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str = "") -> State:
+def too_long(state: State, subtask_id: str, why: str, said: str = "") -> State:
     """Give a subtask back that is too long for one call, to be split. Where no plan will be changed
     for it, a stronger model and then the role's fallback try. `said`: an agent's partial result.
     """
@@ -174,16 +174,16 @@ def too_long(state: State, subtask_id: str, why: str, now: datetime, said: str =
     last = Draft(status="escalated", content=said, why=message, escalation=given_back)
     state = update(state, subtask_id, lambda each: replace(each, last=last, resume=Resume()))
     why = f"timeout: {message}"
-    back = _escalate(state, subtask_id, "timeout", why, now)
+    back = _escalate(state, subtask_id, "timeout", why)
     if back.replanning.setbacks != state.replanning.setbacks:
         return back
     # Nobody will split it: what is left is another model, and then another role.
     if _stronger(state, subtask_id, OUT_OF_TIME):
-        return _keep_partial(try_again(state, subtask_id, OUT_OF_TIME, why, now), subtask_id, said)
+        return _keep_partial(try_again(state, subtask_id, OUT_OF_TIME, why), subtask_id, said)
     if state.work[subtask_id].relieved or second(state, state.work[subtask_id]) is None:
         return back
     state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TIME, why))
-    return _keep_partial(give_up(state, subtask_id, why, now), subtask_id, said)
+    return _keep_partial(give_up(state, subtask_id, why), subtask_id, said)
 
 
 def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:
@@ -211,15 +211,13 @@ def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> Sta
     return update(state, subtask_id, answered)
 
 
-def judge_review(
-    state: State, subtask_id: str, review: Review | None, problem: str, now: datetime
-) -> State:
+def judge_review(state: State, subtask_id: str, review: Review | None, problem: str) -> State:
     """Take in a review of a draft that passed its checks; without one the draft is accepted."""
     if review is None:
-        return accept(state, subtask_id, f"not reviewed: {problem}", now)
+        return accept(state, subtask_id, f"not reviewed: {problem}")
     if review.passed:
-        return accept(state, subtask_id, review.why, now)
-    return try_again(state, subtask_id, "failed_review", review.why, now)
+        return accept(state, subtask_id, review.why)
+    return try_again(state, subtask_id, "failed_review", review.why)
 
 
 def take_refined(state: State, subtask_id: str, refined: Refined | None) -> State:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TypeVar
 
 from holdfast.calling import finishing, outages
@@ -50,7 +49,7 @@ HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
 Expected = TypeVar("Expected", bound=Contract)
 
 
-def take_reply(state: State, event: Answered, now: datetime) -> State:
+def take_reply(state: State, event: Answered) -> State:
     call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
     state = land(state, call.id)
     if call.kind == "reach":
@@ -67,7 +66,7 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
     cut_off = problem is not None and problem.kind == "truncated" and not _has_own_room(state, call)
     if cut_off and call.mended not in state.roomier:
         state = replace(state, roomier=(*state.roomier, call.mended))
-        return end_for_person(state, call.subtask_id, now)
+        return end_for_person(state, call.subtask_id)
     roomier = tuple(each for each in state.roomier if each != call.mended)
     state = replace(state, roomier=roomier)
     broken = state.broken.get(call.mended, ())
@@ -75,11 +74,11 @@ def take_reply(state: State, event: Answered, now: datetime) -> State:
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
         state = finishing.keep_unformed(state, event.reply.value)
-        return end_for_person(state, call.subtask_id, now)
+        return end_for_person(state, call.subtask_id)
     state = replace(state, broken=without(state.broken, call.mended))
-    state = _take(state, event.move, event.reply.value, problem, now)
+    state = _take(state, event.move, event.reply.value, problem)
     # What a person ended meanwhile is cancelled only if this reply has not completed it.
-    return end_for_person(state, call.subtask_id, now)
+    return end_for_person(state, call.subtask_id)
 
 
 def _has_own_room(state: State, call: Call) -> bool:
@@ -88,9 +87,7 @@ def _has_own_room(state: State, call: Call) -> bool:
     return call.kind == "work" and progress is not None and progress.subtask.max_output > 0
 
 
-def _take(
-    state: State, move: Ask, value: Contract | None, problem: Problem | None, now: datetime
-) -> State:
+def _take(state: State, move: Ask, value: Contract | None, problem: Problem | None) -> State:
     """Hand a reply's value, or its absence, to the rule for its kind of call."""
     call = move.call
     why = problem.why if problem else "nothing came back"
@@ -98,9 +95,9 @@ def _take(
         case "plan":
             return planning.judge_plan(state, _as(Plan, value), why)
         case "replan":
-            return planning.judge_patch(state, _as(Patch, value), why, now)
+            return planning.judge_patch(state, _as(Patch, value), why)
         case "review":
-            return repair.judge_review(state, call.subtask_id, _as(Review, value), why, now)
+            return repair.judge_review(state, call.subtask_id, _as(Review, value), why)
         case "refine":
             return repair.take_refined(state, call.subtask_id, _as(Refined, value))
         case "synthesize":
@@ -108,7 +105,7 @@ def _take(
         case "work":
             # What an agent of an earlier try made, or left unread, is not of this one.
             state = update(state, call.subtask_id, lambda each: replace(each, files=(), unread=()))
-            return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem, now)
+            return repair.judge_work(state, call.subtask_id, _as(Draft, value), problem)
         case _:
             return finishing.take(state, move, value, why)
 
@@ -117,19 +114,19 @@ def _as(kind: type[Expected], value: Contract | None) -> Expected | None:
     return value if isinstance(value, kind) else None
 
 
-def take_draft(state: State, move: Examine, draft: Draft, now: datetime) -> State:
+def take_draft(state: State, move: Examine, draft: Draft) -> State:
     cut = state.flights[move.id].cut
     state = land(state, move.id)
     state = update(state, move.subtask_id, lambda each: replace(each, last=draft))
     if draft.status == "complete":
-        return settle(state, move.subtask_id, "complete", "", now)
+        return settle(state, move.subtask_id, "complete", "")
     if state.work[move.subtask_id].ending:
-        return end_for_person(state, move.subtask_id, now)
+        return end_for_person(state, move.subtask_id)
     status: FindingStatus = "cancelled" if cut and not draft.content else "failed"
-    return settle(state, move.subtask_id, status, draft.why, now)
+    return settle(state, move.subtask_id, status, draft.why)
 
 
-def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+def take_trouble(state: State, move: Ask, trouble: Trouble) -> State:
     call, sent = move.call, state.flights[move.call.id].started
     if state.flights[call.id].cut:
         # The call itself knows only that it was cut, not by which limit.
@@ -149,7 +146,7 @@ def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> St
     progress = state.work.get(call.subtask_id)
     # Before any outage: nobody waits for an endpoint for the sake of what a person ended.
     if progress is not None and progress.ending:
-        return end_for_person(state, call.subtask_id, now)
+        return end_for_person(state, call.subtask_id)
     unreached = trouble.unreached if trouble.kind != "cancelled" else None
     waiting = None
     if unreached is not None:
@@ -165,18 +162,18 @@ def take_trouble(state: State, move: Ask, trouble: Trouble, now: datetime) -> St
     most = policies.TOO_LONG_TRIES if trouble.too_long else policies.TRANSPORT_TRIES
     if failures < most and (waiting is not None or trouble.kind not in HOPELESS):
         return state
-    return _give_up(state, move, trouble, now)
+    return _give_up(state, move, trouble)
 
 
-def _give_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
+def _give_up(state: State, move: Ask, trouble: Trouble) -> State:
     """Return the state once a call is not asked again."""
     call = move.call
     match call.kind:
         case "work" if trouble.too_long and trouble.kind not in HOPELESS:
-            return repair.too_long(state, call.subtask_id, trouble.why, now)
+            return repair.too_long(state, call.subtask_id, trouble.why)
         case "work":
             status: FindingStatus = "cancelled" if trouble.kind == "cancelled" else "failed"
-            return settle(state, call.subtask_id, status, trouble.why, now)
+            return settle(state, call.subtask_id, status, trouble.why)
         case "plan":
             return planning.no_plan(state, trouble.why)
         case "replan":
@@ -184,7 +181,7 @@ def _give_up(state: State, move: Ask, trouble: Trouble, now: datetime) -> State:
         case "synthesize":
             return finishing.no_synthesis(state, trouble.why)
         case _:
-            return _take(state, move, None, Problem(kind="invalid", why=trouble.why), now)
+            return _take(state, move, None, Problem(kind="invalid", why=trouble.why))
 
 
 def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
@@ -199,22 +196,22 @@ def _settle_trouble(state: State, call: Call, trouble: Trouble) -> State:
     return replace(state, ledger=state.ledger.release(call.id))
 
 
-def abandon(state: State, ids: tuple[str, ...], now: datetime) -> State:
+def abandon(state: State, ids: tuple[str, ...]) -> State:
     why = "cut; it did not answer in time"
     for flight in [state.flights[each] for each in ids if each in state.flights]:
         match flight.move:
             case Ask():
                 bill = Bill(calls=1 if flight.move.call.model else 0)
                 trouble = Trouble("cancelled", why, bill)
-                state = take_trouble(state, flight.move, trouble, now)
+                state = take_trouble(state, flight.move, trouble)
             case StartTeam():
                 lost = TeamEnded(flight.move, None, why)
-                state = teams.end_team(land(state, flight.move.id), lost, now)
+                state = teams.end_team(land(state, flight.move.id), lost)
             case StartAgent():
                 gone = AgentEnded(flight.move, None, why)
-                state = agents.end_segment(land(state, flight.move.id), gone, now)
+                state = agents.end_segment(land(state, flight.move.id), gone)
             case Examine():
-                state = take_draft(state, flight.move, Draft(status="failed", why=why), now)
+                state = take_draft(state, flight.move, Draft(status="failed", why=why))
             case Prepare():
                 state = land(state, PREPARE)
     return state

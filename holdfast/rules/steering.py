@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order, policies
 from holdfast.contracts.replacing import replace
@@ -36,7 +35,7 @@ class Command:
     """One steering command. `refusal` returns why it makes no sense now, or nothing."""
 
     refusal: Callable[[State, Order], str]
-    effect: Callable[[State, Order, datetime], State]
+    effect: Callable[[State, Order], State]
     done: str
     """What the person is told; `{id}` is the subtask, `{what}` the plan or the tool call."""
     past: str
@@ -62,20 +61,20 @@ def refusal(state: State, name: str, order: Order) -> str:
     return COMMANDS[name].refusal(state, order)
 
 
-def steer(state: State, event: Steered, now: datetime) -> State:
+def steer(state: State, event: Steered) -> State:
     """Carry out a command, unless it is refused, and record it."""
     why = refusal(state, event.command, event.order)
     given = Given(
         number=event.number,
         command=event.command,
         order=event.order,
-        at=event.at or now,
+        at=event.at or state.now,
         refused=why,
         before=state.plan if event.command == "edit" and not why else None,
         about=approvals.describe_call(state, event.order),
     )
     if not why:
-        state = COMMANDS[event.command].effect(state, event.order, now)
+        state = COMMANDS[event.command].effect(state, event.order)
     return replace(state, orders=(*state.orders, given))
 
 
@@ -92,7 +91,7 @@ def _not_approvable(state: State, order: Order) -> str:
     return _nothing_to_approve(state, order) + approvals.hint(state)
 
 
-def _approve(state: State, order: Order, _now: datetime) -> State:
+def _approve(state: State, order: Order) -> State:
     if order.call:
         return approvals.decide(state, order, "approved")
     return replace(state, phase="working")
@@ -114,14 +113,14 @@ def _bad_plan(state: State, order: Order) -> str:
     return "; ".join(wrong)
 
 
-def _edit(state: State, order: Order, _now: datetime) -> State:
+def _edit(state: State, order: Order) -> State:
     assert order.plan is not None
     state = planning.adopt(state, order.plan)
     note = f"The plan was edited{_by(order)} before it ran."
     return replace(state, estimate=predict(state), notes=(*state.notes, note))
 
 
-def _reject(state: State, order: Order, _now: datetime) -> State:
+def _reject(state: State, order: Order) -> State:
     why = f"the plan was rejected{_by(order)}" + (f": {order.text}" if order.text else "")
     return replace(state, stop=Stop("declined", why))
 
@@ -149,7 +148,7 @@ def _not_asked(state: State, order: Order) -> str:
     return "" if order.text.strip() else "the answer is empty"
 
 
-def _answer(state: State, order: Order, _now: datetime) -> State:
+def _answer(state: State, order: Order) -> State:
     return take_answer(state, order.subtask_id, order.text, order.by)
 
 
@@ -170,7 +169,7 @@ def _missing(state: State, subtask_id: str) -> bool:
     return finding is not None and finding.status in ("failed", "skipped", "cancelled")
 
 
-def _retry(state: State, order: Order, _now: datetime) -> State:
+def _retry(state: State, order: Order) -> State:
     before = state.work[order.subtask_id]
     subtask = before.subtask
     if order.text.strip():
@@ -201,24 +200,24 @@ def _not_endable(state: State, order: Order) -> str:
     return f"{order.subtask_id} is being ended already" if progress.ending else ""
 
 
-def _skip(state: State, order: Order, now: datetime) -> State:
+def _skip(state: State, order: Order) -> State:
     why = f"skipped{_by(order)}" + (f": {order.text}" if order.text else "")
-    return _end(state, order.subtask_id, why, now)
+    return _end(state, order.subtask_id, why)
 
 
-def _cancel(state: State, order: Order, now: datetime) -> State:
-    return _end(state, order.subtask_id, f"cancelled{_by(order)}", now)
+def _cancel(state: State, order: Order) -> State:
+    return _end(state, order.subtask_id, f"cancelled{_by(order)}")
 
 
-def _end(state: State, subtask_id: str, why: str, now: datetime) -> State:
+def _end(state: State, subtask_id: str, why: str) -> State:
     """End a subtask: at once if nothing is in flight, else when the cut activity has answered."""
     state = update(state, subtask_id, lambda each: replace(each, ending=why))
     progress = state.work[subtask_id]
     if progress.flight:
         return state
     if progress.started:
-        return settle(state, subtask_id, "cancelled", why, now)
-    return skip(state, subtask_id, why, now)
+        return settle(state, subtask_id, "cancelled", why)
+    return skip(state, subtask_id, why)
 
 
 def _not_supplyable(state: State, order: Order) -> str:
@@ -232,7 +231,7 @@ def _not_supplyable(state: State, order: Order) -> str:
     return "" if order.text.strip() else "the finding is empty"
 
 
-def _supply(state: State, order: Order, now: datetime) -> State:
+def _supply(state: State, order: Order) -> State:
     source = f"supplied by hand{_by(order)}"
     draft = Draft(content=order.text, sources=(source,))
 
@@ -242,7 +241,7 @@ def _supply(state: State, order: Order, now: datetime) -> State:
 
     state = update(state, order.subtask_id, supplied)
     state = _revive(state, order.subtask_id)
-    return settle(state, order.subtask_id, "complete", source, now)
+    return settle(state, order.subtask_id, "complete", source)
 
 
 # ---------------------------------------------------------------- the run
@@ -267,7 +266,7 @@ def _not_raisable(state: State, order: Order) -> str:
     return "that is the present cap; name a higher one" if same else ""
 
 
-def _raise_cap(state: State, order: Order, _now: datetime) -> State:
+def _raise_cap(state: State, order: Order) -> State:
     """Raise the caps; what waits for money goes on."""
     assert order.limits is not None
     caps: dict[str, object] = {name: getattr(order.limits, name) for name in CAPS}
@@ -286,7 +285,7 @@ COMMANDS: Mapping[str, Command] = {
     "approve": Command(_not_approvable, _approve, "{what} is approved", "approved {what}"),
     "decline": Command(
         approvals.refusal,
-        lambda state, order, _now: approvals.decide(state, order, "declined"),
+        lambda state, order: approvals.decide(state, order, "declined"),
         "{what} is declined",
         "declined {what}",
     ),
@@ -299,13 +298,13 @@ COMMANDS: Mapping[str, Command] = {
     "cancel_subtask": Command(_not_endable, _cancel, "{id} is cancelled", "cancelled"),
     "pause": Command(
         lambda state, _: "the run is paused already" if state.paused else "",
-        lambda state, *_: replace(state, paused=True),
+        lambda state, _: replace(state, paused=True),
         "paused; what is in flight finishes",
         "paused the run",
     ),
     "resume": Command(
         lambda state, _: "" if state.paused else "the run is not paused",
-        lambda state, *_: replace(state, paused=False),
+        lambda state, _: replace(state, paused=False),
         "the run goes on",
         "resumed the run",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from decimal import ROUND_DOWN
 
 from holdfast.calling import outages
@@ -133,14 +132,14 @@ def _waits_for(state: State) -> str:
     return below[0] if below else f"a person is asked; see run {state.run_id}"
 
 
-def end_team(state: State, event: TeamEnded, now: datetime) -> State:
+def end_team(state: State, event: TeamEnded) -> State:
     """Settle the slice by the team's report; what the team did not use is free again."""
     move, report = event.move, event.report
     if report is None:
         state = paying.settle_lost(state, event)
         ending = state.work[move.subtask_id].ending
         status: FindingStatus = "cancelled" if state.stop or ending else "failed"
-        return settle(state, move.subtask_id, status, ending or event.why, now)
+        return settle(state, move.subtask_id, status, ending or event.why)
     bill = Bill(
         calls=report.model_calls,
         usage=report.usage,
@@ -157,8 +156,8 @@ def end_team(state: State, event: TeamEnded, now: datetime) -> State:
     state = update(state, move.subtask_id, lambda each: replace(each, files=files))
     state = replace(state, notes=(*state.notes, *_team_notes(state, move.subtask_id, report)))
     state = speechless.judge_team(state, report)
-    state = _judge(state, move.subtask_id, report, now)
-    return end_for_person(state, move.subtask_id, now)
+    state = _judge(state, move.subtask_id, report)
+    return end_for_person(state, move.subtask_id)
 
 
 def _team_notes(state: State, subtask_id: str, report: Report) -> Iterator[str]:
@@ -174,12 +173,12 @@ def _team_notes(state: State, subtask_id: str, report: Report) -> Iterator[str]:
         yield f"{subtask_id}, by its team: {more} more notes, which run {report.run_id} has."
 
 
-def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> State:
+def _judge(state: State, subtask_id: str, report: Report) -> State:
     """Judge what a team hands up: the whole answer, or as much of it as there is."""
     source = f"run {report.run_id}"
     if report.status == "complete":
         draft = Draft(content=report.answer, confidence=report.confidence, sources=(source,))
-        return judge_work(state, subtask_id, draft, None, now)
+        return judge_work(state, subtask_id, draft, None)
     missing = "; ".join(f"{gap.title}: {gap.why}" for gap in report.gaps)
     why = f"its team ended {report.status}" + (f": {missing}" if missing else "")
     partial = _partial(report)
@@ -198,13 +197,13 @@ def _judge(state: State, subtask_id: str, report: Report, now: datetime) -> Stat
     )
     ending = state.work[subtask_id].ending
     if ending or state.stopped_by("cancelled"):
-        return settle(state, subtask_id, "cancelled", ending or why, now)
+        return settle(state, subtask_id, "cancelled", ending or why)
     if partial:
-        return settle(state, subtask_id, "escalated", why, now)
+        return settle(state, subtask_id, "escalated", why)
     if cut:
         # Its time was what the run had left: neither a fallback nor another plan has any.
-        return without_setback(settle(state, subtask_id, "failed", why, now), subtask_id)
-    return give_up(state, subtask_id, why, now)
+        return without_setback(settle(state, subtask_id, "failed", why), subtask_id)
+    return give_up(state, subtask_id, why)
 
 
 def _partial(report: Report) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from holdfast.contracts import Draft, Finding, FindingStatus
 from holdfast.contracts.replacing import replace
 from holdfast.state.edits import record_try, update
@@ -11,7 +9,7 @@ from holdfast.state.parts import Progress, Setback, passes_on
 from holdfast.state.run import State
 
 
-def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: datetime) -> State:
+def settle(state: State, subtask_id: str, status: FindingStatus, why: str) -> State:
     """Freeze the finding of a subtask; if what failed matters, the plan is to be changed."""
     progress = state.work[subtask_id]
     draft = _last_draft(progress, status)
@@ -36,8 +34,10 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str, now: 
         files=progress.files,
         unread=progress.unread,
         started=progress.started,
-        finished=now,
-        waited=state.waited_until(now) - progress.waited_at_start if progress.started else 0.0,
+        finished=state.now,
+        waited=state.waited_until(state.now) - progress.waited_at_start
+        if progress.started
+        else 0.0,
     )
     state = update(state, subtask_id, lambda each: replace(each, finding=finding, flight=""))
     # What was too much in one piece is planned anew, though what there is of it could be passed on.
@@ -80,9 +80,9 @@ def _matters(state: State, subtask_id: str) -> bool:
     return needed or (state.work.all_settled and not state.usable)
 
 
-def skip(state: State, subtask_id: str, why: str, now: datetime) -> State:
+def skip(state: State, subtask_id: str, why: str) -> State:
     finding = Finding(
-        subtask_id=subtask_id, status="skipped", confidence=None, why=why, finished=now
+        subtask_id=subtask_id, status="skipped", confidence=None, why=why, finished=state.now
     )
     return update(state, subtask_id, lambda each: replace(each, finding=finding))
 
@@ -92,14 +92,14 @@ def status_words(status: FindingStatus) -> str:
     return {"failed": "failed", "escalated": "gave it back"}.get(status, f"was {status}")
 
 
-def end_for_person(state: State, subtask_id: str, now: datetime) -> State:
+def end_for_person(state: State, subtask_id: str) -> State:
     """Settle a subtask that a person ended, unless it was completed meanwhile."""
     progress = state.work.get(subtask_id)
     if progress is None or not progress.ending or progress.finding is not None:
         return state
-    return settle(state, subtask_id, "cancelled", progress.ending, now)
+    return settle(state, subtask_id, "cancelled", progress.ending)
 
 
-def accept(state: State, subtask_id: str, why: str, now: datetime) -> State:
+def accept(state: State, subtask_id: str, why: str) -> State:
     state = update(state, subtask_id, lambda each: record_try(each, "accepted", why))
-    return settle(state, subtask_id, "complete", "", now)
+    return settle(state, subtask_id, "complete", "")

@@ -233,7 +233,7 @@ def test_an_edit_keeps_the_plan_that_it_changed() -> None:
     run = begun(subtask("a"))
     asked = replace(run.state, phase="approval", work=Work(), flights={})
     other = Plan(goal="another", subtasks=(subtask("b"),))
-    edited = steering.steer(asked, Steered(1, "edit", Order(plan=other, by="ana")), run.now)
+    edited = steering.steer(asked, Steered(1, "edit", Order(plan=other, by="ana")))
     (given,) = edited.orders
     assert given.before is not None and [each.id for each in given.before.subtasks] == ["a"]
     assert given.order.plan == other
@@ -246,7 +246,7 @@ def test_a_plan_is_judged_when_its_edit_arrives_and_never_again() -> None:
     bad = subtask("b").model_copy(update={"checks": (Check(kind="regex", argument="("),)})
     order = Order(plan=Plan(goal="g", subtasks=(bad,)))
     assert "checks: regex '('" in steering.refusal_on_arrival(asked, "edit", order)
-    (given,) = steering.steer(asked, Steered(1, "edit", order), run.now).orders
+    (given,) = steering.steer(asked, Steered(1, "edit", order)).orders
     assert given.refused == ""
 
 

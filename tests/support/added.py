@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from driving import START, subtask
+from driving import subtask
 from hands import Bench as Hands
 from holdfast.activities.agents import Agents
 from holdfast.activities.catalogue.catalogue import Catalogue
@@ -108,7 +108,7 @@ def test_an_order_is_refused_and_followed_and_has_its_command(
     state = begun(subtask("a")).state
     assert steering.refusal_on_arrival(state, "remark", Order()) == "the remark is empty"
     order = Order(text="Mind the gap.", by="ada")
-    after = steering.steer(state, Steered(1, "remark", order), START)
+    after = steering.steer(state, Steered(1, "remark", order))
     assert after.notes == (*state.notes, "Mind the gap.")
     assert "**ada** remarked: “Mind the gap.”" in next(lines(after.orders))
     rows: Any = importlib.import_module("holdfast.cli.commands.steering.rows")

@@ -212,7 +212,7 @@ ORDER = Addition(
                 "COMMANDS: Mapping[str, Command] = {",
                 "def _empty(_: State, order: Order) -> str:\n"
                 '    return "" if order.text else "the remark is empty"\n\n\n'
-                "def _remark(state: State, order: Order, _now: datetime) -> State:\n"
+                "def _remark(state: State, order: Order) -> State:\n"
                 "    return replace(state, notes=(*state.notes, order.text))\n\n\n",
             ),
             (
