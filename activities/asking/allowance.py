@@ -160,7 +160,7 @@ class Allowance:
                 day = _without_dead(days.get(today, _Day()))
                 held = sum((each.dollars for key, each in day.held.items() if key != name), _ZERO)
                 if day.paid + dollars > most:
-                    raise AllowanceReached(_spent(most, day.paid, dollars, today))
+                    raise AllowanceReached(_explain_reached(most, day.paid, dollars, today))
                 if day.paid + held + dollars > most:
                     raise NotBilled(
                         f"this deployment allows ${most:f} a day ({MOST_DAY}); ${day.paid:f} are"
@@ -228,7 +228,7 @@ class Allowance:
 _ZERO = Decimal(0)
 
 
-def _spent(most: Decimal, paid: Decimal, dollars: Decimal, today: date) -> str:
+def _explain_reached(most: Decimal, paid: Decimal, dollars: Decimal, today: date) -> str:
     """Which cap a call is above, whose it is, and when it has room again."""
     raised = f"its operator can raise {MOST_DAY}"
     if dollars > most:
