@@ -157,7 +157,7 @@ class Allowance:
         try:
             with self._locked():
                 days, today = _read(self.path), self.today()
-                day = _without_dead(days.get(today, _Day()))
+                day = _settle_dead(days.get(today, _Day()))
                 held = sum((each.dollars for key, each in day.held.items() if key != name), _ZERO)
                 if day.paid + dollars > most:
                     raise AllowanceReached(_explain_reached(most, day.paid, dollars, today))
@@ -245,7 +245,7 @@ def _name(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _without_dead(day: _Day) -> _Day:
+def _settle_dead(day: _Day) -> _Day:
     """What the dead had set aside is paid: nobody will say what it cost."""
     held = {key: each for key, each in day.held.items() if each.lives}
     gone = sum((each.dollars for key, each in day.held.items() if key not in held), _ZERO)
