@@ -16,7 +16,7 @@ NAME_LETTERS = 60
 REFERENCE = "#/$defs/"
 
 
-def without_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
+def drop_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
     """Return the JSON without the properties that the closed objects of its schema do not have, and
     their places. ValueError or RecursionError: it is no JSON that could be written again.
     """

@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.activities.asking.closed import left_out, without_unknown
+from holdfast.activities.asking.closed import drop_unknown, left_out
 from holdfast.calls.kind import Answer
 from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from holdfast.contracts.errors import PossiblyBilled
@@ -181,7 +181,7 @@ def _read(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]
 def _read_known(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]] | None:
     """None: nothing is to be left out, or what is left is malformed, too."""
     try:
-        known, dropped = without_unknown(shape.asked, text)
+        known, dropped = drop_unknown(shape.asked, text)
         if not dropped:
             return None
         value = shape.value(shape.answer.model_validate_json(known))

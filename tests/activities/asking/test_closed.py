@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.activities.asking.closed import left_out, without_unknown
+from holdfast.activities.asking.closed import drop_unknown, left_out
 from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.replies import Shape, value_in
 from holdfast.activities.catalogue.results import REMARKED
@@ -86,13 +86,13 @@ def test_of_several_forms_the_one_that_loses_least_is_meant() -> None:
     one = {"type": "object", "additionalProperties": False, "properties": {"a": {}}}
     two = {**one, "properties": {"a": {}, "b": {}}, "required": ["b"]}
     schema = {"anyOf": [one, two, {"type": "string"}]}
-    assert without_unknown(schema, '{"a": 1, "b": 2, "c": 3}') == ('{"a": 1, "b": 2}', ("c",))
-    assert without_unknown(schema, '{"a": 1, "c": 3}') == ('{"a": 1}', ("c",))
-    assert without_unknown(schema, '"c"') == ('"c"', ())
+    assert drop_unknown(schema, '{"a": 1, "b": 2, "c": 3}') == ('{"a": 1, "b": 2}', ("c",))
+    assert drop_unknown(schema, '{"a": 1, "c": 3}') == ('{"a": 1}', ("c",))
+    assert drop_unknown(schema, '"c"') == ('"c"', ())
 
 
 def test_names_that_a_model_made_up_are_few_and_harmless() -> None:
     text = json.dumps({f"\x1b[2J{number}" + "x" * 500: 1 for number in range(9)})
-    _, dropped = without_unknown({"properties": {}, "additionalProperties": False}, text)
+    _, dropped = drop_unknown({"properties": {}, "additionalProperties": False}, text)
     said = left_out(dropped)
     assert len(said) < 600 and "\x1b" not in said and said.endswith("and 4 more")
