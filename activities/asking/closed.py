@@ -25,7 +25,7 @@ def drop_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
     return json.dumps(kept, allow_nan=False), tuple(dropped)
 
 
-def left_out(dropped: tuple[str, ...]) -> str:
+def describe_dropped(dropped: tuple[str, ...]) -> str:
     """What a reader must know of properties that were left out; empty: none was."""
     if not dropped:
         return ""

@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.activities.asking.closed import drop_unknown, left_out
+from holdfast.activities.asking.closed import describe_dropped, drop_unknown
 from holdfast.calls.kind import Answer
 from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from holdfast.contracts.errors import PossiblyBilled
@@ -192,7 +192,7 @@ def _read_known(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str
 
 def with_left_out(bill: Bill, dropped: tuple[str, ...]) -> Bill:
     """The bill with a note on what of its answer was left out."""
-    notes = filter(None, (bill.note, left_out(dropped)))
+    notes = filter(None, (bill.note, describe_dropped(dropped)))
     return bill.model_copy(update={"note": "; ".join(notes)}) if dropped else bill
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.activities.asking.closed import drop_unknown, left_out
+from holdfast.activities.asking.closed import describe_dropped, drop_unknown
 from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.replies import Shape, value_in
 from holdfast.activities.catalogue.results import REMARKED
@@ -68,7 +68,7 @@ def test_of_a_roles_own_form_too_and_each_place_is_named() -> None:
     draft, dropped = value_in(shape, json.dumps(given))
     assert draft.data == {"remarks": [REMARK]}
     assert dropped == ("result.remarks[0].rule", "result.notes", "thoughts")
-    assert left_out(dropped).endswith("result.remarks[0].rule, result.notes, thoughts")
+    assert describe_dropped(dropped).endswith("result.remarks[0].rule, result.notes, thoughts")
 
 
 def test_what_must_be_mended_all_the_same_is_told_with_the_names() -> None:
@@ -94,5 +94,5 @@ def test_of_several_forms_the_one_that_loses_least_is_meant() -> None:
 def test_names_that_a_model_made_up_are_few_and_harmless() -> None:
     text = json.dumps({f"\x1b[2J{number}" + "x" * 500: 1 for number in range(9)})
     _, dropped = drop_unknown({"properties": {}, "additionalProperties": False}, text)
-    said = left_out(dropped)
+    said = describe_dropped(dropped)
     assert len(said) < 600 and "\x1b" not in said and said.endswith("and 4 more")
