@@ -21,7 +21,7 @@ def drop_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
     their places. ValueError or RecursionError: it is no JSON that could be written again.
     """
     dropped: list[str] = []
-    kept = _known(schema, json.loads(text), schema, "", dropped)
+    kept = _keep_known(schema, json.loads(text), schema, "", dropped)
     return json.dumps(kept, allow_nan=False), tuple(dropped)
 
 
@@ -34,7 +34,7 @@ def describe_dropped(dropped: tuple[str, ...]) -> str:
     return f"what its form does not know was left out of its answer: {named}{more}"
 
 
-def _known(schema: Json, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
+def _keep_known(schema: Json, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
     part = _resolved(schema, root)
     if "anyOf" in part:
         return _best(part["anyOf"], value, root, place, dropped)
@@ -42,7 +42,7 @@ def _known(schema: Json, value: Any, root: Json, place: str, dropped: list[str])
         return dict(_properties(part, value, root, place, dropped))
     if isinstance(value, list) and "items" in part:
         return [
-            _known(part["items"], each, root, f"{place}[{number}]", dropped)
+            _keep_known(part["items"], each, root, f"{place}[{number}]", dropped)
             for number, each in enumerate(value)
         ]
     return value
@@ -54,7 +54,7 @@ def _properties(
     for name, each in value.items():
         inside = f"{place}.{visible(name[:NAME_LETTERS])}".lstrip(".")
         if name in part["properties"]:
-            yield name, _known(part["properties"][name], each, root, inside, dropped)
+            yield name, _keep_known(part["properties"][name], each, root, inside, dropped)
         elif part.get("additionalProperties") is False:
             dropped.append(inside)
         else:
@@ -69,7 +69,7 @@ def _best(choices: Any, value: Any, root: Json, place: str, dropped: list[str]) 
         if not _of_kind(part, value):
             continue
         lost: list[str] = []
-        kept = _known(choice, value, root, place, lost)
+        kept = _keep_known(choice, value, root, place, lost)
         missing = [each for each in part.get("required", ()) if each not in value]
         fitting.append((len(missing), lost, kept))
     if not fitting:
