@@ -37,7 +37,7 @@ def describe_dropped(dropped: tuple[str, ...]) -> str:
 def _keep_known(schema: Json, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
     part = _resolved(schema, root)
     if "anyOf" in part:
-        return _best(part["anyOf"], value, root, place, dropped)
+        return _keep_best(part["anyOf"], value, root, place, dropped)
     if isinstance(value, dict) and "properties" in part:
         return dict(_properties(part, value, root, place, dropped))
     if isinstance(value, list) and "items" in part:
@@ -61,7 +61,7 @@ def _properties(
             yield name, each
 
 
-def _best(choices: Any, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
+def _keep_best(choices: Any, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
     """The value by the choice of its kind that has all it needs and leaves out least."""
     fitting: list[tuple[int, list[str], Any]] = []
     for choice in choices:
