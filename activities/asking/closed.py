@@ -66,7 +66,7 @@ def _keep_best(choices: Any, value: Any, root: Json, place: str, dropped: list[s
     fitting: list[tuple[int, list[str], Any]] = []
     for choice in choices:
         part = _resolved(choice, root)
-        if not _of_kind(part, value):
+        if not _fits_kind(part, value):
             continue
         lost: list[str] = []
         kept = _keep_known(choice, value, root, place, lost)
@@ -79,7 +79,7 @@ def _keep_best(choices: Any, value: Any, root: Json, place: str, dropped: list[s
     return kept
 
 
-def _of_kind(part: Json, value: Any) -> bool:
+def _fits_kind(part: Json, value: Any) -> bool:
     if isinstance(value, dict):
         return "properties" in part
     return part.get("type") == "array" if isinstance(value, list) else False
