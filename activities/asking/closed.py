@@ -35,7 +35,7 @@ def describe_dropped(dropped: tuple[str, ...]) -> str:
 
 
 def _keep_known(schema: Json, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
-    part = _resolved(schema, root)
+    part = _resolve(schema, root)
     if "anyOf" in part:
         return _keep_best(part["anyOf"], value, root, place, dropped)
     if isinstance(value, dict) and "properties" in part:
@@ -65,7 +65,7 @@ def _keep_best(choices: Any, value: Any, root: Json, place: str, dropped: list[s
     """The value by the choice of its kind that has all it needs and leaves out least."""
     fitting: list[tuple[int, list[str], Any]] = []
     for choice in choices:
-        part = _resolved(choice, root)
+        part = _resolve(choice, root)
         if not _fits_kind(part, value):
             continue
         lost: list[str] = []
@@ -85,6 +85,6 @@ def _fits_kind(part: Json, value: Any) -> bool:
     return part.get("type") == "array" if isinstance(value, list) else False
 
 
-def _resolved(schema: Json, root: Json) -> Json:
+def _resolve(schema: Json, root: Json) -> Json:
     reference = schema.get("$ref", "")
     return root["$defs"][reference.removeprefix(REFERENCE)] if reference else schema
