@@ -25,7 +25,7 @@ ROUNDED: tuple[tuple[str, Callable[[Decimal, Decimal], Decimal]], ...] = (
 """A quotient is right as far as it is written out."""
 
 
-def computed_from(number: str, figures: Collection[str]) -> str:
+def derive(number: str, figures: Collection[str]) -> str:
     """Return how two of the figures give the number, as `256,000 = 1,256,000 - 1,000,000`; empty:
     no two do. Figures are plain decimals; the number may have separators of thousands.
     """

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from holdfast.activities.asking.computed import computed_from
+from holdfast.activities.asking.computed import derive
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, Synthesis
 from holdfast.contracts.data import texts as texts_of
@@ -46,7 +46,7 @@ def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
         for number in _once(NUMBER.findall(_uncited(answer, planned)))
         if len(_plain(number)) > 1 and _plain(number) not in numbers
     ]
-    computed = {number: computed_from(number, numbers) for number in foreign[:MOST_FLAGS]}
+    computed = {number: derive(number, numbers) for number in foreign[:MOST_FLAGS]}
     flags += [
         (number, f"gives the number {number}, which no finding contains")
         for number in foreign

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.activities.asking.computed import MOST_FIGURES, computed_from
+from holdfast.activities.asking.computed import MOST_FIGURES, derive
 from holdfast.activities.asking.provenance import flagged
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, Synthesis
@@ -29,12 +29,12 @@ FIGURES = st.decimals(0, 10**9, places=2).map(lambda each: f"{each.normalize():f
     ],
 )
 def test_a_sum_a_difference_and_a_share_are_known_for_what_they_are(number: str, how: str) -> None:
-    assert computed_from(number, {"1256000", "1000000"}) == how
+    assert derive(number, {"1256000", "1000000"}) == how
 
 
 def test_of_few_digits_or_very_many_figures_nothing_follows() -> None:
-    assert computed_from("42", {"40", "2"}) == "", "something gives it by chance"
-    assert computed_from("420", {str(each) for each in range(MOST_FIGURES + 1)}) == ""
+    assert derive("42", {"40", "2"}) == "", "something gives it by chance"
+    assert derive("420", {str(each) for each in range(MOST_FIGURES + 1)}) == ""
 
 
 @given(st.lists(FIGURES, min_size=1, max_size=8), st.data())
@@ -44,9 +44,9 @@ def test_each_sum_of_two_figures_is_found_and_nothing_breaks_it(
     one, other = (Decimal(data.draw(st.sampled_from(figures))) for _ in range(2))
     number = f"{one + other:,f}"
     digits = number.replace(",", "").replace(".", "").strip("0")
-    assert bool(computed_from(number, figures)) or len(digits) < 3
+    assert bool(derive(number, figures)) or len(digits) < 3
     for each in NUMBER.findall(data.draw(st.text("0123456789.,", max_size=60))):
-        computed_from(each, {*figures, "0"})
+        derive(each, {*figures, "0"})
 
 
 def test_an_answer_with_a_sum_has_a_note_and_one_with_an_invention_a_flag() -> None:
