@@ -39,14 +39,14 @@ def derive(number: str, figures: Collection[str]) -> str:
         for one, other in itertools.product(known, known):
             for words, result in EXACT:
                 if result(one, other) == wanted:
-                    return f"{number} = {words.format(_shown(one), _shown(other))}"
+                    return f"{number} = {words.format(_format(one), _format(other))}"
             for words, result in ROUNDED if other else ():
                 value = result(one, other)
                 if abs(value - wanted) * 2 <= Decimal(1).scaleb(-places):
                     sign = "=" if value == wanted else "≈"
-                    return f"{number} {sign} {words.format(_shown(one), _shown(other))}"
+                    return f"{number} {sign} {words.format(_format(one), _format(other))}"
     return ""
 
 
-def _shown(figure: Decimal) -> str:
+def _format(figure: Decimal) -> str:
     return f"{figure:,f}"
