@@ -36,7 +36,7 @@ def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
     return Shape(
         FormedAnswer,
         partial(_synthesis, material.form),
-        schema=_whole(schema_of(material.form)),
+        schema=_wrap_schema(schema_of(material.form)),
         misfit=lambda synthesis: synthesis.misfit,
         doubled=_as_text,
     )
@@ -64,7 +64,7 @@ def schema_of(form: AnswerForm) -> dict[str, Any]:
     }
 
 
-def _whole(own: dict[str, Any]) -> dict[str, Any]:
+def _wrap_schema(own: dict[str, Any]) -> dict[str, Any]:
     """The schema with what stands beside every answer."""
     schema = FormedAnswer.model_json_schema()
     shared = own.pop("$defs", None)
