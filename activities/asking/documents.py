@@ -35,7 +35,7 @@ def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
         return Shape(SynthesisAnswer, lambda answer: SYNTHESIZE.value(answer, material))
     return Shape(
         FormedAnswer,
-        partial(_synthesis, material.form),
+        partial(_to_synthesis, material.form),
         schema=_wrap_schema(schema_of(material.form)),
         misfit=lambda synthesis: synthesis.misfit,
         doubled=_as_text,
@@ -77,7 +77,7 @@ def _wrap_schema(own: dict[str, Any]) -> dict[str, Any]:
     return {**whole, "$defs": shared} if shared else whole
 
 
-def _synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
+def _to_synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
     """The answer as data; where it is not in its form as text, with what is wrong in words for the
     model that wrote it.
     """
