@@ -81,7 +81,7 @@ def _to_synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
     """The answer as data; where it is not in its form as text, with what is wrong in words for the
     model that wrote it.
     """
-    if wrong := "; ".join([*_wrong(form, answer.answer)][:MOST_MISTAKES]):
+    if wrong := "; ".join([*_find_mistakes(form, answer.answer)][:MOST_MISTAKES]):
         said = answer.answer if isinstance(answer.answer, str) else block(answer.answer)
         # As of every malformed answer: so much is told, on lines that show all that they hold.
         return _as_text(to_synthesis(answer, said), visible(wrong[:MISFIT], keep="\n"))
@@ -95,7 +95,7 @@ def _as_text(synthesis: Synthesis, wrong: str) -> Synthesis:
     return synthesis.model_copy(update={"misfit": misfit, "document": None})
 
 
-def _wrong(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
+def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
     """Each place where the answer is not in its form, and what is wrong there."""
     found = [*mistakes(schema_of(form), answer, "answer")]
     yield from found
