@@ -85,7 +85,7 @@ def _to_synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
         said = answer.answer if isinstance(answer.answer, str) else block(answer.answer)
         # As of every malformed answer: so much is told, on lines that show all that they hold.
         return _as_text(to_synthesis(answer, said), visible(wrong[:MISFIT], keep="\n"))
-    text = _written(form, answer.answer)
+    text = _render(form, answer.answer)
     return to_synthesis(answer, text).model_copy(update={"document": answer.answer})
 
 
@@ -113,7 +113,7 @@ def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
             yield f"answer.rows[{number}]: has {pluralize(len(row), 'text')}, not {len(columns)}"
 
 
-def _written(form: AnswerForm, answer: JsonValue) -> str:
+def _render(form: AnswerForm, answer: JsonValue) -> str:
     """The answer as people read it."""
     if form.kind == "json":
         return block(answer)
