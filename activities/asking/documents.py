@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from holdfast.activities.asking.forms import MOST_MISTAKES, mistakes
+from holdfast.activities.asking.forms import MOST_MISTAKES, find_mistakes
 from holdfast.activities.asking.replies import Shape
 from holdfast.activities.catalogue.answer_forms import columns_wrong
 from holdfast.calls.synthesize import (
@@ -97,7 +97,7 @@ def _as_text(synthesis: Synthesis, wrong: str) -> Synthesis:
 
 def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
     """Each place where the answer is not in its form, and what is wrong there."""
-    found = [*mistakes(schema_of(form), answer, "answer")]
+    found = [*find_mistakes(schema_of(form), answer, "answer")]
     yield from found
     if found or form.kind == "json" or not isinstance(answer, dict):
         return

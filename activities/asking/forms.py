@@ -43,17 +43,17 @@ def _draft(form: Form, answer: DataAnswer) -> Draft:
     """
     data = answer.result
     if answer.status != "complete":
-        fits = isinstance(data, dict) and not [*mistakes(form, data)]
+        fits = isinstance(data, dict) and not [*find_mistakes(form, data)]
         return to_draft(answer, data if fits and isinstance(data, dict) else {})
     if not isinstance(data, dict):
         raise ValueError("result: must be an object in the form of its schema, not text")
-    wrong = [*mistakes(form, data)]
+    wrong = [*find_mistakes(form, data)]
     if wrong:
         raise ValueError("; ".join(wrong[:MOST_MISTAKES]))
     return to_draft(answer, data)
 
 
-def mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
+def find_mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
     """Each place where data is not in its form, and what is wrong there; `top` names the whole. The
     values themselves are not repeated: one may be a secret.
     """

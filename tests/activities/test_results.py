@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.activities.asking.forms import mistakes, shape_of
+from holdfast.activities.asking.forms import find_mistakes, shape_of
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.claude.wire import shape
 from holdfast.cli.commands.care.doctor import find_unusable
@@ -286,18 +286,18 @@ def test_what_is_given_up_may_be_words_or_what_there_is_of_the_data(tmp_path: Pa
 def test_nothing_is_fetched_for_a_reference_that_leads_away() -> None:
     """No role file can hold one; a card of a foreign worker could."""
     away: Any = {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}}
-    (said,) = mistakes(away, {"a": 1})
+    (said,) = find_mistakes(away, {"a": 1})
     assert said == "result: cannot be checked: its schema refers to what it does not hold"
 
 
 def test_a_reference_by_a_plain_name_is_followed_when_an_answer_is_checked(tmp_path: Path) -> None:
     form = card(tmp_path, named("a_b.c-1")).result
-    assert [*mistakes(form, {"a": "text"})] == []
-    assert [*mistakes(form, {"a": 1})] == ["result.a: must be of type string"]
+    assert [*find_mistakes(form, {"a": "text"})] == []
+    assert [*find_mistakes(form, {"a": 1})] == ["result.a: must be of type string"]
 
 
 def test_a_schema_that_came_past_every_check_is_said_in_words_and_not_by_an_exception() -> None:
-    assert [*mistakes(named("a%25b"), {"a": "text"})] == [
+    assert [*find_mistakes(named("a%25b"), {"a": "text"})] == [
         "result: cannot be checked: its schema refers to what it does not hold"
     ]
 

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import embedded
-from holdfast.activities.asking.forms import mistakes
+from holdfast.activities.asking.forms import find_mistakes
 from holdfast.activities.asking.replies import recorded
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.tools import CatalogueError
@@ -335,7 +335,7 @@ def test_whatever_a_schema_holds_answers_are_held_against_it_or_it_is_refused(
     def checked_form(path: Path) -> None:
         form = form_of(WantedForm("json", path), None, use_models=True)
         form.model_dump_json()
-        [*mistakes(form.result, answer, "answer")]
+        [*find_mistakes(form.result, answer, "answer")]
 
     read(nothing_starts / "schema.json", json.dumps(schema).encode(), checked_form)
 
