@@ -24,7 +24,7 @@ def shape_of(form: Form) -> Shape[Any, Draft]:
     """What an agent is asked for, and how its answer becomes a draft."""
     if not form:
         return Shape(WorkAnswer, to_draft)
-    return Shape(DataAnswer, partial(_draft, form), schema=_schema(form))
+    return Shape(DataAnswer, partial(_to_draft, form), schema=_schema(form))
 
 
 def _schema(form: Form) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _schema(form: Form) -> dict[str, Any]:
     return {**whole, "additionalProperties": False, **({"$defs": shared} if shared else {})}
 
 
-def _draft(form: Form, answer: DataAnswer) -> Draft:
+def _to_draft(form: Form, answer: DataAnswer) -> Draft:
     """ValueError, in words for the model that wrote it: a complete answer is not in its form. What
     is given up may be: then it is words, or what there is of the data.
     """
