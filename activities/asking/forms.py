@@ -77,11 +77,11 @@ def find_mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[
         return
     for error in found:
         where = error.json_path.replace("$", top, 1)
-        why = _why(error.validator, error.validator_value, error.instance, error.schema)
+        why = _explain(error.validator, error.validator_value, error.instance, error.schema)
         yield f"{where[:NAMES]}: {why}"
 
 
-def _why(keyword: object, wanted: Any, given: Any, form: Any) -> str:
+def _explain(keyword: object, wanted: Any, given: Any, form: Any) -> str:
     match keyword:
         case "required":
             missing = [name for name in wanted if name not in given]
