@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from temporalio import activity
 
 from holdfast.activities.asking.flights import Flights
-from holdfast.activities.asking.heartbeat import Notes, noted_before
+from holdfast.activities.asking.heartbeat import Notes, read_notes
 from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.patience import through
 from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, reply_to
@@ -80,7 +80,7 @@ class Asking:
             earlier = earlier or trip.earlier
             return kept
 
-        kept = await self.flights.join(key, Notes(noted_before()), fly)
+        kept = await self.flights.join(key, Notes(read_notes()), fly)
         if len(kept) < HEAVY_LETTERS:
             reply = reply_to(call, shape, kept, self.price)
         else:

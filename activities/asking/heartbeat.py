@@ -49,7 +49,7 @@ class Notes:
 @asynccontextmanager
 async def beating(notes: Notes | None = None) -> AsyncIterator[Notes]:
     """Beat while the block runs. An activity that never beats never sees that it was cancelled."""
-    carried = Notes(noted_before()) if notes is None else notes
+    carried = Notes(read_notes()) if notes is None else notes
     # A call that others wait for, too, notes from a task of its own.
     context = copy_context()
 
@@ -67,7 +67,7 @@ async def beating(notes: Notes | None = None) -> AsyncIterator[Notes]:
             await beats
 
 
-def noted_before() -> tuple[int, ...]:
+def read_notes() -> tuple[int, ...]:
     """What the attempt before this one noted last; empty if it noted nothing."""
     return tuple(each for each in activity.info().heartbeat_details if isinstance(each, int))
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import astuple, dataclass, replace
 
 from holdfast.activities.asking import senders
-from holdfast.activities.asking.heartbeat import Notes, noted_before
+from holdfast.activities.asking.heartbeat import Notes, read_notes
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Past:
     @classmethod
     def read(cls) -> Past:
         """What was noted last."""
-        numbers = noted_before()
+        numbers = read_notes()
         return cls(*numbers) if len(numbers) == 5 else cls()
 
     def leaving(self) -> Past:
