@@ -199,7 +199,7 @@ def _sync(files: Sequence[str], directory: Path) -> None:
     to_disk(directory)
 
 
-def damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
+def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
     """Recorded answers that are not as they were recorded, as far as a look of this many seconds
     finds them. Blocking; OSError if the directory cannot be read.
     """

@@ -99,7 +99,7 @@ def _journal(state: StateDir) -> Iterator[Line]:
     line = _folder("journal", path, "let its owner write it")
     if line[1] == "ok":
         try:
-            found = journal.damaged(path, LOOK_SECONDS)
+            found = journal.find_damaged(path, LOOK_SECONDS)
         except OSError as error:
             line = ("journal", "bad", f"{path}: {error.strerror}; let its owner read it")
         else:
