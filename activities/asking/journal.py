@@ -163,7 +163,7 @@ class FileJournal:
     def _read(self, key: str) -> str | None:
         path = self._path(key, "answer")
         try:
-            return _checked(Path(path).read_bytes())
+            return _verify(Path(path).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -210,7 +210,7 @@ def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
             break
         if path.suffix == ".answer":
             try:
-                _checked(path.read_bytes())
+                _verify(path.read_bytes())
             except FileNotFoundError:
                 continue
             except (OSError, ValueError):
@@ -218,7 +218,7 @@ def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _checked(recorded: bytes) -> str:
+def _verify(recorded: bytes) -> str:
     """The answer in a file; ValueError if it is not the one that was recorded."""
     digest, _, content = recorded.partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
