@@ -87,7 +87,7 @@ class Patience:
             self._scope.reschedule(now)
 
 
-async def through(work: Coroutine[Any, Any, Result]) -> Result:
+async def finish(work: Coroutine[Any, Any, Result]) -> Result:
     """Work that must not be left half done: what cancels this task meanwhile is put off, and shows
     in the task's `cancelling`.
     """

@@ -13,7 +13,7 @@ from datetime import timedelta
 from temporalio import activity
 
 from holdfast.activities.asking import senders
-from holdfast.activities.asking.patience import through
+from holdfast.activities.asking.patience import finish
 from holdfast.activities.asking.replies import lost, recorded
 from holdfast.activities.asking.trip import Trip, byte_bound
 from holdfast.calls.ping import PING
@@ -83,10 +83,10 @@ class Sending:
             raise
         except asyncio.CancelledError:
             # Of this attempt nothing has left; an earlier one may have been paid.
-            found = await through(self.journal.answer(trip.key))
+            found = await finish(self.journal.answer(trip.key))
             if found is not None:
                 return found
-            if trip.past.sent or await through(self.journal.sent(trip.key)):
+            if trip.past.sent or await finish(self.journal.sent(trip.key)):
                 why = "cut; an attempt before this one had sent it"
                 raise lost(trip.call, why, earlier=trip.earlier) from None
             raise
@@ -156,7 +156,7 @@ class Sending:
 
     async def _once(self, trip: Trip, request: ModelRequest) -> str:
         assert self.model is not None
-        await through(self.journal.mark_sent(trip.key))
+        await finish(self.journal.mark_sent(trip.key))
         await self._hold(trip)
         # For a worker on another machine, which has no such mark.
         trip.left = True
@@ -168,7 +168,7 @@ class Sending:
             answer = await self.model.ask(request)
         except PossiblyBilled:
             if self.budget is not None:
-                await through(self.budget.settle(trip.key, request.model, request.model, None))
+                await finish(self.budget.settle(trip.key, request.model, request.model, None))
             raise
         except NotBilled as error:
             await self._withdraw(trip)
@@ -180,11 +180,11 @@ class Sending:
             self.gate.ended(answer.usage.output_tokens if answer.counted else 0)
         if self.budget is not None:
             asked, usage = request.model, answer.usage if answer.counted else None
-            await through(self.budget.settle(trip.key, asked, answer.model, usage))
+            await finish(self.budget.settle(trip.key, asked, answer.model, usage))
         kept = recorded(answer)
         # A journal that fails now costs nothing: the caller still gets the answer.
         with suppress(Exception):
-            await through(self.journal.record(trip.key, kept))
+            await finish(self.journal.record(trip.key, kept))
         return kept
 
     async def _hold(self, trip: Trip) -> None:
@@ -196,9 +196,9 @@ class Sending:
             return
         try:
             room = (call.max_output, call.searches)
-            await through(self.budget.hold(trip.key, call.model.id, trip.tokens, *room))
+            await finish(self.budget.hold(trip.key, call.model.id, trip.tokens, *room))
         except BaseException:
-            await through(self.journal.withdraw(trip.key))
+            await finish(self.journal.withdraw(trip.key))
             trip.past.note(trip.notes)
             raise
 
@@ -206,8 +206,8 @@ class Sending:
         """Nothing was paid: the call may be sent again."""
         if self.budget is not None:
             # While the mark still keeps others from the key.
-            await through(self.budget.release(trip.key))
-        await through(self.journal.withdraw(trip.key))
+            await finish(self.budget.release(trip.key))
+        await finish(self.journal.withdraw(trip.key))
         trip.left = False
         trip.past.note(trip.notes)
 

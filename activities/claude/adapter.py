@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.activities.asking.patience import Patience, through
+from holdfast.activities.asking.patience import Patience, finish
 from holdfast.activities.claude.classify import NO_SUCH_PATH, NOBODY_HOME
 from holdfast.activities.claude.clients import Clients
 from holdfast.activities.claude.endpoint import OFFICIAL, make_client, why_unreached
@@ -105,7 +105,7 @@ class Claude:
         # A complete answer is paid: it is returned even if the cut came in the same moment.
         if exchange.transcript.seen_bytes < HEAVY_BYTES:
             return _answer(exchange, self._known)
-        return await through(asyncio.to_thread(_answer, exchange, self._known))
+        return await finish(asyncio.to_thread(_answer, exchange, self._known))
 
     async def count_tokens(self, request: ModelRequest) -> int:
         """Input tokens of a request: counted by the endpoint where it can, else as many as bytes.

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from holdfast.activities.asking.patience import LAST_LOOK_SECONDS, LATE_SECONDS, Patience, through
+from holdfast.activities.asking.patience import LAST_LOOK_SECONDS, LATE_SECONDS, Patience, finish
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +76,7 @@ async def test_work_that_must_be_finished_is_finished_and_the_cancellation_shows
         return "kept"
 
     async def task() -> tuple[str, int]:
-        kept = await through(work())
+        kept = await finish(work())
         current = asyncio.current_task()
         assert current is not None
         return kept, current.cancelling()
