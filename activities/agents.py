@@ -167,7 +167,7 @@ class Agents:
             call,
             material,
             SYNTHESIZE,
-            after=lambda synthesis: provenance.flagged(synthesis, material),
+            after=lambda synthesis: provenance.flag_unsupported(synthesis, material),
             shape=answer_shape(material),
         )
 

@@ -17,7 +17,7 @@ CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_FLAGS = 20
 
 
-def flagged(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
+def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     """The synthesis with a flag for each citation, figure and address that nothing supports, and
     with these words themselves.
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.activities.asking.computed import MOST_FIGURES, derive
-from holdfast.activities.asking.provenance import flagged
+from holdfast.activities.asking.provenance import flag_unsupported
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, Synthesis
 from holdfast.text.marks import NUMBER
@@ -55,6 +55,6 @@ def test_an_answer_with_a_sum_has_a_note_and_one_with_an_invention_a_flag() -> N
     )
     material = SynthesisMaterial(goal="Compare", instruction="", findings=(found,))
     answer = "Revenue grew by 256,000 to 1,256,000; 777,123 is invented."
-    told = flagged(Synthesis(answer=answer), material)
+    told = flag_unsupported(Synthesis(answer=answer), material)
     assert told.doubtful == ("777,123",)
     assert told.notes == ("In no finding, and computed from two: 256,000 = 1,256,000 - 1,000,000.",)
