@@ -25,7 +25,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     give is no invention, and a note says how.
     """
     planned = [subtask.id for subtask in material.subtasks]
-    said = _said(synthesis)
+    said = _stated(synthesis)
     form = json.dumps(material.form.result, ensure_ascii=False)
     texts = [material.goal, material.instruction, form, *map(_whole, material.findings)]
     numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
@@ -63,7 +63,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     )
 
 
-def _said(synthesis: Synthesis) -> str:
+def _stated(synthesis: Synthesis) -> str:
     """What it states: of an answer that is data its texts and numbers, a line each, so that no
     bracket of the data looks like a citation.
     """
