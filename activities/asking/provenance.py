@@ -33,7 +33,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     answer = URL.sub(" ", said)
     flags = [
         (f"[{cited}]", f"cites [{cited}], {_not_citable(cited, material)}")
-        for cited in _once(_cited(answer, planned))
+        for cited in _once(_find_citations(answer, planned))
         if cited not in material.citable
     ]
     flags += [
@@ -72,7 +72,7 @@ def _stated(synthesis: Synthesis) -> str:
     return "\n".join(texts_of(synthesis.document))
 
 
-def _cited(answer: str, planned: Sequence[str]) -> Iterator[str]:
+def _find_citations(answer: str, planned: Sequence[str]) -> Iterator[str]:
     """The ids in square brackets: one by itself, or, where one of them is planned, several."""
     for inside in BRACKETS.findall(answer):
         yield from _ids(inside, planned)
