@@ -43,7 +43,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     ]
     foreign = [
         number
-        for number in _once(NUMBER.findall(_uncited(answer, planned)))
+        for number in _once(NUMBER.findall(_strip_citations(answer, planned)))
         if len(_plain(number)) > 1 and _plain(number) not in numbers
     ]
     computed = {number: derive(number, numbers) for number in foreign[:MOST_FLAGS]}
@@ -93,7 +93,7 @@ def _ids(inside: str, planned: Sequence[str]) -> list[str]:
     ]
 
 
-def _uncited(answer: str, planned: Sequence[str]) -> str:
+def _strip_citations(answer: str, planned: Sequence[str]) -> str:
     return BRACKETS.sub(lambda found: " " if _ids(found[1], planned) else found[0], answer)
 
 
