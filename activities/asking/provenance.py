@@ -32,7 +32,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     urls = {strip_stop(url) for text in texts for url in URL.findall(text)}
     answer = URL.sub(" ", said)
     flags = [
-        (f"[{cited}]", f"cites [{cited}], {_not_citable(cited, material)}")
+        (f"[{cited}]", f"cites [{cited}], {_why_not_citable(cited, material)}")
         for cited in _once(_find_citations(answer, planned))
         if cited not in material.citable
     ]
@@ -97,7 +97,7 @@ def _strip_citations(answer: str, planned: Sequence[str]) -> str:
     return BRACKETS.sub(lambda found: " " if _ids(found[1], planned) else found[0], answer)
 
 
-def _not_citable(cited: str, material: SynthesisMaterial) -> str:
+def _why_not_citable(cited: str, material: SynthesisMaterial) -> str:
     if all(subtask.id != cited for subtask in material.subtasks):
         return "and there is no such subtask"
     gone = [each.status for each in material.findings if each.subtask_id == cited]
