@@ -27,7 +27,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     planned = [subtask.id for subtask in material.subtasks]
     said = _stated(synthesis)
     form = json.dumps(material.form.result, ensure_ascii=False)
-    texts = [material.goal, material.instruction, form, *map(_whole, material.findings)]
+    texts = [material.goal, material.instruction, form, *map(_all_text, material.findings)]
     numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
     urls = {strip_stop(url) for text in texts for url in URL.findall(text)}
     answer = URL.sub(" ", said)
@@ -106,7 +106,7 @@ def _why_not_citable(cited: str, material: SynthesisMaterial) -> str:
     return f"which has no finding: it {status_words(gone[0])}"
 
 
-def _whole(finding: Finding) -> str:
+def _all_text(finding: Finding) -> str:
     partial = finding.escalation.partial if finding.escalation else ""
     sources = "\n".join(finding.sources)
     return f"{finding.content}\n{partial}\n{finding.why}\n{sources}\n{finding.digest}"
