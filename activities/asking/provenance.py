@@ -33,17 +33,17 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     answer = URL.sub(" ", said)
     flags = [
         (f"[{cited}]", f"cites [{cited}], {_why_not_citable(cited, material)}")
-        for cited in _once(_find_citations(answer, planned))
+        for cited in _unique(_find_citations(answer, planned))
         if cited not in material.citable
     ]
     flags += [
         (url, f"gives the address {url}, which no finding contains")
-        for url in _once(map(strip_stop, URL.findall(said)))
+        for url in _unique(map(strip_stop, URL.findall(said)))
         if url not in urls
     ]
     foreign = [
         number
-        for number in _once(NUMBER.findall(_strip_citations(answer, planned)))
+        for number in _unique(NUMBER.findall(_strip_citations(answer, planned)))
         if len(_plain(number)) > 1 and _plain(number) not in numbers
     ]
     computed = {number: derive(number, numbers) for number in foreign[:MOST_FLAGS]}
@@ -117,5 +117,5 @@ def _plain(number: str) -> str:
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def _once(texts: Iterable[str]) -> list[str]:
+def _unique(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
