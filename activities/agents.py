@@ -16,7 +16,7 @@ from holdfast.activities.asking.documents import answer_shape
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.past import Past
-from holdfast.activities.asking.reaching import until_reached
+from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost
 from holdfast.activities.prompts.writing import written
 from holdfast.activities.turns.taking import Unfit, fits, take
@@ -195,7 +195,7 @@ class Agents:
         if material.address and self.address and material.address != self.address:
             # The deployment asks another one by now: the next call tells how that one is.
             return Reply(value=Reached(waited_seconds=0.0))
-        return Reply(value=await until_reached(self.model, material))
+        return Reply(value=await wait_until_reached(self.model, material))
 
     @activity.defn
     async def ping(self, call: Call, material: PingMaterial) -> Reply[Pinged]:

@@ -29,7 +29,7 @@ AGAIN = timedelta(seconds=1)
 logger = logging.getLogger(__name__)
 
 
-async def until_reached(
+async def wait_until_reached(
     model: Model, wait: ReachMaterial, chance: Callable[[], float] = random.random
 ) -> Reached:
     """Wait as asked, then look with growing pauses until somebody is there.

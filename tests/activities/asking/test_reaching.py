@@ -18,7 +18,7 @@ from temporalio.testing import ActivityEnvironment
 from holdfast.activities.agents import Agents
 from holdfast.activities.asking import reaching
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.activities.asking.reaching import until_reached
+from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.claude.adapter import Claude
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.calls.reach import Reached, ReachMaterial
@@ -58,7 +58,7 @@ async def waited(
         environment.info, attempt=attempt, start_to_close_timeout=timedelta(seconds=limit)
     )
     wait = ReachMaterial(after_seconds=seconds, address="http://127.0.0.1:1")
-    reached: Reached = await environment.run(until_reached, model, wait, lambda: 0.0)
+    reached: Reached = await environment.run(wait_until_reached, model, wait, lambda: 0.0)
     return reached
 
 
@@ -99,7 +99,7 @@ async def test_an_attempt_hands_itself_back_before_its_time_is_over(fast: None) 
 async def test_a_worker_that_is_told_to_end_hands_its_wait_back_at_once() -> None:
     environment = ActivityEnvironment()
     model = Absent(1_000_000)
-    task = asyncio.ensure_future(environment.run(until_reached, model, ReachMaterial()))
+    task = asyncio.ensure_future(environment.run(wait_until_reached, model, ReachMaterial()))
     while not model.at:  # noqa: ASYNC110 - the model notes looks, nothing else
         await asyncio.sleep(0.01)
     environment.worker_shutdown()
