@@ -48,7 +48,7 @@ async def wait_until_reached(
     async with beating():
         while True:
             left = end - clock()
-            if await _told_to_end(min(pause, max(left, 0.0))) or left <= pause:
+            if await _wait_or_shutdown(min(pause, max(left, 0.0))) or left <= pause:
                 raise NotBilled(f"still waiting for the endpoint: {said}", retry_after=AGAIN)
             said = await model.reach()
             if not said:
@@ -59,7 +59,7 @@ async def wait_until_reached(
             following = min(2 * following, LONGEST_PAUSE)
 
 
-async def _told_to_end(seconds: float) -> bool:
+async def _wait_or_shutdown(seconds: float) -> bool:
     """Sleep; whether this worker was told to end meanwhile."""
     try:
         async with asyncio.timeout(seconds):
