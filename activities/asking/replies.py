@@ -41,7 +41,7 @@ Asked = TypeVar("Asked", bound=Answer)
 Value = TypeVar("Value", bound=Contract)
 
 
-def _refused(_: object, why: str) -> NoReturn:
+def _refuse(_: object, why: str) -> NoReturn:
     raise ValueError(why)
 
 
@@ -56,7 +56,7 @@ class Shape(Generic[Asked, Value]):
     """What the endpoint is given; empty: that of `answer`."""
     misfit: Callable[[Value], str] = lambda _: ""
     """Where a value is not in its form: it is to be mended, and kept until it is."""
-    doubled: Callable[[Value, str], Value] = _refused
+    doubled: Callable[[Value, str], Value] = _refuse
     """What becomes of a value in whose text an object has a name twice; else it is malformed."""
 
     @property
