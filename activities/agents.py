@@ -17,7 +17,7 @@ from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.reaching import wait_until_reached
-from holdfast.activities.asking.replies import Shape, lost
+from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.prompts.writing import written
 from holdfast.activities.turns.taking import Unfit, fits, take
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
@@ -241,7 +241,7 @@ class Agents:
         RunStopping, or PossiblyBilled when another attempt had sent the call.
         """
         if self.untold and Past.read().sent:
-            raise lost(call, f"it was sent, and then: {self.untold}")
+            raise lost_call(call, f"it was sent, and then: {self.untold}")
         if self.untold:
             raise RunStopping(self.untold)
         return self.system[name]
@@ -269,7 +269,7 @@ class Agents:
             return (await self.store.get(digest)).decode("utf-8")
         except BlobLost as error:
             if Past.read().sent:
-                raise lost(call, f"it was sent, and then: {error.message}") from None
+                raise lost_call(call, f"it was sent, and then: {error.message}") from None
             raise
 
 

@@ -84,7 +84,7 @@ class Conversation(Generic[Value]):
     """The schema of the answer at its end."""
 
 
-def lost(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:
+def lost_call(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:
     """A call that may have been paid, of which nothing is known."""
     assert call.model is not None
     bill = Bill(model=call.model.id, calls=1, dollars=None, final=False, earlier=earlier)
@@ -126,7 +126,7 @@ def reply_to(
         answer = answer_in(kept)
         bill = _bill(call, answer, price_of)
     except Exception as error:
-        raise lost(call, f"its recorded answer cannot be read: {_kind(error)}") from None
+        raise lost_call(call, f"its recorded answer cannot be read: {_kind(error)}") from None
     try:
         if isinstance(shape, Conversation):
             value, problem = shape.read(answer)

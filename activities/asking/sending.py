@@ -14,7 +14,7 @@ from temporalio import activity
 
 from holdfast.activities.asking import senders
 from holdfast.activities.asking.patience import finish
-from holdfast.activities.asking.replies import lost, recorded
+from holdfast.activities.asking.replies import lost_call, recorded
 from holdfast.activities.asking.trip import Trip, byte_bound
 from holdfast.calls.ping import PING
 from holdfast.contracts import Bill, Usage, policies
@@ -88,13 +88,13 @@ class Sending:
                 return found
             if trip.past.sent or await finish(self.journal.sent(trip.key)):
                 why = "cut; an attempt before this one had sent it"
-                raise lost(trip.call, why, earlier=trip.earlier) from None
+                raise lost_call(trip.call, why, earlier=trip.earlier) from None
             raise
         except Exception as error:
             logger.exception("a call failed in a way that nobody thought of")
             said = visible(f"{type(error).__name__}: {error}"[:300])
             if trip.left:
-                raise lost(trip.call, f"it was sent, and then: {said}") from None
+                raise lost_call(trip.call, f"it was sent, and then: {said}") from None
             if isinstance(error, OSError):
                 # A disk, or too many open files: that may pass.
                 raise await self._refused(trip, NotBilled(f"nothing was sent: {said}")) from None
@@ -115,7 +115,7 @@ class Sending:
                 return None
             return await self._from_sibling(trip, here)
         except ValueError as error:
-            raise lost(trip.call, f"its recorded answer is damaged: {error}") from None
+            raise lost_call(trip.call, f"its recorded answer is damaged: {error}") from None
 
     async def _from_sibling(self, trip: Trip, here: bool) -> str | None:
         """A call that another attempt sent. Its process may have been frozen for a while: as long
@@ -137,7 +137,7 @@ class Sending:
         lives = senders.lives(past.machine, past.process)
         what = "its answer was not recorded" if lives else "its worker died before the answer"
         why = f"the call was sent, and {what}"
-        raise lost(trip.call, why, earlier=trip.earlier)
+        raise lost_call(trip.call, why, earlier=trip.earlier)
 
     async def _send(self, trip: Trip) -> str:
         await self._within(trip)
