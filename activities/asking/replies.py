@@ -91,7 +91,7 @@ def lost_call(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:
     return PossiblyBilled(why, bill)
 
 
-def recorded(answer: ModelAnswer) -> str:
+def dump_answer(answer: ModelAnswer) -> str:
     """An answer as the journal keeps it. What of the raw message cannot be kept, because it is
     nested without end, is left out.
     """

@@ -14,7 +14,7 @@ from temporalio import activity
 
 from holdfast.activities.asking import senders
 from holdfast.activities.asking.patience import finish
-from holdfast.activities.asking.replies import lost_call, recorded
+from holdfast.activities.asking.replies import dump_answer, lost_call
 from holdfast.activities.asking.trip import Trip, byte_bound
 from holdfast.calls.ping import PING
 from holdfast.contracts import Bill, Usage, policies
@@ -181,7 +181,7 @@ class Sending:
         if self.budget is not None:
             asked, usage = request.model, answer.usage if answer.counted else None
             await finish(self.budget.settle(trip.key, asked, answer.model, usage))
-        kept = recorded(answer)
+        kept = dump_answer(answer)
         # A journal that fails now costs nothing: the caller still gets the answer.
         with suppress(Exception):
             await finish(self.journal.record(trip.key, kept))

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from holdfast import embedded
 from holdfast.activities.asking.forms import find_mistakes
-from holdfast.activities.asking.replies import recorded
+from holdfast.activities.asking.replies import dump_answer
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.claude.stream import StreamError, Transcript
@@ -466,7 +466,7 @@ def test_whatever_an_endpoint_sends_is_an_answer_or_an_error(lines: list[str], w
         raw=known.blot_all(transcript.raw),
     )
     assert answer.usage.input_tokens >= 0 and answer.usage.output_tokens >= 0
-    kept = json.loads(recorded(answer))
+    kept = json.loads(dump_answer(answer))
     kept["text"].encode()
     assert isinstance(transcript.complete, bool) and isinstance(transcript.counted, bool)
 

@@ -23,7 +23,7 @@ from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.past import Past
-from holdfast.activities.asking.replies import recorded
+from holdfast.activities.asking.replies import dump_answer
 from holdfast.calls.digest import Digest
 from holdfast.contracts import Bill, Reply, Unreached
 from holdfast.contracts.errors import (
@@ -280,7 +280,7 @@ async def test_a_frozen_process_that_sent_the_call_is_waited_for(
     _, second = here.attempt(2, sibling.past)
     await asyncio.sleep(0.1)
     assert not second.done()
-    await process.journal.record(key, recorded(ANSWER))
+    await process.journal.record(key, dump_answer(ANSWER))
     assert (await second).value == Digest(text="short")
     assert here.model.calls == 0
 
