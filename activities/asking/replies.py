@@ -110,7 +110,7 @@ def dump_answer(answer: ModelAnswer) -> str:
         return json.dumps(fields)
 
 
-def answer_in(kept: str) -> ModelAnswer:
+def load_answer(kept: str) -> ModelAnswer:
     """The answer that the journal keeps. Raises whatever a damaged record makes it raise."""
     fields: dict[str, Any] = json.loads(kept)
     return ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
@@ -123,7 +123,7 @@ def reply_to(
     what nobody thought of.
     """
     try:
-        answer = answer_in(kept)
+        answer = load_answer(kept)
         bill = _bill(call, answer, price_of)
     except Exception as error:
         raise lost_call(call, f"its recorded answer cannot be read: {_kind(error)}") from None

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from calling import KEY, PLAIN, REQUEST, claude
-from holdfast.activities.asking.replies import answer_in, dump_answer
+from holdfast.activities.asking.replies import dump_answer, load_answer
 from holdfast.ports import ModelAnswer
 from holdfast.storage.directory import DirectoryStore
 from plain_endpoint import PlainEndpoint, serving
@@ -115,7 +115,7 @@ BLOCKS = [
 async def test_a_turn_goes_back_as_it_came_through_journal_and_store(tmp_path: Path) -> None:
     answer = await answered(stream(*WHOLE_TURN))
     assert not answer.flaw
-    kept = answer_in(dump_answer(answer))
+    kept = load_answer(dump_answer(answer))
     assert kept == answer
     store = DirectoryStore(tmp_path)
     digest = await store.put(json.dumps(kept.content).encode())
@@ -138,7 +138,7 @@ async def test_numbers_keep_their_value_and_from_then_on_their_spelling() -> Non
     answer = await answered(stream(*call(0, '{"a": 1e2, "b": 1.10, "c": -0, "d": 5E-324}')))
     (spelt,) = answer.calls
     assert json.dumps(spelt["input"]) == '{"a": 100.0, "b": 1.1, "c": 0, "d": 5e-324}'
-    (received,) = await sent_back(answer_in(dump_answer(answer)))
+    (received,) = await sent_back(load_answer(dump_answer(answer)))
     assert json.dumps(received) == json.dumps(spelt)
 
 
@@ -227,7 +227,7 @@ async def test_a_turn_with_an_odd_call_calls_nothing_and_says_why(
     answer = await answered(stream(*events))
     assert said in answer.flaw
     assert answer.calls == ()
-    assert answer_in(dump_answer(answer)).calls == ()
+    assert load_answer(dump_answer(answer)).calls == ()
     assert KEY not in dump_answer(answer)
 
 
