@@ -13,7 +13,7 @@ from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.heartbeat import Notes, read_notes
 from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.patience import finish
-from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, reply_to
+from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, make_reply
 from holdfast.activities.asking.sending import Sending
 from holdfast.activities.asking.trip import Trip, call_key, request_of
 from holdfast.contracts import Call, Contract, Reply
@@ -82,10 +82,10 @@ class Asking:
 
         kept = await self.flights.join(key, Notes(read_notes()), fly)
         if len(kept) < HEAVY_LETTERS:
-            reply = reply_to(call, shape, kept, self.price)
+            reply = make_reply(call, shape, kept, self.price)
         else:
             # An answer that is paid is handed on, even if the call was cut in the same moment.
-            reply = await finish(asyncio.to_thread(reply_to, call, shape, kept, self.price))
+            reply = await finish(asyncio.to_thread(make_reply, call, shape, kept, self.price))
         if not earlier:
             return reply
         bill = reply.bill.model_copy(update={"earlier": True})

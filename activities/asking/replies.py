@@ -116,7 +116,7 @@ def load_answer(kept: str) -> ModelAnswer:
     return ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
 
 
-def reply_to(
+def make_reply(
     call: Call, shape: Shape[Asked, Value] | Conversation[Value], kept: str, price_of: PriceOf
 ) -> Reply[Value]:
     """The reply that a recorded answer makes. PossiblyBilled when the record is damaged, or holds
