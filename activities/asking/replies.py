@@ -131,12 +131,12 @@ def make_reply(
         if isinstance(shape, Conversation):
             value, problem = shape.read(answer)
             return Reply(value=value, problem=problem, bill=bill)
-        return _judged(shape, answer, bill)
+        return _judge(shape, answer, bill)
     except Exception as error:
         raise PossiblyBilled(f"its answer cannot be taken: {_kind(error)}", bill) from None
 
 
-def _judged(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply[Value]:
+def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply[Value]:
     problem = _stopped_short(answer)
     if problem is not None:
         return Reply(problem=problem, bill=bill)
