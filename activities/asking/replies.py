@@ -141,7 +141,7 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
     if problem is not None:
         return Reply(problem=problem, bill=bill)
     try:
-        value, dropped = value_in(shape, answer.text)
+        value, dropped = read_value(shape, answer.text)
         # What is deeper than a reader follows, or half a character, is found here.
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
@@ -156,7 +156,7 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
     return Reply(value=None if wrong else value, problem=wrong, bill=bill)
 
 
-def value_in(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:
+def read_value(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:
     """The value of an answer, and the places of what its form does not know, which is left out.
     ValueError, ValidationError or RecursionError: it is malformed, all the same.
     """

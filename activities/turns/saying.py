@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from holdfast.activities.asking.replies import Shape, malformed, value_in
+from holdfast.activities.asking.replies import Shape, malformed, read_value
 from holdfast.calls.turn import ToolUse
 from holdfast.contracts import Contract, Draft, Problem
 from holdfast.ports import ModelAnswer
@@ -79,7 +79,7 @@ def _answered(
     if answer.flaw:
         return said, Problem(kind="malformed", why=answer.flaw)
     try:
-        draft, dropped = value_in(shape, answer.text)
+        draft, dropped = read_value(shape, answer.text)
     except (ValidationError, ValueError, RecursionError) as error:
         return said, malformed(answer.text, error)
     return said.model_copy(update={"draft": draft, "dropped": dropped}), None

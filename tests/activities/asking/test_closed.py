@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.activities.asking.closed import describe_dropped, drop_unknown
 from holdfast.activities.asking.forms import shape_of
-from holdfast.activities.asking.replies import Shape, value_in
+from holdfast.activities.asking.replies import Shape, read_value
 from holdfast.activities.catalogue.results import REMARKED
 from holdfast.calls import KINDS
 from holdfast.calls.kind import ModelKind
@@ -56,16 +56,16 @@ def filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
 def test_of_every_kind_of_call_unknown_properties_are_left_out(kind: Any) -> None:
     shape = Shape(kind.answer, lambda answer: answer)
     asked = filled(shape.asked, shape.asked)
-    value, dropped = value_in(shape, json.dumps(odd(asked)))
+    value, dropped = read_value(shape, json.dumps(odd(asked)))
     assert value == kind.answer.model_validate(asked)
     assert dropped[-1] == "odd" and all(each.rpartition(".")[2] == "odd" for each in dropped)
-    assert value_in(shape, json.dumps(asked)) == (value, ())
+    assert read_value(shape, json.dumps(asked)) == (value, ())
 
 
 def test_of_a_roles_own_form_too_and_each_place_is_named() -> None:
     shape = shape_of(REMARKED)
     given = works({"remarks": [{**REMARK, "rule": "E1"}], "notes": "none"}, thoughts="hm")
-    draft, dropped = value_in(shape, json.dumps(given))
+    draft, dropped = read_value(shape, json.dumps(given))
     assert draft.data == {"remarks": [REMARK]}
     assert dropped == ("result.remarks[0].rule", "result.notes", "thoughts")
     assert describe_dropped(dropped).endswith("result.remarks[0].rule, result.notes, thoughts")
@@ -75,11 +75,11 @@ def test_what_must_be_mended_all_the_same_is_told_with_the_names() -> None:
     shape = shape_of(REMARKED)
     misnamed = {name: value for name, value in REMARK.items() if name != "line"} | {"lineno": 3}
     with pytest.raises(ValueError, match=r"its form does not know lineno; .*lacks line"):
-        value_in(shape, json.dumps(works({"remarks": [misnamed]})))
+        read_value(shape, json.dumps(works({"remarks": [misnamed]})))
     given = works("text")
     given["certainty"] = given.pop("confidence")
     with pytest.raises(ValueError, match="certainty"):
-        value_in(Shape(WorkAnswer, to_draft), json.dumps(given))
+        read_value(Shape(WorkAnswer, to_draft), json.dumps(given))
 
 
 def test_of_several_forms_the_one_that_loses_least_is_meant() -> None:
