@@ -146,7 +146,7 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
         return Reply(problem=malformed(answer.text, error), bill=bill)
-    bill = with_left_out(bill, dropped)
+    bill = note_dropped(bill, dropped)
     if where := shape.misfit(value):
         text = answer.text[:BROKEN_CHARACTERS]
         return Reply(
@@ -190,7 +190,7 @@ def _read_known(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str
         return None
 
 
-def with_left_out(bill: Bill, dropped: tuple[str, ...]) -> Bill:
+def note_dropped(bill: Bill, dropped: tuple[str, ...]) -> Bill:
     """The bill with a note on what of its answer was left out."""
     notes = filter(None, (bill.note, describe_dropped(dropped)))
     return bill.model_copy(update={"note": "; ".join(notes)}) if dropped else bill

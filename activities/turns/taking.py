@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.forms import shape_of
-from holdfast.activities.asking.replies import Conversation, with_left_out
+from holdfast.activities.asking.replies import Conversation, note_dropped
 from holdfast.activities.turns import conversation, saying
 from holdfast.activities.turns.conversation import Told
 from holdfast.activities.turns.saying import Said
@@ -85,7 +85,7 @@ async def take(
         text=said.text,
         tokens=said.tokens,
     )
-    return Reply(value=turn, problem=reply.problem, bill=with_left_out(reply.bill, said.dropped))
+    return Reply(value=turn, problem=reply.problem, bill=note_dropped(reply.bill, said.dropped))
 
 
 async def _misfits(
