@@ -161,7 +161,7 @@ def read_value(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str,
     ValueError, ValidationError or RecursionError: it is malformed, all the same.
     """
     value, dropped = _read(shape, text)
-    twice = _given_twice(text) if shape.schema else ""
+    twice = _find_double_name(text) if shape.schema else ""
     return shape.doubled(value, twice) if twice else value, dropped
 
 
@@ -196,7 +196,7 @@ def note_dropped(bill: Bill, dropped: tuple[str, ...]) -> Bill:
     return bill.model_copy(update={"note": "; ".join(notes)}) if dropped else bill
 
 
-def _given_twice(text: str) -> str:
+def _find_double_name(text: str) -> str:
     """Which name an object of an answer has twice: readers differ in which of the two they take."""
     found: list[str] = []
 
