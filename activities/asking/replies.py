@@ -137,7 +137,7 @@ def make_reply(
 
 
 def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply[Value]:
-    problem = _stopped_short(answer)
+    problem = _explain_stop(answer)
     if problem is not None:
         return Reply(problem=problem, bill=bill)
     try:
@@ -238,7 +238,7 @@ def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
     )
 
 
-def _stopped_short(answer: ModelAnswer) -> Problem | None:
+def _explain_stop(answer: ModelAnswer) -> Problem | None:
     """What a stop reason says against the answer; None: it ended by itself."""
     if answer.stop_reason == "refusal":
         return Problem(kind="refusal", why=f"the model refused: {answer.detail or 'no reason'}")
