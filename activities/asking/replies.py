@@ -145,7 +145,7 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
         # What is deeper than a reader follows, or half a character, is found here.
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
-        return Reply(problem=malformed(answer.text, error), bill=bill)
+        return Reply(problem=malformed_problem(answer.text, error), bill=bill)
     bill = note_dropped(bill, dropped)
     if where := shape.misfit(value):
         text = answer.text[:BROKEN_CHARACTERS]
@@ -253,7 +253,7 @@ def _explain_stop(answer: ModelAnswer) -> Problem | None:
     return None
 
 
-def malformed(text: str, error: Exception) -> Problem:
+def malformed_problem(text: str, error: Exception) -> Problem:
     """Return what is wrong with an answer that could not be read: it holds no JSON, or other."""
     answer = text[:BROKEN_CHARACTERS]
     if _holds_json(text):

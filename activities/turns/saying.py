@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from holdfast.activities.asking.replies import Shape, malformed, read_value
+from holdfast.activities.asking.replies import Shape, malformed_problem, read_value
 from holdfast.calls.turn import ToolUse
 from holdfast.contracts import Contract, Draft, Problem
 from holdfast.ports import ModelAnswer
@@ -81,7 +81,7 @@ def _answered(
     try:
         draft, dropped = read_value(shape, answer.text)
     except (ValidationError, ValueError, RecursionError) as error:
-        return said, malformed(answer.text, error)
+        return said, malformed_problem(answer.text, error)
     return said.model_copy(update={"draft": draft, "dropped": dropped}), None
 
 
