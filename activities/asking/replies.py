@@ -258,7 +258,7 @@ def malformed_problem(text: str, error: Exception) -> Problem:
     answer = text[:BROKEN_CHARACTERS]
     if _holds_json(text):
         return Problem(kind="malformed", why=first_lines(error), answer=answer)
-    why = f"the answer holds no JSON: {_quoted(text)}"
+    why = f"the answer holds no JSON: {_quote(text)}"
     return Problem(kind="malformed", why=why, answer=answer, no_json=True)
 
 
@@ -273,7 +273,7 @@ def _holds_json(text: str) -> bool:
     return True
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     said = " ".join(text[: 10 * SAID].split())
     shown = visible(said[:SAID]) + ("…" if len(said) > SAID else "")
     return f'"{shown}"' if said else "it is empty"
