@@ -126,14 +126,14 @@ def make_reply(
         answer = load_answer(kept)
         bill = _bill(call, answer, price_of)
     except Exception as error:
-        raise lost_call(call, f"its recorded answer cannot be read: {_kind(error)}") from None
+        raise lost_call(call, f"its recorded answer cannot be read: {_describe(error)}") from None
     try:
         if isinstance(shape, Conversation):
             value, problem = shape.read(answer)
             return Reply(value=value, problem=problem, bill=bill)
         return _judge(shape, answer, bill)
     except Exception as error:
-        raise PossiblyBilled(f"its answer cannot be taken: {_kind(error)}", bill) from None
+        raise PossiblyBilled(f"its answer cannot be taken: {_describe(error)}", bill) from None
 
 
 def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply[Value]:
@@ -287,5 +287,5 @@ def first_lines(error: Exception) -> str:
     return visible(said[:500], keep="\n")
 
 
-def _kind(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return visible(f"{type(error).__name__}: {error}"[:300])
