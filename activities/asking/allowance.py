@@ -56,7 +56,7 @@ class _Held(BaseModel):
     def lives(self) -> bool:
         """Whether its process can still tell what it paid."""
         own = self.machine == senders.this_machine() and self.process == os.getpid()
-        return own or senders.lives(self.machine, self.process)
+        return own or senders.is_alive(self.machine, self.process)
 
 
 class _Day(BaseModel):

@@ -25,7 +25,7 @@ def this_machine() -> int:
     return int.from_bytes(hashlib.sha256("\n".join(parts).encode()).digest()[:6], "big")
 
 
-def lives(machine: int, process: int) -> bool:
+def is_alive(machine: int, process: int) -> bool:
     """Whether another process of this machine that has this id is alive, stopped or not. Another's
     machine cannot be looked at: False.
     """

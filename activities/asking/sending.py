@@ -123,10 +123,10 @@ class Sending:
         """
         past, clock = trip.past, asyncio.get_running_loop().time
         end = clock() + trip.request.deadline_seconds
-        waiting = here and senders.lives(past.machine, past.process)
+        waiting = here and senders.is_alive(past.machine, past.process)
         while waiting and clock() < end:
             # Asked before the look: one that dies after it may have recorded its answer just so.
-            waiting = senders.lives(past.machine, past.process)
+            waiting = senders.is_alive(past.machine, past.process)
             await asyncio.sleep(SIBLING_SECONDS)
             found = await self.journal.answer(trip.key)
             if found is not None:
@@ -134,7 +134,7 @@ class Sending:
             if not await self.journal.sent(trip.key):
                 trip.past = replace(past, sent=0)
                 return None
-        lives = senders.lives(past.machine, past.process)
+        lives = senders.is_alive(past.machine, past.process)
         what = "its answer was not recorded" if lives else "its worker died before the answer"
         why = f"the call was sent, and {what}"
         raise lost_call(trip.call, why, earlier=trip.earlier)
