@@ -15,7 +15,7 @@ from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.patience import finish
 from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, make_reply
 from holdfast.activities.asking.sending import Sending
-from holdfast.activities.asking.trip import Trip, call_key, request_of
+from holdfast.activities.asking.trip import Trip, call_key, make_request
 from holdfast.contracts import Call, Contract, Reply
 from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest, PriceOf
 
@@ -48,14 +48,14 @@ class Asking:
         prompt: str,
     ) -> Reply[Value]:
         """Ask once; what is wrong with a complete answer comes back as data, never raised."""
-        request = request_of(call, shape.asked, system, prompt, Past.read())
+        request = make_request(call, shape.asked, system, prompt, Past.read())
         return await self._reply(call, material, shape, request)
 
     async def converse(
         self, call: Call, material: Contract, talk: Conversation[Value], system: str
     ) -> Reply[Value]:
         """Ask for the next message of a conversation; the rest is as with `ask`."""
-        request = request_of(call, talk.asked, system, "", Past.read())
+        request = make_request(call, talk.asked, system, "", Past.read())
         request = replace(request, messages=talk.messages, tools=talk.tools, cached=True)
         return await self._reply(call, material, talk, request)
 

@@ -68,7 +68,7 @@ def call_key(call: Call, material: Contract) -> str:
     return key_of(call.model_dump_json() + known, call.run)
 
 
-def request_of(
+def make_request(
     call: Call, schema: Mapping[str, Any], system: str, prompt: str, past: Past
 ) -> ModelRequest:
     assert call.model is not None
