@@ -12,7 +12,7 @@ from typing import Any
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
-def marked(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any]:
+def mark_cached(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any]:
     """A body with at most 3 of the 4 marks that a request may have: after what is the same for all
     requests of a role, and in a conversation after its newest message and after the one that was
     newest a turn ago, which is found whatever number of blocks came since.

@@ -13,7 +13,7 @@ from typing import Any
 
 from anthropic import transform_schema
 
-from holdfast.activities.claude.caching import marked
+from holdfast.activities.claude.caching import mark_cached
 from holdfast.activities.claude.tools import offered
 from holdfast.contracts import Capabilities
 from holdfast.contracts.policies import TOOLS_TOKENS
@@ -54,7 +54,7 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
     if not (request.cached and capabilities.caching):
         return body
     # A prompt that is asked once would pay for an entry that nobody reads.
-    return marked(body, conversation=bool(request.messages))
+    return mark_cached(body, conversation=bool(request.messages))
 
 
 def countable(body: dict[str, Any]) -> dict[str, Any]:
