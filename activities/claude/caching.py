@@ -19,14 +19,14 @@ def mark_cached(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any
     """
     result = dict(body)
     if body.get("system"):
-        result["system"] = _marked(body["system"])
+        result["system"] = _mark_last(body["system"])
     elif body.get("tools"):
         result["tools"] = [*body["tools"][:-1], body["tools"][-1] | MARK]
     if conversation:
         messages = list(body["messages"])
         for index in _ends(messages):
             message = messages[index]
-            messages[index] = {**message, "content": _marked(message["content"])}
+            messages[index] = {**message, "content": _mark_last(message["content"])}
         result["messages"] = messages
     return result
 
@@ -42,6 +42,6 @@ def _ends(messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
     yield from sorted({*asked[-1:], *before[-1:]})
 
 
-def _marked(content: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _mark_last(content: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return [*(dict(block) for block in blocks[:-1]), {**blocks[-1], **MARK}]
