@@ -8,7 +8,7 @@ DEEPEST = 60
 """What is nested deeper stays as it is: nothing so deep is kept."""
 
 
-def whole(value: Any, keep: bool = False, depth: int = 0) -> Any:
+def join_halves(value: Any, keep: bool = False, depth: int = 0) -> Any:
     """A document of JSON in whose texts two halves that meet are one character again. A half that
     is left becomes a replacement character, or stays for whoever is to `keep` it.
     """
@@ -20,7 +20,10 @@ def whole(value: Any, keep: bool = False, depth: int = 0) -> Any:
         left = "surrogatepass" if keep else "replace"
         return value.encode("utf-16", "surrogatepass").decode("utf-16", left)
     if isinstance(value, dict):
-        return {whole(name, keep): whole(inner, keep, depth + 1) for name, inner in value.items()}
+        return {
+            join_halves(name, keep): join_halves(inner, keep, depth + 1)
+            for name, inner in value.items()
+        }
     if isinstance(value, list):
-        return [whole(inner, keep, depth + 1) for inner in value]
+        return [join_halves(inner, keep, depth + 1) for inner in value]
     return value

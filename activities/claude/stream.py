@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.activities.claude.characters import whole
+from holdfast.activities.claude.characters import join_halves
 from holdfast.contracts import Usage
 from holdfast.contracts.policies import RESERVED_BYTES_PER_TOKEN
 from holdfast.text import visible
@@ -129,7 +129,7 @@ class Transcript:
         Halves of a character are joined across deltas. One that is left would make every request
         that carries it unreadable, so it is replaced, but in thoughts, which are signed.
         """
-        content = [whole(block, block.get("type") in SIGNED) for block in self._content()]
+        content = [join_halves(block, block.get("type") in SIGNED) for block in self._content()]
         return {**self._message, "content": content, "usage": dict(self._usage)}
 
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:
