@@ -112,7 +112,7 @@ def classify(
         return Meaning(PossiblyBilled, throttled=type in SHORT_OF_CAPACITY)
     if _is_spend_limit(status, type, error_code, message):
         return Meaning(SpendLimitReached)
-    if no_api(status, message, model):
+    if lacks_api(status, message, model):
         return Meaning(EndpointUnreachable)
     asked = retry_after(headers, now or datetime.now(UTC))
     if asked is None or asked <= LONGEST_WAIT:
@@ -121,7 +121,7 @@ def classify(
     return replace(meant, beyond=asked) if meant.retry_after else meant
 
 
-def no_api(status: int, message: str, model: str) -> bool:
+def lacks_api(status: int, message: str, model: str) -> bool:
     """True if what answered is no Messages API: one knows its path, and speaks of the model that it
     does not have.
     """

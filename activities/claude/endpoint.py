@@ -17,7 +17,7 @@ import anthropic
 import httpx2
 
 from holdfast.activities.claude import passage as claude_passage
-from holdfast.activities.claude.classify import no_api
+from holdfast.activities.claude.classify import lacks_api
 from holdfast.contracts import Capabilities
 from holdfast.deployment.address import is_loopback
 from holdfast.deployment.places import UNDERSTOOD
@@ -200,7 +200,7 @@ async def _refused(asked: Awaitable[object]) -> Looked:
     except (anthropic.APIError, httpx2.HTTPError, ValueError) as error:
         logger.info("the key could not be checked: %s", error)
         if isinstance(error, anthropic.APIStatusError):
-            nothing = no_api(error.status_code, error.api_message or "", model="")
+            nothing = lacks_api(error.status_code, error.api_message or "", model="")
             return Looked(nothing_there=nothing)
     return Looked()
 

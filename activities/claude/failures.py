@@ -18,7 +18,7 @@ from holdfast.activities.claude.classify import (
     Meaning,
     Point,
     classify,
-    no_api,
+    lacks_api,
     retry_after,
 )
 from holdfast.activities.claude.endpoint import why_unreached
@@ -118,7 +118,7 @@ class Failures:
         )
         if 300 <= error.status_code < 400:
             text = "a redirect; ANTHROPIC_BASE_URL must name the endpoint itself"
-        if no_api(error.status_code, text, exchange.request.model):
+        if lacks_api(error.status_code, text, exchange.request.model):
             why = f"no Messages API answers there, but {error.status_code} {text}".rstrip()
             twice = self.base_url.rstrip("/").endswith("/v1")
             why += "; leave out /v1 at its end, it is added" if twice else ""
