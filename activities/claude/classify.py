@@ -180,14 +180,14 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     text = headers.get("retry-after", "")
     seconds = _number(text)
     if seconds is None and text:
-        when = http_date(text)
+        when = parse_http_date(text)
         # By the server's own clock where it tells it: one that is wrong asks for no hours.
-        there = http_date(headers.get("date", "")) or now
+        there = parse_http_date(headers.get("date", "")) or now
         seconds = None if when is None else (when - there).total_seconds()
     return _positive(seconds)
 
 
-def http_date(text: str) -> datetime | None:
+def parse_http_date(text: str) -> datetime | None:
     """An HTTP date; None for what is none."""
     try:
         when = parsedate_to_datetime(text)

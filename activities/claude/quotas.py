@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from holdfast.activities.claude.classify import LONGEST_WAIT, http_date
+from holdfast.activities.claude.classify import LONGEST_WAIT, parse_http_date
 from holdfast.ports import Head, Quota, Resource
 
 NAMES: Mapping[Resource, str] = {
@@ -27,7 +27,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)
 def head_of(status: int, headers: Mapping[str, str], now: datetime | None = None) -> Head:
     """What the head of an answer with this status says; `headers` has lower-case names."""
     now = now or datetime.now(UTC)
-    there = http_date(headers.get("date", "")) or now
+    there = parse_http_date(headers.get("date", "")) or now
     if abs((there - now).total_seconds()) < AGREED_SECONDS:
         there = now
     found = {resource: _quota(headers, name, there) for resource, name in NAMES.items()}
