@@ -174,11 +174,11 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, else `retry-after` as seconds or as
     an HTTP date; None when it asks for nothing that can be read.
     """
-    milliseconds = _number(headers.get("retry-after-ms", ""))
+    milliseconds = _parse_number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return _positive(milliseconds / 1000)
     text = headers.get("retry-after", "")
-    seconds = _number(text)
+    seconds = _parse_number(text)
     if seconds is None and text:
         when = parse_http_date(text)
         # By the server's own clock where it tells it: one that is wrong asks for no hours.
@@ -196,7 +196,7 @@ def parse_http_date(text: str) -> datetime | None:
     return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
