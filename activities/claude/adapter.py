@@ -18,7 +18,7 @@ import httpx2
 from holdfast.activities.asking.patience import Patience, finish
 from holdfast.activities.claude.classify import NO_SUCH_PATH, NOBODY_HOME
 from holdfast.activities.claude.clients import Clients
-from holdfast.activities.claude.endpoint import OFFICIAL, make_client, why_unreached
+from holdfast.activities.claude.endpoint import OFFICIAL, explain_unreached, make_client
 from holdfast.activities.claude.failures import CUT, Exchange, Failures
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
@@ -141,7 +141,7 @@ class Claude:
         except TimeoutError:
             why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
-            why = why_unreached(error)[0]
+            why = explain_unreached(error)[0]
         if passage.status and passage.status not in NO_SUCH_PATH:
             self._heard.note()
         if passage.status in NOT_REACHED:

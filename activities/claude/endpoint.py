@@ -42,7 +42,7 @@ HOOKS: dict[str, list[Callable[..., Any]]] = {
 logger = logging.getLogger(__name__)
 
 
-def why_unreached(error: BaseException) -> tuple[str, bool]:
+def explain_unreached(error: BaseException) -> tuple[str, bool]:
     """What an exception of the transport says in its innermost cause, in one line, and whether it
     says that the name does not exist.
     """

@@ -21,7 +21,7 @@ from holdfast.activities.claude.classify import (
     lacks_api,
     retry_after,
 )
-from holdfast.activities.claude.endpoint import why_unreached
+from holdfast.activities.claude.endpoint import explain_unreached
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import Passage
 from holdfast.activities.claude.stream import StreamError, Transcript
@@ -159,7 +159,7 @@ class Failures:
         return self._unreached(*self._why(exchange, cause))
 
     def _why(self, exchange: Exchange, cause: Exception) -> tuple[str, bool]:
-        why, unknown_host = why_unreached(cause)
+        why, unknown_host = explain_unreached(cause)
         if isinstance(cause, httpx2.ProxyError):
             return f"the proxy says {why}", False
         why = f"no host has this name: {why}" if unknown_host else why
