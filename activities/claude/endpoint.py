@@ -174,7 +174,7 @@ class Looked:
     """True if it knows none of the paths that were asked: most likely the address is wrong."""
 
 
-async def look(key: str, base_url: str, model: str) -> Looked:
+async def check_key(key: str, base_url: str, model: str) -> Looked:
     """Return what the endpoint says of this key. Never a paid call: the list of models and, because
     some endpoints show that to anybody, also a count of tokens.
     """

@@ -43,9 +43,9 @@ async def check_models(settings: Settings) -> list[Checkup]:
     mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
     if mark == "ok":
         # The SDK takes seconds to import; what needs no endpoint does not wait for it.
-        from holdfast.activities.claude.endpoint import look
+        from holdfast.activities.claude.endpoint import check_key
 
-        seen = await look(key, settings.anthropic_base_url, settings.model_haiku)
+        seen = await check_key(key, settings.anthropic_base_url, settings.model_haiku)
         if seen.refused:
             said = for_terminal(KnownSecrets(settings.secrets).blot(seen.refused))
             mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
