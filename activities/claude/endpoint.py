@@ -181,17 +181,17 @@ async def check_key(key: str, base_url: str, model: str) -> Looked:
     client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)
     question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
     try:
-        listed = await _refused(client.get("/v1/models?limit=1", cast_to=object))
+        listed = await _read_refusal(client.get("/v1/models?limit=1", cast_to=object))
         if listed.refused:
             return listed
-        counted = await _refused(client.messages.count_tokens(model=model, messages=question))
+        counted = await _read_refusal(client.messages.count_tokens(model=model, messages=question))
         nothing = listed.nothing_there and counted.nothing_there
         return Looked(counted.refused, nothing_there=nothing)
     finally:
         await client.close()
 
 
-async def _refused(asked: Awaitable[object]) -> Looked:
+async def _read_refusal(asked: Awaitable[object]) -> Looked:
     try:
         await asked
     except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
