@@ -115,7 +115,7 @@ async def find_capabilities(
     is taken to understand nothing beyond text.
     """
     if configured != "auto":
-        return _configured(configured)
+        return _parse_configured(configured)
     base_url = base_url or OFFICIAL
     if base_url.rstrip("/") == OFFICIAL:
         return FULL
@@ -205,7 +205,7 @@ async def _read_refusal(asked: Awaitable[object]) -> Looked:
     return Looked()
 
 
-def _configured(text: str) -> Capabilities:
+def _parse_configured(text: str) -> Capabilities:
     if text == "full":
         return FULL
     names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
