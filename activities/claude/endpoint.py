@@ -121,7 +121,7 @@ async def find_capabilities(
         return FULL
     client = make_client(key, base_url, httpx2.Timeout(PROBE_SECONDS), connections=2)
     try:
-        listed = await _models(client)
+        listed = await _list_models(client)
         counting = bool(models) and await _counts(client, models[0])
     finally:
         await client.close()
@@ -223,7 +223,7 @@ def _parse_configured(text: str) -> Capabilities:
     )
 
 
-async def _models(client: anthropic.AsyncAnthropic) -> list[dict[str, Any]]:
+async def _list_models(client: anthropic.AsyncAnthropic) -> list[dict[str, Any]]:
     try:
         answer: object = await client.get("/v1/models?limit=1000", cast_to=object)
     except (anthropic.APIError, httpx2.HTTPError, ValueError) as error:
