@@ -122,7 +122,7 @@ async def find_capabilities(
     client = make_client(key, base_url, httpx2.Timeout(PROBE_SECONDS), connections=2)
     try:
         listed = await _list_models(client)
-        counting = bool(models) and await _counts(client, models[0])
+        counting = bool(models) and await _can_count(client, models[0])
     finally:
         await client.close()
     described = [entry for entry in listed if entry.get("id") in models]
@@ -233,7 +233,7 @@ async def _list_models(client: anthropic.AsyncAnthropic) -> list[dict[str, Any]]
     return [_mapping(entry) for entry in data] if isinstance(data, list) else []
 
 
-async def _counts(client: anthropic.AsyncAnthropic, model: str) -> bool:
+async def _can_count(client: anthropic.AsyncAnthropic, model: str) -> bool:
     question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
     try:
         counted = await client.messages.count_tokens(model=model, messages=question)
