@@ -62,7 +62,7 @@ def explain_unreached(error: BaseException) -> tuple[str, bool]:
 
 
 @functools.cache
-def _trusted() -> ssl.SSLContext:
+def _load_trusted() -> ssl.SSLContext:
     """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: to read all certificates takes
     longer than all else that a client is made of.
     """
@@ -81,7 +81,7 @@ def make_client(
             timeout=timeout,
             event_hooks=HOOKS,
             trust_env=False,
-            verify=_trusted(),
+            verify=_load_trusted(),
         )
     else:
         # A redirect would carry prompt and key to another host.
@@ -90,7 +90,7 @@ def make_client(
             timeout=timeout,
             event_hooks=HOOKS,
             follow_redirects=False,
-            verify=_trusted(),
+            verify=_load_trusted(),
         )
     # Some gateways read only the older header; the official host takes the key as a bearer.
     older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}

@@ -459,9 +459,9 @@ async def test_whom_ssl_cert_file_names_is_trusted_on_this_machine_too(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    endpoint._trusted.cache_clear()
+    endpoint._load_trusted.cache_clear()
     try:
         with pytest.raises(FileNotFoundError):
             make_client("sk-ant-KEY", address, httpx2.Timeout(1), 1)
     finally:
-        endpoint._trusted.cache_clear()
+        endpoint._load_trusted.cache_clear()
