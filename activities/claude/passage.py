@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.activities.claude.quotas import head_of
+from holdfast.activities.claude.quotas import read_head
 from holdfast.ports import Head
 
 BYTES_FOR_A_TOKEN = 64
@@ -75,7 +75,7 @@ async def incoming(response: httpx2.Response) -> None:
     passage = _current.get() or Passage()
     passage.status = response.status_code
     passage.moved()
-    passage.heard(head_of(response.status_code, response.headers))
+    passage.heard(read_head(response.status_code, response.headers))
     encoding = response.headers.pop("content-encoding", "").strip().lower()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     response.stream = _Bounded(

@@ -24,7 +24,7 @@ _COUNT = re.compile("[0-9]{1,12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def head_of(status: int, headers: Mapping[str, str], now: datetime | None = None) -> Head:
+def read_head(status: int, headers: Mapping[str, str], now: datetime | None = None) -> Head:
     """What the head of an answer with this status says; `headers` has lower-case names."""
     now = now or datetime.now(UTC)
     there = parse_http_date(headers.get("date", "")) or now

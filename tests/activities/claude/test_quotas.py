@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from calling import REQUEST, claude
 from holdfast.activities.claude.classify import LONGEST_WAIT
-from holdfast.activities.claude.quotas import NAMES, head_of
+from holdfast.activities.claude.quotas import NAMES, read_head
 from holdfast.contracts.errors import NotBilled
 from holdfast.ports import Head, Quota
 from simulator import Script, Simulator
@@ -32,21 +32,21 @@ def test_every_limit_of_the_api_is_read() -> None:
     headers: dict[str, str] = {}
     for name in NAMES.values():
         headers |= said("1000", "250", "2026-10-14T12:00:45Z", name)
-    head = head_of(200, headers, NOW)
+    head = read_head(200, headers, NOW)
     assert head == Head(True, dict.fromkeys(NAMES, Quota(1_000, 250, 45.0)))
 
 
 def test_a_refusal_says_it_too() -> None:
-    head = head_of(429, said("5", "0", "2026-10-14T12:00:00.500Z"), NOW)
+    head = read_head(429, said("5", "0", "2026-10-14T12:00:00.500Z"), NOW)
     assert head == Head(False, {"requests": Quota(5, 0, 0.5)})
 
 
 def test_a_clock_that_is_wrong_here_is_told_by_the_servers_own() -> None:
     headers = said("5", "0", "2026-10-14T12:00:30Z") | {"date": "Wed, 14 Oct 2026 12:00:00 GMT"}
     wrong = NOW.replace(year=2020)
-    assert head_of(200, headers, wrong).quotas["requests"].seconds == 30
+    assert read_head(200, headers, wrong).quotas["requests"].seconds == 30
     close = NOW.replace(microsecond=900_000)
-    assert head_of(200, headers, close).quotas["requests"].seconds == pytest.approx(29.1)
+    assert read_head(200, headers, close).quotas["requests"].seconds == pytest.approx(29.1)
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,21 @@ def test_a_clock_that_is_wrong_here_is_told_by_the_servers_own() -> None:
     ],
 )
 def test_nonsense_says_nothing(headers: dict[str, str]) -> None:
-    assert head_of(200, headers, NOW) == Head(True)
+    assert read_head(200, headers, NOW) == Head(True)
 
 
 def test_no_bucket_is_larger_than_its_limit_or_fills_for_days() -> None:
-    head = head_of(200, said("5", "900", "9999-12-31T23:59:59Z"), NOW)
+    head = read_head(200, said("5", "900", "9999-12-31T23:59:59Z"), NOW)
     assert head.quotas["requests"] == Quota(5, 5, LONGEST_WAIT)
-    assert head_of(200, said("5", "1", "0001-01-01T00:00:00+23:59"), NOW).quotas
-    assert head_of(200, said("5", "1", "2026-10-14T11:00:00Z"), NOW).quotas["requests"].seconds == 0
+    assert read_head(200, said("5", "1", "0001-01-01T00:00:00+23:59"), NOW).quotas
+    assert (
+        read_head(200, said("5", "1", "2026-10-14T11:00:00Z"), NOW).quotas["requests"].seconds == 0
+    )
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_no_header_makes_it_fail(limit: str, remaining: str, reset: str, date: str) -> None:
-    head_of(200, said(limit, remaining, reset) | {"date": date}, NOW)
+    read_head(200, said(limit, remaining, reset) | {"date": date}, NOW)
 
 
 async def test_the_head_of_an_answer_and_of_a_refusal_is_heard_in_the_task_that_asks() -> None:
