@@ -253,10 +253,10 @@ class Transcript:
             self._output_is_final |= final and name == "output_tokens"
 
     def _content(self) -> list[dict[str, Any]]:
-        return [_with_arguments(self._blocks[index]) for index in sorted(self._blocks)]
+        return [_parse_arguments(self._blocks[index]) for index in sorted(self._blocks)]
 
 
-def _with_arguments(block: dict[str, Any]) -> dict[str, Any]:
+def _parse_arguments(block: dict[str, Any]) -> dict[str, Any]:
     """A tool call's block with its collected arguments; what is not a JSON object stays text."""
     if "partial_json" not in block:
         return block
