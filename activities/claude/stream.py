@@ -186,7 +186,7 @@ class Transcript:
         kind = _text(content.get("type")) or event or ("error" if "error" in content else "")
         match kind:
             case "error":
-                raise _error_of(content)
+                raise _make_error(content)
             case "message_start":
                 self._start(_mapping(content.get("message")))
             case "content_block_start":
@@ -206,7 +206,7 @@ class Transcript:
         except (ValueError, RecursionError):
             raise StreamError("", "the answer is not JSON") from None
         if not isinstance(content, dict) or content.get("type") != "message":
-            raise _error_of(_mapping(content))
+            raise _make_error(_mapping(content))
         self._start(content)
         self._count(content.get("usage"), final=True)
         self.seen_bytes = len(self._joined.encode("utf-8", "replace"))
@@ -271,7 +271,7 @@ def _parse_arguments(block: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "input": arguments if isinstance(arguments, dict) else collected}
 
 
-def _error_of(content: dict[str, Any]) -> StreamError:
+def _make_error(content: dict[str, Any]) -> StreamError:
     error = _mapping(content.get("error"))
     return StreamError(
         _text(error.get("type")),
