@@ -32,7 +32,7 @@ class Load:
 MOST = Load(strict_tools=20, optional=24, unions=16)
 
 
-def offered(tools: Sequence[Json], form: Json | None) -> list[dict[str, Any]]:
+def offer_tools(tools: Sequence[Json], form: Json | None) -> list[dict[str, Any]]:
     """Tools for a request. A tool that asks to be strict is, as long as its schema and all before
     it, the answer's `form` included, are what an endpoint takes; no `form`: this one knows no
     strict tools. A server's own tools, which have a type, stay as they are.

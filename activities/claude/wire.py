@@ -14,7 +14,7 @@ from typing import Any
 from anthropic import transform_schema
 
 from holdfast.activities.claude.caching import mark_cached
-from holdfast.activities.claude.tools import offered
+from holdfast.activities.claude.tools import offer_tools
 from holdfast.contracts import Capabilities
 from holdfast.contracts.policies import TOOLS_TOKENS
 from holdfast.ports import ModelRequest
@@ -43,7 +43,7 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
     if system:
         body["system"] = system
     if request.tools:
-        body["tools"] = offered(request.tools, schema if native else None)
+        body["tools"] = offer_tools(request.tools, schema if native else None)
     output: dict[str, Any] = {}
     if capabilities.effort:
         output["effort"] = request.effort
