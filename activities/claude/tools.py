@@ -43,7 +43,7 @@ def offer_tools(tools: Sequence[Json], form: Json | None) -> list[dict[str, Any]
         sent = dict(tool)
         if "type" not in tool:
             wanted = sent.pop("strict", False) and form is not None
-            schema = _strict(tool["input_schema"]) if wanted else None
+            schema = _to_strict(tool["input_schema"]) if wanted else None
             more = taken + Load(strict_tools=1) + _load(schema or {})
             if schema is not None and more.bearable:
                 taken, sent = more, {**sent, "input_schema": schema, "strict": True}
@@ -51,7 +51,7 @@ def offer_tools(tools: Sequence[Json], form: Json | None) -> list[dict[str, Any]
     return result
 
 
-def _strict(schema: Json) -> dict[str, Any] | None:
+def _to_strict(schema: Json) -> dict[str, Any] | None:
     """A schema as strict mode takes it; None if that would not mean the same: an object with any
     keys would have none, a tuple would lose its parts, and what holds itself cannot be compiled.
     """
