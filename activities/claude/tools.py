@@ -56,7 +56,7 @@ def _to_strict(schema: Json) -> dict[str, Any] | None:
     keys would have none, a tuple would lose its parts, and what holds itself cannot be compiled.
     """
     try:
-        if any(_loose(part) for part in _parts(schema)) or _recursive(schema):
+        if any(_is_loose(part) for part in _parts(schema)) or _recursive(schema):
             return None
         return transform_schema(dict(schema))
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -64,7 +64,7 @@ def _to_strict(schema: Json) -> dict[str, Any] | None:
         return None
 
 
-def _loose(part: Json) -> bool:
+def _is_loose(part: Json) -> bool:
     if part.get("prefixItems") or part.get("patternProperties"):
         return True
     more = part.get("additionalProperties")
