@@ -56,7 +56,7 @@ def _to_strict(schema: Json) -> dict[str, Any] | None:
     keys would have none, a tuple would lose its parts, and what holds itself cannot be compiled.
     """
     try:
-        if any(_is_loose(part) for part in _parts(schema)) or _recursive(schema):
+        if any(_is_loose(part) for part in _parts(schema)) or _is_recursive(schema):
             return None
         return transform_schema(dict(schema))
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -73,7 +73,7 @@ def _is_loose(part: Json) -> bool:
     return part.get("type") == "object" and not closed
 
 
-def _recursive(schema: Json, name: str = "", within: frozenset[str] = frozenset()) -> bool:
+def _is_recursive(schema: Json, name: str = "", within: frozenset[str] = frozenset()) -> bool:
     """Whether a definition holds itself."""
     definitions = schema.get("$defs", {})
     place = definitions.get(name, {}) if name else schema
@@ -83,7 +83,7 @@ def _recursive(schema: Json, name: str = "", within: frozenset[str] = frozenset(
         if "$ref" in part
     }
     inside = within | {name}
-    return any(each in inside or _recursive(schema, each, inside) for each in held)
+    return any(each in inside or _is_recursive(schema, each, inside) for each in held)
 
 
 def _load(schema: Json) -> Load:
