@@ -23,7 +23,7 @@ from holdfast.activities.claude.failures import CUT, Exchange, Failures
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from holdfast.activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
-from holdfast.activities.claude.turns import flaw_of
+from holdfast.activities.claude.turns import find_flaw
 from holdfast.activities.claude.wire import countable, extract_json, most_tokens, shape
 from holdfast.deployment.address import address_of, withheld_of
 from holdfast.ports import ModelAnswer, ModelRequest, PriceOf
@@ -205,7 +205,7 @@ def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
         model=known.blot(transcript.model) or exchange.request.model,
         usage=exchange.usage,
         detail=known.blot(transcript.detail),
-        flaw=flaw_of(transcript, raw),
+        flaw=find_flaw(transcript, raw),
         counted=not transcript.absurd,
         raw=raw,
     )

@@ -14,7 +14,7 @@ from holdfast.activities.claude.stream import Transcript
 HALVES = "the text holds half characters"
 
 
-def flaw_of(transcript: Transcript, raw: dict[str, Any]) -> str:
+def find_flaw(transcript: Transcript, raw: dict[str, Any]) -> str:
     """Why nobody can go by an answer whose message is kept as `raw`; empty: nothing."""
     if transcript.stop_reason not in ("tool_use", "pause_turn"):
         return "" if transcript.whole_text else HALVES

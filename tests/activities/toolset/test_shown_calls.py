@@ -22,7 +22,7 @@ from mcp import Client
 from drawn import START, drawn, view
 from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.claude.stream import Transcript
-from holdfast.activities.claude.turns import flaw_of
+from holdfast.activities.claude.turns import find_flaw
 from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.mcp_client import over_pipes
 from holdfast.activities.toolset.servers import Server
@@ -184,7 +184,7 @@ def answered(document: str) -> ModelAnswer:
     ):
         transcript.feed(None, json.dumps(event))
     raw = transcript.raw
-    return ModelAnswer("", "tool_use", "m", Usage(), flaw=flaw_of(transcript, raw), raw=raw)
+    return ModelAnswer("", "tool_use", "m", Usage(), flaw=find_flaw(transcript, raw), raw=raw)
 
 
 def shown(document: str) -> tuple[ModelAnswer, ToolUse] | None:
