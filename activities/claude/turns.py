@@ -29,14 +29,14 @@ def find_flaw(transcript: Transcript, raw: dict[str, Any]) -> str:
         return "the turn cannot be sent back: it holds what JSON cannot say"
     if altered:
         return "a call or thought of the turn repeats a secret, or is nested too deep to be kept"
-    return _wrong_calls(blocks) if transcript.stop_reason == "tool_use" else ""
+    return _find_wrong_call(blocks) if transcript.stop_reason == "tool_use" else ""
 
 
 def _beside_text(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [block for block in blocks if block.get("type") != "text"]
 
 
-def _wrong_calls(blocks: list[dict[str, Any]]) -> str:
+def _find_wrong_call(blocks: list[dict[str, Any]]) -> str:
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     if not calls:
         return "the model stopped for a tool and called none"
