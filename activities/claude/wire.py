@@ -32,7 +32,7 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
     """The body of `POST /v1/messages`, as far as this endpoint understands it."""
     schema = transform_schema(request.schema)
     native = capabilities.schema_mode == "native"
-    system = request.system if native else _with_schema(request, schema)
+    system = request.system if native else _add_schema(request, schema)
     one_shot: list[Mapping[str, Any]] = [{"role": "user", "content": request.prompt}]
     body: dict[str, Any] = {
         "model": request.model,
@@ -95,7 +95,7 @@ def _objects(text: str) -> list[tuple[int, int]]:
     return places
 
 
-def _with_schema(request: ModelRequest, schema: dict[str, Any]) -> str:
+def _add_schema(request: ModelRequest, schema: dict[str, Any]) -> str:
     instruction = SCHEMA_INSTRUCTION + json.dumps(schema, ensure_ascii=False)
     if request.tools:
         instruction = WITH_TOOLS + instruction[:1].lower() + instruction[1:]
