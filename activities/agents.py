@@ -18,7 +18,7 @@ from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
-from holdfast.activities.prompts.writing import written
+from holdfast.activities.prompts.writing import write_turn
 from holdfast.activities.turns.taking import Unfit, fits, take
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial
@@ -110,7 +110,7 @@ class Agents:
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
         """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
         contents = await self._contents(call, material.work)
-        first = await written(call, work_prompt, material.work, contents)
+        first = await write_turn(call, work_prompt, material.work, contents)
         role = await self._role(call, material.work)
         system = join_rules(role, self._told(call, TAKE_TURN.prompt))
         reply = await take(
@@ -221,7 +221,7 @@ class Agents:
         system = self._told(call, kind.prompt)
         if role:
             system = join_rules(role, system)
-        turn = await written(call, kind.turn, material, *added)
+        turn = await write_turn(call, kind.turn, material, *added)
         prompt = mend(turn, getattr(material, "broken", None))
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
         wanted = shape or usual

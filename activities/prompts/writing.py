@@ -13,7 +13,7 @@ megabytes, and the loop serves every call.
 """
 
 
-async def written(call: Call, write: Callable[..., str], *parts: object) -> str:
+async def write_turn(call: Call, write: Callable[..., str], *parts: object) -> str:
     """What `write` makes of these parts, as heavy as the call's reservation says."""
     if call.token_ceiling - call.max_output < HEAVY_TOKENS:
         return write(*parts)
