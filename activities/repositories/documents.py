@@ -82,10 +82,10 @@ def lacking_reader(content: bytes, reader: str) -> str:
 
 def is_blank(content: bytes) -> bool:
     """Whether nobody would see anything of a text. A document begins with letters, and is not."""
-    return not says_something(decoded(content))
+    return not says_something(decode(content))
 
 
-def decoded(content: bytes) -> str:
+def decode(content: bytes) -> str:
     """Bytes as text: UTF-8, UTF-16 where a mark says so, else as Windows writes Latin letters."""
     if content.startswith(_UTF_16):
         return content.decode("utf-16", "replace")

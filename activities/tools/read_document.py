@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import anyio.to_thread
 from pydantic import Field, JsonValue
 
-from holdfast.activities.repositories.documents import decoded
+from holdfast.activities.repositories.documents import decode
 from holdfast.activities.tools.read_file import read_file
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.activities.toolset.inputs import cited_as, place_of, read, shown
@@ -97,7 +97,7 @@ async def unreadable(content: bytes) -> str:
     except ToolError as error:
         return str(error).partition(" ")[2]
     if kind not in ("pdf", *OFFICE.values()):
-        return "" if says_something(decoded(content)) else NOTHING
+        return "" if says_something(decode(content)) else NOTHING
     if lacking_for(kind):
         # Who runs it may be on another machine, and says what is missing there.
         return ""
@@ -149,7 +149,7 @@ def kind_of(content: bytes, path: str) -> str:
 
 def _clean(content: bytes) -> bytes:
     """Text of any encoding as UTF-8, without private keys."""
-    return without_keys(decoded(content)).encode("utf-8", "replace")
+    return without_keys(decode(content)).encode("utf-8", "replace")
 
 
 def _told(answer: dict[str, Any], name: str, first: int) -> str:

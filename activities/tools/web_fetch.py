@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.activities.repositories.documents import decoded
+from holdfast.activities.repositories.documents import decode
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.activities.toolset.web import Answer, fetched
@@ -58,11 +58,11 @@ async def _text(answer: Answer) -> str:
 def _decoded(answer: Answer) -> str:
     """The text of a page, by the encoding it names, if there is such a one."""
     if not answer.charset:
-        return decoded(answer.content)
+        return decode(answer.content)
     try:
         return answer.content.decode(answer.charset, "replace")
     except LookupError:
-        return decoded(answer.content)
+        return decode(answer.content)
 
 
 async def _read(answer: Answer, reader: str) -> str:

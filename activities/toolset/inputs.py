@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from holdfast.activities.repositories.documents import decoded
+from holdfast.activities.repositories.documents import decode
 from holdfast.activities.repositories.working_tree import PATH_FOLDERS
 from holdfast.activities.toolset.tool import Here, ToolError
 from holdfast.text import for_terminal, one_line
@@ -194,7 +194,7 @@ def text_of(content: bytes, path: str) -> str:
     """The text of a file, private keys taken out. ToolError if it is none."""
     if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(f"{shown(path)} is no text; read_document reads PDF and Office documents")
-    return without_keys(decoded(content))
+    return without_keys(decode(content))
 
 
 def harmless(line: str, letters: int) -> str:
