@@ -14,7 +14,7 @@ from temporalio import activity
 from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.catalogue.answer_forms import refuse_form
 from holdfast.activities.given import read_given
-from holdfast.activities.repositories.documents import lacking_reader
+from holdfast.activities.repositories.documents import lacking_for_reader
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.toolset.serving import (
     IdleLenses,
@@ -259,7 +259,7 @@ class Preparation:
         content, reader = given.value.encode(), ""
         if given.kind == "file":
             content, reader = await asyncio.to_thread(read_given, given, roots)
-        if lacking := lacking_reader(content, reader):
+        if lacking := lacking_for_reader(content, reader):
             raise BadGoal(f"input {given.name!r}: to read it this worker {lacking}")
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")

@@ -70,7 +70,7 @@ def reader_of(content: bytes) -> str:
     return ""
 
 
-def lacking_reader(content: bytes, reader: str) -> str:
+def lacking_for_reader(content: bytes, reader: str) -> str:
     """Say what that reader of a file needs and is not installed here, as the rest of a sentence;
     empty: nothing. Text in any encoding needs nothing.
     """
