@@ -290,7 +290,7 @@ class Git:
 
 
 @asynccontextmanager
-async def opened(repository: Path, roots: Roots) -> AsyncIterator[Git]:
+async def open_git(repository: Path, roots: Roots) -> AsyncIterator[Git]:
     """Git over the repository with this top folder, for the length of the block. BadGoal if it is
     none, or leads to what is below no root.
     """

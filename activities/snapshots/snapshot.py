@@ -70,7 +70,7 @@ async def take(
     """Pin a repository below the roots: the files that are wanted of it, into the store. Below
     `baselines` may be what is known of it. BadGoal for what is not a repository or a revision.
     """
-    async with git.opened(repository, roots) as view:
+    async with git.open_git(repository, roots) as view:
         try:
             known = await anyio.to_thread.run_sync(baseline.kept, baselines, repository)
             manifest, archive, start, changed = await _read(view, wanted, known)

@@ -50,7 +50,7 @@ async def _compare(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start
     tree.
     """
     try:
-        async with git.opened(path, roots) as repository:
+        async with git.open_git(path, roots) as repository:
             head = await repository.head()
             return head, await main_line.start(repository, wanted, head, None)
     except (BadGoal, GitFailed, OSError):
@@ -77,7 +77,7 @@ async def check_repositories(
         if each.kind != "repository":
             continue
         try:
-            async with git.opened(Path(each.value), roots) as repository:
+            async with git.open_git(Path(each.value), roots) as repository:
                 for revision in revisions:
                     await repository.commit(revision.value)
         except BadGoal as error:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 def opened(path: Path, *more: Path) -> AbstractAsyncContextManager[Git]:
     """Git over a repository, where it and the others named may be read."""
     roots, _ = roots_at([path, *more])
-    return git.opened(path, roots)
+    return git.open_git(path, roots)
 
 
 @pytest.fixture

@@ -140,7 +140,7 @@ def private(tmp_path: Path) -> Repository:
 async def looked_at(path: Path, *more: Path) -> tuple[Git, str]:
     """Git over a repository, with its HEAD."""
     roots, _ = roots_at([path, *more])
-    async with git.opened(path, roots) as view:
+    async with git.open_git(path, roots) as view:
         return view, await view.head()
 
 
@@ -188,7 +188,7 @@ async def test_a_repository_that_leads_elsewhere_is_refused_unless_that_is_allow
         await looked_at(tree)
     assert str(private.path) in refused.value.message and "\n" not in refused.value.message
     roots, _ = roots_at([tree, private.path])
-    async with git.opened(tree, roots) as view:
+    async with git.open_git(tree, roots) as view:
         assert not view.notes
 
 
@@ -214,7 +214,7 @@ async def test_links_among_the_objects_are_not_followed(
             (ours / folder.name / each.name).symlink_to(each)
     assert tree.git("cat-file", "-t", commit) == "commit", "git itself follows them"
     (root,) = roots_at([tree.path])[0]
-    async with git.opened(tree.path, (root,)) as view:
+    async with git.open_git(tree.path, (root,)) as view:
         with pytest.raises(BadGoal, match="does not exist"):
             await view.commit(commit)
         assert await view.head() == tree.git("rev-parse", "HEAD")
@@ -292,7 +292,7 @@ async def test_a_commit_that_is_not_there_is_a_note_and_not_a_repository_without
 
 async def test_a_command_that_was_stopped_says_nothing_of_what_there_is(tmp_path: Path) -> None:
     repository = Repository.with_a_file(tmp_path / "repo")
-    async with git.opened(repository.path, (Root.of(repository.path),)) as view:
+    async with git.open_git(repository.path, (Root.of(repository.path),)) as view:
 
         async def stopped(*_: object, **__: object) -> bytes:
             raise git.GitStopped("git rev-parse took longer than 120 s")
