@@ -117,7 +117,7 @@ def _git_folder(tree: Folder, roots: Roots) -> tuple[Folder, bool]:
     try:
         return open_folder(place, roots), False
     except Outside:
-        folder = _owned(tree, place) if kind == stat.S_IFREG else None
+        folder = _open_owned(tree, place) if kind == stat.S_IFREG else None
         if folder is None:
             raise _leads_outside(tree, place) from None
         return folder, True
@@ -138,7 +138,7 @@ def _leads_outside(tree: Folder, place: Path) -> BadGoal:
     )
 
 
-def _owned(tree: Folder, place: Path) -> Folder | None:
+def _open_owned(tree: Folder, place: Path) -> Folder | None:
     """The git folder of a linked working tree, or of a submodule, whose repository names this tree
     as its own, by a file that the tree's owner could not write unless that is the same person.
     """
