@@ -48,12 +48,12 @@ def locate(repository: Path, roots: Roots, kept: ExitStack) -> Layout:
     git, owned = _git_folder(tree, roots)
     kept.enter_context(git)
     common = kept.enter_context(_common(tree, git, roots, owned))
-    if not common.kind("objects") or small(git, "HEAD") is None:
+    if not common.kind("objects") or read_small(git, "HEAD") is None:
         raise BadGoal(
             f"{str(tree.path)!r} is not a usable Git repository: {str(git.path)!r} has no HEAD or"
             " objects"
         )
-    config = (small(common, "config") or "").lower()
+    config = (read_small(common, "config") or "").lower()
     if common.kind("reftable") or re.search(r"(?m)^\s*refstorage\s*=\s*\"?reftable", config):
         raise BadGoal(
             f"{str(tree.path)!r} keeps its refs as reftable, which is not read here; "
@@ -108,7 +108,7 @@ def _git_folder(tree: Folder, roots: Roots) -> tuple[Folder, bool]:
         return tree.enter(".git"), False
     place = tree.path / ".git"
     if kind == stat.S_IFREG:
-        text = small(tree, ".git") or ""
+        text = read_small(tree, ".git") or ""
         if not text.startswith("gitdir:"):
             raise BadGoal(_no_link(tree))
         place = Path(os.path.normpath(tree.path / text.removeprefix("gitdir:").strip()))
@@ -146,8 +146,8 @@ def _open_owned(tree: Folder, place: Path) -> Folder | None:
         folder = Folder.at(place.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):
         return None
-    back = (small(folder, "gitdir") or "").strip()
-    if found := _WORKTREE.search(small(folder, "config") or ""):
+    back = (read_small(folder, "gitdir") or "").strip()
+    if found := _WORKTREE.search(read_small(folder, "config") or ""):
         back = os.path.join(found[1], ".git")
     link = os.stat(".git", dir_fd=tree.handle, follow_symlinks=False)
     named = os.path.normpath(folder.path / back) if back else ""
@@ -161,7 +161,7 @@ def _common(tree: Folder, git: Folder, roots: Roots, owned: bool) -> Folder:
     """The folder that holds objects and refs."""
     if git.kind("commondir") == 0:
         return git.enter()
-    pointer = small(git, "commondir")
+    pointer = read_small(git, "commondir")
     if pointer is None:
         raise BadGoal(f"{str(tree.path)!r}: its commondir is no small file")
     place = Path(os.path.normpath(git.path / pointer.strip()))
@@ -197,7 +197,7 @@ def _with_alternates(
     found = [objects]
     # It grows while it is walked.
     for folder in found:
-        for line in (small(folder, "info", "alternates") or "").splitlines():
+        for line in (read_small(folder, "info", "alternates") or "").splitlines():
             if not line or line.startswith("#"):
                 continue
             place = Path(os.path.normpath(folder.path / line))
@@ -220,7 +220,7 @@ def _with_alternates(
 # ---------------------------------------------------------------- what is read
 
 
-def small(folder: Folder, *names: str) -> str | None:
+def read_small(folder: Folder, *names: str) -> str | None:
     """The text of a small regular file below a folder; None for anything else."""
     content = folder.read(*names, limit=SMALL_FILE)
     return None if content is None else content.decode("utf-8", "surrogateescape")

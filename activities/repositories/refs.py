@@ -9,7 +9,7 @@ import stat
 import time
 from dataclasses import dataclass, field
 
-from holdfast.activities.repositories.layout import Layout, is_hash, small
+from holdfast.activities.repositories.layout import Layout, is_hash, read_small
 from holdfast.untrusted.folders import Folder
 
 REFS_FILE = 64 * 1024 * 1024
@@ -27,7 +27,7 @@ _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+\Z")
 
 def head(layout: Layout) -> str:
     """What HEAD says: `ref: refs/heads/…` or a hash; empty when it says neither."""
-    text = (small(layout.git, "HEAD") or "").strip()
+    text = (read_small(layout.git, "HEAD") or "").strip()
     target = text.removeprefix("ref:").strip()
     if text.startswith("ref:") and _is_ref(target):
         return f"ref: {target}"
@@ -41,7 +41,7 @@ def checked_out(head: str, refs: dict[str, str]) -> str:
 
 def main_of_origin(layout: Layout) -> str:
     """The name of the branch that `origin/HEAD` stands for; empty where it stands for none."""
-    text = "" if layout.refs is None else small(layout.refs, "remotes", "origin", "HEAD") or ""
+    text = "" if layout.refs is None else read_small(layout.refs, "remotes", "origin", "HEAD") or ""
     target = text.strip().removeprefix("ref:").strip()
     name = target.removeprefix(ORIGIN)
     return name if name != target and _is_ref(target) else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.activities.repositories import refs as git_refs
-from holdfast.activities.repositories.layout import Layout, is_hash, small
+from holdfast.activities.repositories.layout import Layout, is_hash, read_small
 from holdfast.contracts.errors import BadGoal
 from holdfast.text import for_terminal
 from holdfast.untrusted.folders import Folder
@@ -80,7 +80,7 @@ def prepare(layout: Layout, folder: Path) -> View:
     }
     lines = [f"{refs[name]} {name}\n".encode("utf-8", "surrogateescape") for name in sorted(refs)]
     (git / "packed-refs").write_bytes(b"".join(lines))
-    shallow = (small(layout.common, "shallow") or "").split()
+    shallow = (read_small(layout.common, "shallow") or "").split()
     if boundary := [hash_ for hash_ in shallow if is_hash(hash_)]:
         (git / "shallow").write_text("".join(f"{hash_}\n" for hash_ in boundary))
     excludes = layout.common.read("info", "exclude", limit=EXCLUDE_BYTES)
