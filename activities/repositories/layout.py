@@ -61,7 +61,7 @@ def locate(repository: Path, roots: Roots, kept: ExitStack) -> Layout:
         )
     notes: list[str] = []
     objects = kept.enter_context(_below(common, "objects", roots))
-    stores = _with_alternates(objects, roots, kept, notes)
+    stores = _open_alternates(objects, roots, kept, notes)
     refs = kept.enter_context(_below(common, "refs", roots)) if common.kind("refs") else None
     # Only a hint on the length of hashes; nothing else of this file is looked at.
     sha256 = re.search(r"(?m)^\s*objectformat\s*=\s*\"?sha256", config)
@@ -188,7 +188,7 @@ def _below(common: Folder, name: str, roots: Roots) -> Folder:
         raise BadGoal(f"{str(place)!r} is no folder; the repository cannot be read") from None
 
 
-def _with_alternates(
+def _open_alternates(
     objects: Folder, roots: Roots, kept: ExitStack, notes: list[str]
 ) -> tuple[Folder, ...]:
     """The object folders that a repository borrows from, read by us: git would follow them on its
