@@ -44,7 +44,7 @@ class Start:
         """
         if not self.commit:
             return f"the whole tree, {self.why}" if self.why else ""
-        name = shown(self.name)
+        name = display_name(self.name)
         short = self.commit[:10]
         of = f"{name} ({short})" if name and not self.commit.startswith(name) else short
         count = pluralize(files, "file")
@@ -56,7 +56,7 @@ class Start:
         return f"what differs from {of}, {count}{rest}"
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """A revision or branch as anybody may see it."""
     return redact(for_terminal(name))[:NAME_LETTERS]
 
@@ -88,12 +88,12 @@ async def _found(view: Git, head: str, changed: int | None) -> Start:
     try:
         point = await _left_at(view, head, name)
     except GitFailed as error:
-        return Start(why=f"because where it left {shown(name)} could not be found: {error}")
+        return Start(why=f"because where it left {display_name(name)} could not be found: {error}")
     return _from_point(view, name, point, head, changed)
 
 
 def _from_point(view: Git, name: str, point: str, head: str, changed: int | None) -> Start:
-    main = shown(name)
+    main = display_name(name)
     if not point:
         if not view.view.shallow:
             return Start(why=f"because no commit in common with {main} was found")

@@ -19,7 +19,7 @@ import anyio.to_thread
 from holdfast.activities.repositories import git, main_line
 from holdfast.activities.repositories.git import Git, GitFailed
 from holdfast.activities.repositories.main_line import Start
-from holdfast.activities.repositories.main_line import shown as shown_name
+from holdfast.activities.repositories.main_line import display_name as shown_name
 from holdfast.activities.repositories.manifest import (
     COMMIT_LIMIT,
     Manifest,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import anyio.to_thread
 
 from holdfast.activities.repositories.git import Git, GitFailed
-from holdfast.activities.repositories.main_line import shown
+from holdfast.activities.repositories.main_line import display_name
 from holdfast.activities.repositories.output import TreeEntry
 from holdfast.activities.repositories.working_tree import Comparison, collect
 from holdfast.activities.review.scope import attributes, baseline, settings
@@ -56,7 +56,9 @@ async def read(
     if base is None:
         if cut:
             return Stated(unread=tuple(_doubtful(now)))
-        unread = (f"{shown(os.fsdecode(path))}, because it is {why}" for path, why in found.unread)
+        unread = (
+            f"{display_name(os.fsdecode(path))}, because it is {why}" for path, why in found.unread
+        )
         return Stated(now, (), (*unread, *_too_many(beyond)))
     there, beyond = _named(base)
     before, lost = await _blobs(view, there, base)
@@ -67,7 +69,7 @@ async def read(
 def _doubtful(now: Mapping[str, bytes]) -> Iterator[str]:
     for path in sorted(path for path in now if _differs(path, now, {})):
         why = "the clone is shallow and nobody named a base: it may be part of what changed"
-        yield f"{shown(path)}, because {why}"
+        yield f"{display_name(path)}, because {why}"
 
 
 def _too_many(beyond: int) -> Iterator[str]:
@@ -88,7 +90,7 @@ def overlooked(
     """What a review does not list by the repository's settings, and the fingerprints that are known
     by its baseline and by one that is kept here. `base` names what counts; empty: the working tree.
     """
-    of = f" of {shown(base)}" if base else ""
+    of = f" of {display_name(base)}" if base else ""
     content = stated.files.get(settings.NAME)
     narrowing = Narrowing() if content is None else settings.parsed(content, settings.NAME + of)
     known: set[str] = set()
@@ -115,7 +117,7 @@ def overlooked(
 def _told(path: str, there: bool, of: str) -> str:
     main = of.removeprefix(" of ")
     instead = f"that of {main} counts" if there else f"{main} has none, so none counts"
-    return f"{shown(path)} is itself part of what changed: {instead}"
+    return f"{display_name(path)} is itself part of what changed: {instead}"
 
 
 def _named(paths: Iterable[bytes]) -> tuple[list[bytes], int]:
@@ -143,5 +145,5 @@ async def _blobs(
                 raise GitFailed(f"it is beyond {MOST_BYTES >> 20} MiB in all")
             found[name] = content
         except GitFailed as error:
-            lost.append(f"{shown(name)}, because {error}")
+            lost.append(f"{display_name(name)}, because {error}")
     return found, lost

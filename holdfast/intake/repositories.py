@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.activities.repositories import git, main_line
 from holdfast.activities.repositories.git import GitFailed
-from holdfast.activities.repositories.main_line import Start, shown
+from holdfast.activities.repositories.main_line import Start, display_name
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.contracts import GoalInput, PinnedInput
 from holdfast.contracts.errors import BadGoal
@@ -39,7 +39,7 @@ async def describe_inputs(
                 path=redact(each.value),
                 commit=commit,
                 base=start.commit,
-                base_name=shown(start.name),
+                base_name=display_name(start.name),
             )
         )
     return tuple(found)
