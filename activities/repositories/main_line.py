@@ -61,7 +61,7 @@ def display_name(name: str) -> str:
     return redact(for_terminal(name))[:NAME_LETTERS]
 
 
-async def start(view: Git, wanted: Wanted, head: str, changed: int | None) -> Start:
+async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) -> Start:
     """What a run compares with; `head` is checked out, and `changed` files are not as it has them
     (None: that is not known). BadGoal for a base that does not exist.
     """

@@ -106,7 +106,7 @@ async def _read(
         specials = await _not_ignored(view, specials)
     new = [*(untracked or ()), *specials]
     changed = await _changed(view, head, index, untracked)
-    start = await main_line.start(view, wanted, head, changed)
+    start = await main_line.find_start(view, wanted, head, changed)
     # In the order of the index, which is nearly sorted: sorting then takes no time.
     paths = await anyio.to_thread.run_sync(dict.fromkeys, [*index, *new])
     tree = await view.tree(start.commit) if start.commit else None

@@ -52,7 +52,7 @@ async def _compare(path: Path, roots: Roots, wanted: Wanted) -> tuple[str, Start
     try:
         async with git.open_git(path, roots) as repository:
             head = await repository.head()
-            return head, await main_line.start(repository, wanted, head, None)
+            return head, await main_line.find_start(repository, wanted, head, None)
     except (BadGoal, GitFailed, OSError):
         return "", Start()
 
