@@ -71,11 +71,11 @@ async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) 
         return Start(why=f"as {SCOPE}={ALL} asks" if wanted.scope == ALL else "")
     if not head:
         return Start(why="because there is no commit to compare with")
-    found = await _found(view, head, changed)
+    found = await _guess_start(view, head, changed)
     return replace(found, cut=view.view.shallow and not found.commit)
 
 
-async def _found(view: Git, head: str, changed: int | None) -> Start:
+async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
     """What is compared with where nobody said it."""
     name = await main_line(view)
     if not name and view.view.shallow:
