@@ -77,7 +77,7 @@ async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) 
 
 async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
     """What is compared with where nobody said it."""
-    name = await main_line(view)
+    name = await find_main_line(view)
     if not name and view.view.shallow:
         return Start(why=f"because the clone is shallow and its main line is not in it: {REMEDY}")
     if not name:
@@ -108,7 +108,7 @@ def _from_point(view: Git, name: str, point: str, head: str, changed: int | None
     return Start(why=f"because {main} has all of it and nothing is uncommitted")
 
 
-async def main_line(view: Git) -> str:
+async def find_main_line(view: Git) -> str:
     """The name of the main branch: what origin calls so, else `main` or `master`, else what this
     user's Git calls a first branch, else the only branch there is, unless the clone is shallow: it
     may have been asked for that branch alone. Empty: none.
