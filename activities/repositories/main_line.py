@@ -86,7 +86,7 @@ async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
             f" {' or '.join(USUAL)}"
         )
     try:
-        point = await _left_at(view, head, name)
+        point = await _find_fork_point(view, head, name)
     except GitFailed as error:
         return Start(why=f"because where it left {display_name(name)} could not be found: {error}")
     return _from_point(view, name, point, head, changed)
@@ -134,7 +134,7 @@ def _refs_of(view: Git, name: str) -> list[str]:
     return found
 
 
-async def _left_at(view: Git, head: str, name: str) -> str:
+async def _find_fork_point(view: Git, head: str, name: str) -> str:
     """The commit where what is checked out left the main line; of two, the nearer one."""
     nearest = ""
     for ref in _refs_of(view, name):
