@@ -98,7 +98,7 @@ class Manifest(Contract):
 Touched = Mapping[bytes, tuple[tuple[int, int], ...]]
 
 
-def bounded(log: Sequence[LogEntry]) -> Iterator[Commit]:
+def bound_history(log: Sequence[LogEntry]) -> Iterator[Commit]:
     """The newest commits whose changes fit: names are long when a stranger wants them to be."""
     changes = letters = 0
     for entry in log:

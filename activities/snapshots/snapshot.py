@@ -24,7 +24,7 @@ from holdfast.activities.repositories.manifest import (
     COMMIT_LIMIT,
     Manifest,
     Touched,
-    bounded,
+    bound_history,
     document,
     file_of,
     preview,
@@ -136,7 +136,7 @@ def _written(
     head: str,
     notes: list[str],
 ) -> tuple[Manifest, bytes]:
-    commits = tuple(bounded(log))
+    commits = tuple(bound_history(log))
     cut |= len(commits) < len(log)
     if cut:
         notes.append(f"of the history, the last {len(commits)} commits were looked at")
