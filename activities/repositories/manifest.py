@@ -118,7 +118,7 @@ def _commit(entry: LogEntry) -> Commit:
         time=entry.time,
         author=entry.author[:AUTHOR_LETTERS],
         changes=tuple(
-            Change(path=shown(path), added=added, deleted=deleted)
+            Change(path=display_path(path), added=added, deleted=deleted)
             for added, deleted, path in changes
         ),
     )
@@ -144,7 +144,7 @@ def _program(content: bytes) -> str:
     return found[1].decode() if found else ""
 
 
-def shown(path: bytes) -> str:
+def display_path(path: bytes) -> str:
     """A raw path as text that JSON can carry, whatever its bytes."""
     return path.decode("utf-8", "backslashreplace")
 

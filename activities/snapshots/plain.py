@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 
 from holdfast.activities.repositories.documents import DOCUMENT_BYTES
-from holdfast.activities.repositories.manifest import Manifest, document, file_of, shown
+from holdfast.activities.repositories.manifest import Manifest, display_path, document, file_of
 from holdfast.activities.repositories.working_tree import (
     MOST_FILES,
     PATH_FOLDERS,
@@ -69,7 +69,7 @@ def _manifest(collected: Collected, *, whole: bool) -> Manifest:
     return Manifest(
         archive="",
         files=tuple(file_of(path, content, None) for path, content in collected.files.items()),
-        unread=tuple(Unread(path=shown(path), why=why) for path, why in collected.unread),
+        unread=tuple(Unread(path=display_path(path), why=why) for path, why in collected.unread),
         unread_why=dict(collected.reasons),
         unread_endings=dict(collected.endings),
         notes=() if whole else ("not all of the folder was looked through",),

@@ -25,10 +25,10 @@ from holdfast.activities.repositories.manifest import (
     Manifest,
     Touched,
     bound_history,
+    display_path,
     document,
     file_of,
     preview,
-    shown,
 )
 from holdfast.activities.repositories.output import LogEntry, TreeEntry
 from holdfast.activities.repositories.wanted import Wanted
@@ -154,7 +154,7 @@ def _written(
             file_of(path, content, touched, kinds[path])
             for path, content in collected.files.items()
         ),
-        unread=tuple(Unread(path=shown(path), why=why) for path, why in collected.unread),
+        unread=tuple(Unread(path=display_path(path), why=why) for path, why in collected.unread),
         missed=tuple(missed[:MOST_UNREAD]),
         missed_in_all=len(missed),
         unread_why=dict(collected.reasons),
@@ -194,14 +194,14 @@ def _missed(
     """Those that somebody wrote: what is vendored or generated nobody looks through."""
     base = None if tree is None else Base(os.fsdecode(path) for path in tree)
     return [
-        Unread(path=shown(path), why=why)
+        Unread(path=display_path(path), why=why)
         for path, why in unread
-        if is_written(kind_of(shown(path), b"", attributes, base))
+        if is_written(kind_of(display_path(path), b"", attributes, base))
     ]
 
 
 def _claims(path: bytes) -> bool:
-    return language_of(shown(path)) != OTHER
+    return language_of(display_path(path)) != OTHER
 
 
 async def _changed(
@@ -263,7 +263,7 @@ async def _untracked(view: Git, specials: list[bytes], notes: list[str]) -> list
     waited_on = [path for path in specials if path.rpartition(b"/")[2] in READ_BY_GIT]
     if waited_on:
         notes.append(
-            f"untracked files were not looked at: {shown(waited_on[0])[:200]} is no regular file"
+            f"untracked files were not looked at: {display_path(waited_on[0])[:200]} is no regular file"
         )
         return None
     try:
