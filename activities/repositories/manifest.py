@@ -149,7 +149,7 @@ def display_path(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
 
 
-def document(manifest: Manifest) -> bytes:
+def dump_manifest(manifest: Manifest) -> bytes:
     return manifest.model_dump_json().encode()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 
 from holdfast.activities.repositories.documents import DOCUMENT_BYTES
-from holdfast.activities.repositories.manifest import Manifest, display_path, document, file_of
+from holdfast.activities.repositories.manifest import Manifest, display_path, dump_manifest, file_of
 from holdfast.activities.repositories.working_tree import (
     MOST_FILES,
     PATH_FOLDERS,
@@ -45,7 +45,7 @@ async def take(given: GoalInput, roots: Roots, store: Store) -> PinnedInput:
         why = getattr(error, "strerror", "") or "no such folder"
         raise BadGoal(f"{str(path)!r} cannot be read: {why}") from None
     stored = manifest.model_copy(update={"archive": await store.put(archive)})
-    written = await anyio.to_thread.run_sync(document, stored)
+    written = await anyio.to_thread.run_sync(dump_manifest, stored)
     return PinnedInput(
         name=given.name,
         kind="folder",

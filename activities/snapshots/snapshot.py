@@ -26,7 +26,7 @@ from holdfast.activities.repositories.manifest import (
     Touched,
     bound_history,
     display_path,
-    document,
+    dump_manifest,
     file_of,
     preview,
 )
@@ -77,7 +77,7 @@ async def take(
         except GitFailed as error:
             raise BadGoal(f"{str(repository)!r} cannot be read: {error}") from error
     stored = manifest.model_copy(update={"archive": await store.put(archive)})
-    written = await anyio.to_thread.run_sync(document, stored)
+    written = await anyio.to_thread.run_sync(dump_manifest, stored)
     return PinnedInput(
         name=name,
         kind="repository",
