@@ -28,7 +28,7 @@ from holdfast.activities.repositories.output import (
     index_entries,
     log_entries,
     ranges,
-    records,
+    split_records,
     tree_entries,
 )
 from holdfast.activities.repositories.working_tree import FILE_LIMIT
@@ -126,14 +126,14 @@ class Git:
         """
         arguments = ("ls-files", "--others", "--exclude-standard", "-z")
         listed = await self._run(*arguments, seconds=seconds, tree=True)
-        return await anyio.to_thread.run_sync(records, listed)
+        return await anyio.to_thread.run_sync(split_records, listed)
 
     async def modified(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
         """Raw paths of tracked files that are not as the index has them, or are gone. What decides
         is what git remembers of a file's state; a content is read only where that is in doubt.
         """
         listed = await self._run("ls-files", "--modified", "-z", seconds=seconds, tree=True)
-        return await anyio.to_thread.run_sync(records, listed)
+        return await anyio.to_thread.run_sync(split_records, listed)
 
     async def not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
         """Those of some raw paths of the working tree that its ignore files do not name."""
@@ -156,7 +156,7 @@ class Git:
         except GitFailed:
             # It also fails when it has found none.
             return [*paths]
-        found = {path.removeprefix(b"./") for path in records(ignored)}
+        found = {path.removeprefix(b"./") for path in split_records(ignored)}
         return [path for path in paths if path not in found]
 
     async def tree(self, commit: str) -> dict[bytes, TreeEntry]:

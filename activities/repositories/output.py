@@ -31,7 +31,7 @@ class LogEntry:
     changes: list[tuple[int, int, bytes]] = field(default_factory=list)
 
 
-def records(output: bytes) -> list[bytes]:
+def split_records(output: bytes) -> list[bytes]:
     """What `-z` separates."""
     return [record for record in output.split(b"\0") if record]
 
@@ -48,7 +48,7 @@ def tree_entries(output: bytes) -> dict[bytes, TreeEntry]:
 
 def _described(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
     """Each path that git lists, with the words before it."""
-    for record in records(output):
+    for record in split_records(output):
         description, _, path = record.partition(b"\t")
         yield path, description.decode().split(" ")
 
@@ -63,7 +63,7 @@ def blobs_present(output: bytes, most: int) -> set[str]:
 def log_entries(output: bytes) -> list[LogEntry]:
     """Commits, newest first, from records that are a commit's line or one of its files'."""
     entries: list[LogEntry] = []
-    for token in records(output):
+    for token in split_records(output):
         if header := _COMMIT.match(token):
             author = token[header.end() :].decode("utf-8", "replace")
             entries.append(LogEntry(header[1].decode(), int(header[2]), author))
