@@ -25,9 +25,9 @@ from holdfast.activities.repositories.output import (
     LogEntry,
     TreeEntry,
     blobs_present,
+    changed_ranges,
     index_entries,
     log_entries,
-    ranges,
     split_records,
     tree_entries,
 )
@@ -217,7 +217,7 @@ class Git:
             await self._tree_of(before),
             await self._tree_of(after),
         )
-        found = await anyio.to_thread.run_sync(ranges, diff)
+        found = await anyio.to_thread.run_sync(changed_ranges, diff)
         return {path: found.get(numbers[path], ()) for path, _ in new}
 
     async def _present(self, hashes: Sequence[str]) -> set[str]:

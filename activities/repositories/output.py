@@ -76,7 +76,7 @@ def log_entries(output: bytes) -> list[LogEntry]:
     return entries
 
 
-def ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
+def changed_ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
     """First and last touched line of each hunk, by file number. Lines of content begin with `+`,
     `-` or a backslash, so nothing in a file can pass for a header.
     """
