@@ -38,15 +38,15 @@ def split_records(output: bytes) -> list[bytes]:
 
 def index_entries(output: bytes) -> dict[bytes, TreeEntry]:
     """What the index tracks, by raw path: each as mode, hash and stage."""
-    return {path: TreeEntry(mode, hash_) for path, (mode, hash_, _stage) in _described(output)}
+    return {path: TreeEntry(mode, hash_) for path, (mode, hash_, _stage) in _parse_entries(output)}
 
 
 def tree_entries(output: bytes) -> dict[bytes, TreeEntry]:
     """Every entry of a commit's tree, by raw path: each as mode, kind and hash."""
-    return {path: TreeEntry(mode, hash_) for path, (mode, _kind, hash_) in _described(output)}
+    return {path: TreeEntry(mode, hash_) for path, (mode, _kind, hash_) in _parse_entries(output)}
 
 
-def _described(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
+def _parse_entries(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
     """Each path that git lists, with the words before it."""
     for record in split_records(output):
         description, _, path = record.partition(b"\t")
