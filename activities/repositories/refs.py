@@ -25,7 +25,7 @@ WALK_SECONDS = 20.0
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+\Z")
 
 
-def head(layout: Layout) -> str:
+def read_head(layout: Layout) -> str:
     """What HEAD says: `ref: refs/heads/…` or a hash; empty when it says neither."""
     text = (read_small(layout.git, "HEAD") or "").strip()
     target = text.removeprefix("ref:").strip()

@@ -71,7 +71,7 @@ def prepare(layout: Layout, folder: Path) -> View:
     if layout.hash_letters == 64:
         config += "[extensions]\n\tobjectFormat = sha256\n"
     (git / "config").write_text(config)
-    head = git_refs.head(layout)
+    head = git_refs.read_head(layout)
     (git / "HEAD").write_text((head or "ref: refs/heads/none") + "\n")
     refs = {
         name: hash_
