@@ -47,7 +47,7 @@ def main_of_origin(layout: Layout) -> str:
     return name if name != target and _is_ref(target) else ""
 
 
-def refs(layout: Layout) -> dict[str, str]:
+def read_refs(layout: Layout) -> dict[str, str]:
     """Every branch, tag and remote branch with the hash it stands for. What is malformed, and what
     is beyond the limits, is left out.
     """

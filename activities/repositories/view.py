@@ -75,7 +75,7 @@ def prepare(layout: Layout, folder: Path) -> View:
     (git / "HEAD").write_text((head or "ref: refs/heads/none") + "\n")
     refs = {
         name: hash_
-        for name, hash_ in git_refs.refs(layout).items()
+        for name, hash_ in git_refs.read_refs(layout).items()
         if len(hash_) == layout.hash_letters
     }
     lines = [f"{refs[name]} {name}\n".encode("utf-8", "surrogateescape") for name in sorted(refs)]
