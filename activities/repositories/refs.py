@@ -34,7 +34,7 @@ def read_head(layout: Layout) -> str:
     return text if is_hash(text) else ""
 
 
-def checked_out(head: str, refs: dict[str, str]) -> str:
+def resolve_head(head: str, refs: dict[str, str]) -> str:
     """The hash that HEAD stands for; empty: its branch has no commit yet."""
     return refs.get(head.removeprefix("ref: "), "") if head.startswith("ref: ") else head
 

@@ -94,7 +94,7 @@ def prepare(layout: Layout, folder: Path) -> View:
     return View(
         tuple(stores),
         head,
-        git_refs.checked_out(head, refs),
+        git_refs.resolve_head(head, refs),
         links.told(),
         refs,
         git_refs.main_of_origin(layout),
