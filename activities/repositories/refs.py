@@ -39,7 +39,7 @@ def resolve_head(head: str, refs: dict[str, str]) -> str:
     return refs.get(head.removeprefix("ref: "), "") if head.startswith("ref: ") else head
 
 
-def main_of_origin(layout: Layout) -> str:
+def read_origin_head(layout: Layout) -> str:
     """The name of the branch that `origin/HEAD` stands for; empty where it stands for none."""
     text = "" if layout.refs is None else read_small(layout.refs, "remotes", "origin", "HEAD") or ""
     target = text.strip().removeprefix("ref:").strip()

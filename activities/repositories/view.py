@@ -97,7 +97,7 @@ def prepare(layout: Layout, folder: Path) -> View:
         git_refs.resolve_head(head, refs),
         links.told(),
         refs,
-        git_refs.main_of_origin(layout),
+        git_refs.read_origin_head(layout),
         bool(boundary),
     )
 
