@@ -61,7 +61,7 @@ class Snapshots:
     async def _manifest(self, digest: str, content: bytes) -> Manifest:
         """The manifest, read once for all lenses: of a big repository that is work."""
         if digest not in self._manifests:
-            checked = await anyio.to_thread.run_sync(_checked, content, digest)
+            checked = await anyio.to_thread.run_sync(_load_manifest, content, digest)
             self._manifests[digest] = checked
         self._manifests.move_to_end(digest)
         while len(self._manifests) > KEPT_MANIFESTS:
@@ -69,7 +69,7 @@ class Snapshots:
         return self._manifests[digest]
 
 
-def _checked(content: bytes, digest: str) -> Manifest:
+def _load_manifest(content: bytes, digest: str) -> Manifest:
     """The manifest, if each of its paths stays below the snapshot's folder."""
     try:
         manifest = Manifest.model_validate_json(content)
