@@ -47,7 +47,7 @@ def is_binary(path: bytes, head: bytes) -> bool:
     )
 
 
-def as_text(content: bytes) -> bytes:
+def to_utf8(content: bytes) -> bytes:
     """Return a text as UTF-8. Of bytes that have no known encoding each NUL becomes a space: every
     line keeps its length and its number, and no analyser stumbles over it.
     """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.activities.repositories.output import TreeEntry
-from holdfast.activities.repositories.texts import HEAD, as_text, is_binary
+from holdfast.activities.repositories.texts import HEAD, is_binary, to_utf8
 from holdfast.untrusted.folders import FOLDER, Folder, open_regular
 
 FILE_LIMIT = 1024 * 1024
@@ -199,7 +199,7 @@ def _read(
 
 
 def _text(content: bytes) -> bytes:
-    text = as_text(content)
+    text = to_utf8(content)
     if len(text) > FILE_LIMIT:
         raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB", missed=True)
     return text
