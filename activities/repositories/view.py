@@ -110,7 +110,7 @@ def environment(folder: Path, stores: Sequence[Path], largest: int) -> dict[str,
         "LC_ALL": "C",
         "GIT_DIR": str(folder / "git"),
         "GIT_INDEX_FILE": str(folder / "git" / "index"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quoted, stores)),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(_quote, stores)),
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_COUNT": "1",
@@ -124,7 +124,7 @@ def environment(folder: Path, stores: Sequence[Path], largest: int) -> dict[str,
     }
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     """Quoted, because a colon separates and a leading quote begins a quoted path."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
