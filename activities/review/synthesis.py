@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 
 from holdfast.activities.review import taken_out
-from holdfast.activities.review.analysing.advice import advised
+from holdfast.activities.review.analysing.advice import add_advice
 from holdfast.activities.review.answer import WORST, write
 from holdfast.activities.review.outcome import Looked, Outcome
 from holdfast.activities.review.scope import elsewhere
@@ -61,7 +61,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     )
     above = [each for each in weighed if each.confidence >= material.min_confidence]
     shown = [each for each in above if not each.hidden]
-    remarks = [advised(each) for each in shown if not each.summed]
+    remarks = [add_advice(each) for each in shown if not each.summed]
     summed: defaultdict[str, list[Remark]] = defaultdict(list)
     for each in elsewhere.in_production(shown):
         if each.summed:

@@ -230,6 +230,6 @@ async def test_a_name_that_is_not_defined_brings_no_advice_about_settings_of_a_t
     repository.commit({"a.js": "import a from 'a';\nmissing(a);\n"})
     (remark,) = remarks_of(await bench.look("javascript", repository))
     assert "globals" in remark.suggestion
-    mended = advice.advised(remark)
+    mended = advice.add_advice(remark)
     assert mended.suggestion == "Import or declare it, or correct its spelling."
     assert "ReferenceError" in mended.matters

@@ -45,7 +45,7 @@ def advice_of(lens: str) -> dict[str, Advice]:
     return {str(rule): Advice(**row) for rule, row in rows.items()}
 
 
-def advised(remark: Remark) -> Remark:
+def add_advice(remark: Remark) -> Remark:
     """The remark with why it matters, and with what to do where its tool does not say it."""
     row = advice_on(remark.lens, remark.rule)
     if row is None:
