@@ -51,7 +51,7 @@ def _rows() -> _Rows:
     )
 
 
-def known() -> frozenset[str]:
+def language_names() -> frozenset[str]:
     """The names of all languages."""
     return frozenset(_rows().kinds)
 

@@ -9,8 +9,8 @@ import pytest
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile, file_of
 from holdfast.activities.review.analysing.languages import (
     OTHER,
-    known,
     language,
+    language_names,
     language_of,
     shares,
 )
@@ -72,7 +72,7 @@ def test_every_lens_names_languages_that_are_known() -> None:
         name: each.languages for name, each in analysers().items() if each.languages
     }
     for lens, reads in readers().items():
-        assert set(reads) <= known(), lens
+        assert set(reads) <= language_names(), lens
 
 
 def test_each_language_has_its_share_and_those_who_read_it() -> None:
