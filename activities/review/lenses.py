@@ -18,7 +18,7 @@ import anyio.to_thread
 import holdfast.activities.review.analysers
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
-from holdfast.activities.review.analysing.languages import language_of, shares
+from holdfast.activities.review.analysing.languages import count_languages, language_of
 from holdfast.activities.review.analysing.lens import Analyser, Parsed
 from holdfast.activities.review.examination import Examination
 from holdfast.activities.review.findings import Findings
@@ -166,7 +166,7 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
     code = CodeAround(snapshot, redactor)
-    languages = shares(snapshot.manifest, readers())
+    languages = count_languages(snapshot.manifest, readers())
     findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code, languages)
     return await anyio.to_thread.run_sync(findings.draft)
 

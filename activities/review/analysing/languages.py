@@ -84,7 +84,9 @@ def language(file: SnapshotFile) -> str:
     return language_of(file.path, file.program)
 
 
-def shares(manifest: Manifest, readers: Mapping[str, tuple[str, ...]]) -> tuple[LanguageShare, ...]:
+def count_languages(
+    manifest: Manifest, readers: Mapping[str, tuple[str, ...]]
+) -> tuple[LanguageShare, ...]:
     """Each language of the files in scope, the most common first, with its share of them and the
     lenses that look for what is wrong in it. `readers` says of each lens which languages it reads.
     """

@@ -9,10 +9,10 @@ import pytest
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile, file_of
 from holdfast.activities.review.analysing.languages import (
     OTHER,
+    count_languages,
     language,
     language_names,
     language_of,
-    shares,
 )
 from holdfast.activities.review.lenses import analysers, readers
 from holdfast.contracts import LanguageShare, Sightings
@@ -80,12 +80,12 @@ def test_each_language_has_its_share_and_those_who_read_it() -> None:
     manifest = Manifest(
         archive="", files=tuple(SnapshotFile(path=path, size=1, lines=1) for path in paths)
     )
-    assert shares(manifest, {"bugs": ("Python",), "smells": ("Python", "Ruby")}) == (
+    assert count_languages(manifest, {"bugs": ("Python",), "smells": ("Python", "Ruby")}) == (
         LanguageShare(name="Go", files=2, percent=50),
         LanguageShare(name="Prose", kind="prose", files=1, percent=25),
         LanguageShare(name="Python", files=1, percent=25, lenses=("bugs", "smells")),
     )
-    assert shares(Manifest(archive=""), readers()) == ()
+    assert count_languages(Manifest(archive=""), readers()) == ()
 
 
 @pytest.mark.anyio
