@@ -9,8 +9,8 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
+    parse_items,
     script,
-    told,
 )
 
 GRADES = {SYNTAX: Grade("critical", 85), "repeated-key": Grade("warning", 70)}
@@ -28,5 +28,5 @@ ANALYSER = Analyser(
     grades=GRADES,
     languages=("YAML", "TOML", "GitHub workflow", "GitHub action"),
     command=command,
-    parse=told,
+    parse=parse_items,
 )

@@ -12,8 +12,8 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
+    parse_items,
     sifted,
-    told,
 )
 from holdfast.deployment.extras import program
 
@@ -51,7 +51,7 @@ ANALYSER = Analyser(
     grades=GRADES,
     languages=("Dockerfile",),
     command=command,
-    parse=told,
+    parse=parse_items,
     program="hadolint",
     extra="dockerfiles",
     marker=re.compile(rb"hadolint"),

@@ -10,8 +10,8 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
+    parse_items,
     sifted,
-    told,
 )
 from holdfast.deployment.extras import program
 
@@ -154,6 +154,6 @@ ANALYSER = Analyser(
     languages=("JavaScript", "TypeScript", "Vue", "Svelte", "Astro"),
     by_ending=True,
     command=command,
-    parse=told,
+    parse=parse_items,
     program="oxlint",
 )

@@ -14,8 +14,8 @@ from holdfast.activities.review.analysing.lens import (
     CommandLine,
     Grade,
     Parsed,
+    parse_items,
     sifted,
-    told,
 )
 from holdfast.contracts import Severity
 from holdfast.deployment.extras import program
@@ -58,7 +58,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 def parse(stdout: bytes) -> Parsed:
     """What it says. Each call of a chain begins where the first does: that is one place."""
-    parsed = told(stdout)
+    parsed = parse_items(stdout)
     places = {(each.file, each.rule, each.line, each.column): each for each in parsed.sightings}
     return replace(parsed, sightings=tuple(places.values()))
 

@@ -14,8 +14,8 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     Sighting,
+    parse_items,
     sifted,
-    told,
 )
 from holdfast.deployment.extras import program
 
@@ -112,7 +112,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 def parse(stdout: bytes) -> Parsed:
     """What it says, without paths that cannot be empty where they are deleted."""
-    parsed = told(stdout)
+    parsed = parse_items(stdout)
     kept = [each for each in parsed.sightings if each.rule != EMPTY_PATH or not _guarded(each)]
     return replace(parsed, sightings=tuple(kept))
 

@@ -9,8 +9,8 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
+    parse_items,
     sifted,
-    told,
 )
 from holdfast.deployment.extras import program
 
@@ -66,7 +66,7 @@ ANALYSER = Analyser(
     grades=GRADES,
     languages=("GitHub workflow", "GitHub action"),
     command=command,
-    parse=told,
+    parse=parse_items,
     program="zizmor",
     marker=re.compile(rb"zizmor:"),
 )

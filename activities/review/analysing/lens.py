@@ -157,7 +157,7 @@ def beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Be
     return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in printed["beyond"])
 
 
-def told(stdout: bytes) -> Parsed:
+def parse_items(stdout: bytes) -> Parsed:
     """Read what the script hands on of a tool whose rules, or `scale`, are rows of the table."""
     printed = decoded(stdout, dict)
     sightings = tuple(
