@@ -11,7 +11,7 @@ from holdfast.activities.review.analysing.lens import (
     Parsed,
     Sighting,
     beyond,
-    decoded,
+    decode,
     script,
 )
 
@@ -37,7 +37,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 def parse(stdout: bytes) -> Parsed:
     """Read the script's JSON."""
-    printed = decoded(stdout, dict)
+    printed = decode(stdout, dict)
     sightings = tuple(
         Sighting(
             file=str(item["file"]),

@@ -13,7 +13,7 @@ from holdfast.activities.review.analysing.lens import (
     Parsed,
     Sighting,
     beyond,
-    decoded,
+    decode,
     script,
 )
 
@@ -106,7 +106,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 def parse(stdout: bytes) -> Parsed:
     """Read the script's JSON: kind, place and mark of each secret."""
-    printed = decoded(stdout, dict)
+    printed = decode(stdout, dict)
     sightings = tuple(
         Sighting(
             file=str(item["file"]),

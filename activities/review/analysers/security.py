@@ -15,7 +15,7 @@ from holdfast.activities.review.analysing.lens import (
     Parsed,
     Sighting,
     beyond,
-    decoded,
+    decode,
     sifted,
 )
 
@@ -108,7 +108,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 def parse(stdout: bytes) -> Parsed:
     """Read what is handed on of bandit's JSON. What it quotes of the code is left behind."""
-    printed = decoded(stdout, dict)
+    printed = decode(stdout, dict)
     more = tuple(each for each in beyond(printed) if not _is_test_s_assert(each[0], each[1]))
     return Parsed(
         tuple(

@@ -159,7 +159,7 @@ def beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Be
 
 def parse_items(stdout: bytes) -> Parsed:
     """Read what the script hands on of a tool whose rules, or `scale`, are rows of the table."""
-    printed = decoded(stdout, dict)
+    printed = decode(stdout, dict)
     sightings = tuple(
         Sighting(
             file=str(item["file"]),
@@ -176,7 +176,7 @@ def parse_items(stdout: bytes) -> Parsed:
     return Parsed(sightings, tuple(map(str, printed["errors"])), beyond=beyond(printed))
 
 
-def decoded(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+def decode(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
     """The JSON that a tool printed; ValueError when it is something else."""
     value = json.loads(stdout)
     if not isinstance(value, kind):

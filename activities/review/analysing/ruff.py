@@ -14,7 +14,7 @@ from holdfast.activities.review.analysing.lens import (
     Parsed,
     Sighting,
     beyond,
-    decoded,
+    decode,
     sifted,
 )
 
@@ -54,7 +54,7 @@ def parse(stdout: bytes, *, syntax: bool) -> Parsed:
     """
     sightings: list[Sighting] = []
     not_parsed: dict[str, None] = {}
-    report = decoded(stdout, dict)
+    report = decode(stdout, dict)
     for item in report["items"]:
         file, rule = str(item["file"]), str(item["rule"])
         if rule in (SYNTAX, UNREADABLE):
