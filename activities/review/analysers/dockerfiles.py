@@ -13,7 +13,7 @@ from holdfast.activities.review.analysing.lens import (
     CommandLine,
     Grade,
     parse_items,
-    sifted,
+    sift_command,
 )
 from holdfast.deployment.extras import program
 
@@ -42,7 +42,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Hadolint over files, with an empty settings file in place of any that it would find."""
     ignore = () if honour else ("--disable-ignore-pragma",)
     options = ("--config", os.devnull, "--no-fail", "--no-color", "--format=json")
-    return sifted("hadolint", program("hadolint"), *options, *ignore, "--", *files)
+    return sift_command("hadolint", program("hadolint"), *options, *ignore, "--", *files)
 
 
 ANALYSER = Analyser(

@@ -11,7 +11,7 @@ from holdfast.activities.review.analysing.lens import (
     CommandLine,
     Grade,
     parse_items,
-    sifted,
+    sift_command,
 )
 from holdfast.deployment.extras import program
 
@@ -132,7 +132,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     del honour
     scopes = {rule: f"{scope}/{rule}" for scope, rules in SCOPES.items() for rule in rules}
     rules = [scopes.get(rule, rule) for rule in GRADES if rule != SYNTAX]
-    return sifted(
+    return sift_command(
         "oxlint",
         program("oxlint"),
         "-c",

@@ -15,7 +15,7 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     parse_items,
-    sifted,
+    sift_command,
 )
 from holdfast.contracts import Severity
 from holdfast.deployment.extras import program
@@ -43,7 +43,7 @@ GRADES = {
 def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Ast-grep over files, with our rules and languages alone."""
     del honour
-    return sifted(
+    return sift_command(
         "ast-grep",
         program("ast-grep"),
         "scan",

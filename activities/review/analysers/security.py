@@ -16,7 +16,7 @@ from holdfast.activities.review.analysing.lens import (
     Sighting,
     beyond,
     decode,
-    sifted,
+    sift_command,
 )
 
 ASSERT = "B101"
@@ -103,7 +103,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Bandit over files alone: no ini file, no exclusions, no profile of the repository."""
     options = ("-f", "json", "-q", "--ini", "/dev/null", "-x", "", "--exit-zero")
     ignore = () if honour else ("--ignore-nosec",)
-    return sifted("bandit", *PYTHON, "-m", "bandit", *options, *ignore, "--", *files)
+    return sift_command("bandit", *PYTHON, "-m", "bandit", *options, *ignore, "--", *files)
 
 
 def parse(stdout: bytes) -> Parsed:

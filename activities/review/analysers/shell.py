@@ -15,7 +15,7 @@ from holdfast.activities.review.analysing.lens import (
     Parsed,
     Sighting,
     parse_items,
-    sifted,
+    sift_command,
 )
 from holdfast.deployment.extras import program
 
@@ -107,7 +107,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
         "--extended-analysis=false",
         f"--include={codes}",
     )
-    return sifted("shellcheck", program("shellcheck"), *options, "--", *files)
+    return sift_command("shellcheck", program("shellcheck"), *options, "--", *files)
 
 
 def parse(stdout: bytes) -> Parsed:

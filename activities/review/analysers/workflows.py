@@ -10,7 +10,7 @@ from holdfast.activities.review.analysing.lens import (
     CommandLine,
     Grade,
     parse_items,
-    sifted,
+    sift_command,
 )
 from holdfast.deployment.extras import program
 
@@ -45,7 +45,7 @@ GRADES = {
 def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Zizmor over files, without the network and without a settings file."""
     ignore = () if honour else ("--no-ignores",)
-    return sifted(
+    return sift_command(
         "zizmor",
         program("zizmor"),
         "--offline",

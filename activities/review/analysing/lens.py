@@ -147,7 +147,7 @@ def script(name: str, files: Sequence[str], *first: str) -> CommandLine:
     return CommandLine((*PYTHON, str(SCRIPTS / name)), stdin)
 
 
-def sifted(kind: str, *command: str) -> CommandLine:
+def sift_command(kind: str, *command: str) -> CommandLine:
     """A tool under the script that cuts what it says, which knows the kind."""
     return CommandLine((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
 

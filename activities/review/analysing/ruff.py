@@ -15,7 +15,7 @@ from holdfast.activities.review.analysing.lens import (
     Sighting,
     beyond,
     decode,
-    sifted,
+    sift_command,
 )
 
 UNREADABLE = "E902"
@@ -43,7 +43,7 @@ def command(
             f"--select={rules}",
         )
         ignore = () if honour else ("--ignore-noqa",)
-        return sifted("ruff", *PYTHON, "-m", "ruff", *options, *ignore, "--", *files)
+        return sift_command("ruff", *PYTHON, "-m", "ruff", *options, *ignore, "--", *files)
 
     return build
 
