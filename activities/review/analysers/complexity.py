@@ -10,8 +10,8 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     Sighting,
-    beyond,
     decode,
+    parse_beyond,
     script,
 )
 
@@ -55,7 +55,7 @@ def parse(stdout: bytes) -> Parsed:
         )
         for item in printed["functions"]
     )
-    more = beyond(printed)
+    more = parse_beyond(printed)
     return Parsed(sightings, tuple(printed["not_parsed"]), int(printed["read"]), beyond=more)
 
 

@@ -12,8 +12,8 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     Sighting,
-    beyond,
     decode,
+    parse_beyond,
     script,
 )
 
@@ -124,7 +124,7 @@ def parse(stdout: bytes) -> Parsed:
         sightings,
         tuple(printed["not_parsed"]),
         int(printed["read"]),
-        beyond=beyond(printed),
+        beyond=parse_beyond(printed),
         withheld=tuple(map(str, printed["values"])),
         whole=bool(printed["whole"]),
     )

@@ -14,8 +14,8 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     Sighting,
-    beyond,
     decode,
+    parse_beyond,
     sift_command,
 )
 
@@ -109,7 +109,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 def parse(stdout: bytes) -> Parsed:
     """Read what is handed on of bandit's JSON. What it quotes of the code is left behind."""
     printed = decode(stdout, dict)
-    more = tuple(each for each in beyond(printed) if not _is_test_s_assert(each[0], each[1]))
+    more = tuple(each for each in parse_beyond(printed) if not _is_test_s_assert(each[0], each[1]))
     return Parsed(
         tuple(
             _sighting(item)

@@ -71,7 +71,7 @@ class Parsed:
     not_parsed: tuple[str, ...] = ()
     read: int | None = None
     notes: tuple[str, ...] = ()
-    beyond: tuple[Beyond, ...] = ()
+    parse_beyond: tuple[Beyond, ...] = ()
     """File, row of the table, and how many sightings of it are not among the sightings."""
     withheld: tuple[str, ...] = ()
     """Values of secrets, for the redactor of every lens: they stay in this process."""
@@ -152,7 +152,7 @@ def sift_command(kind: str, *command: str) -> CommandLine:
     return CommandLine((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
 
 
-def beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
+def parse_beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
     """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
     return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in printed["beyond"])
 
@@ -173,7 +173,7 @@ def parse_items(stdout: bytes) -> Parsed:
         )
         for item in printed["items"]
     )
-    return Parsed(sightings, tuple(map(str, printed["errors"])), beyond=beyond(printed))
+    return Parsed(sightings, tuple(map(str, printed["errors"])), beyond=parse_beyond(printed))
 
 
 def decode(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

@@ -13,8 +13,8 @@ from holdfast.activities.review.analysing.lens import (
     Grade,
     Parsed,
     Sighting,
-    beyond,
     decode,
+    parse_beyond,
     sift_command,
 )
 
@@ -63,7 +63,7 @@ def parse(stdout: bytes, *, syntax: bool) -> Parsed:
             not_parsed[file] = None
         else:
             sightings.append(_sighting(item, file, rule, str(item["message"])))
-    more = tuple(each for each in beyond(report) if each[1] not in (SYNTAX, UNREADABLE))
+    more = tuple(each for each in parse_beyond(report) if each[1] not in (SYNTAX, UNREADABLE))
     return Parsed(tuple(sightings), tuple(not_parsed), beyond=more)
 
 
