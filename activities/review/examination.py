@@ -76,7 +76,7 @@ class Examination:
                 runs = [group.create_task(look(portion)) for portion in _portions(paths)]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return await anyio.to_thread.run_sync(_joined, [run.result() for run in runs])
+        return await anyio.to_thread.run_sync(_join, [run.result() for run in runs])
 
     async def _run(self, paths: Sequence[str], honour: bool) -> Parsed:
         """One run of the tool; when it fails, its halves, down to the file that is at fault."""
@@ -94,7 +94,7 @@ class Examination:
             return Parsed(not_parsed=tuple(paths), read=1)
         middle = len(paths) // 2
         halves = [await self._run(half, honour) for half in (paths[:middle], paths[middle:])]
-        return _joined(halves)
+        return _join(halves)
 
     async def _once(self, paths: Sequence[str], honour: bool, left: float) -> Parsed:
         analyser = self.analyser
@@ -140,7 +140,7 @@ def _portions(paths: Sequence[str]) -> Iterator[list[str]]:
         yield portion
 
 
-def _joined(parts: Sequence[Parsed]) -> Parsed:
+def _join(parts: Sequence[Parsed]) -> Parsed:
     sightings = [each for part in parts for each in part.sightings]
     kept = fair_share(sightings, MOST_SIGHTINGS, lambda each: each.file)
     left = Counter((each.file, each.grade) for each in sightings)
