@@ -73,7 +73,7 @@ class Examination:
 
         try:
             async with asyncio.TaskGroup() as group:
-                runs = [group.create_task(look(portion)) for portion in _portions(paths)]
+                runs = [group.create_task(look(portion)) for portion in _split(paths)]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return await anyio.to_thread.run_sync(_join, [run.result() for run in runs])
@@ -126,7 +126,7 @@ def _identity(sighting: Sighting) -> tuple[str, int, str, str]:
     return sighting.file, sighting.line, sighting.rule, sighting.message
 
 
-def _portions(paths: Sequence[str]) -> Iterator[list[str]]:
+def _split(paths: Sequence[str]) -> Iterator[list[str]]:
     portion: list[str] = []
     size = 0
     for path in paths:
