@@ -51,11 +51,11 @@ def analysers() -> dict[str, Analyser]:
         analyser = getattr(importlib.import_module(module.name), "ANALYSER", None)
         if isinstance(analyser, Analyser):
             found[analyser.name] = analyser
-    theirs = map(_brought, of_group("holdfast.lenses"))
+    theirs = map(_load_brought, of_group("holdfast.lenses"))
     return {**found, **{each.name: each for each in theirs}}
 
 
-def _brought(each: Brought) -> Analyser:
+def _load_brought(each: Brought) -> Analyser:
     try:
         analyser = getattr(importlib.import_module(each.module), "ANALYSER", None)
     except (Exception, SystemExit) as error:
