@@ -83,7 +83,9 @@ async def idle_of(store: Store, digest: str) -> dict[str, str]:
     content = await store.get(digest)
     manifest = await anyio.to_thread.run_sync(Manifest.model_validate_json, content)
     found = analysers().values()
-    needed = {each.name: each.languages is None or any(_wanted(each, manifest)) for each in found}
+    needed = {
+        each.name: each.languages is None or any(_finds_files(each, manifest)) for each in found
+    }
     return {
         each.name: each.lacking if needed[each.name] else ""
         for each in found
@@ -91,7 +93,7 @@ async def idle_of(store: Store, digest: str) -> dict[str, str]:
     }
 
 
-def _wanted(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
+def _finds_files(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
     """Of each file, and of each ending of files that were not read, whether it is for the lens."""
     yield from (analyser.reads(file) for file in manifest.files)
     reads = analyser.languages or ()
