@@ -117,7 +117,7 @@ class Scans:
         """What the lens of that name found. It goes on for the others when one is cancelled."""
         key = str(snapshot.root)
         scan = self._scans.get(key)
-        if scan is None or _of_no_use(scan):
+        if scan is None or _is_useless(scan):
             examined = _examined(analysers()[SECRETS], snapshot, deadline)
             scan = self._scans[key] = asyncio.create_task(examined)
         self._scans.move_to_end(key)
@@ -143,7 +143,7 @@ def _redactor(parsed: Parsed) -> Redactor:
     return Redactor(parsed.withheld, whole=parsed.whole, unread=unread, lines=lines)
 
 
-def _of_no_use(scan: asyncio.Task[Parsed]) -> bool:
+def _is_useless(scan: asyncio.Task[Parsed]) -> bool:
     if scan.done():
         return scan.cancelled() or scan.exception() is not None
     return scan.get_loop() is not asyncio.get_running_loop()
