@@ -118,7 +118,7 @@ class Scans:
         key = str(snapshot.root)
         scan = self._scans.get(key)
         if scan is None or _is_useless(scan):
-            examined = _examined(analysers()[SECRETS], snapshot, deadline)
+            examined = _examine(analysers()[SECRETS], snapshot, deadline)
             scan = self._scans[key] = asyncio.create_task(examined)
         self._scans.move_to_end(key)
         while len(self._scans) > KEPT_SCANS:
@@ -164,7 +164,7 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     elif analyser.name == SECRETS:
         parsed = await SCANS.of(snapshot, deadline)
     else:
-        parsed = await _examined(analyser, snapshot, deadline)
+        parsed = await _examine(analyser, snapshot, deadline)
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
     code = CodeAround(snapshot, redactor)
@@ -173,7 +173,7 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     return await anyio.to_thread.run_sync(findings.draft)
 
 
-async def _examined(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
+async def _examine(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
     if analyser.lacking:
         raise LensFailed(f"{analyser.name}: {analyser.lacking}")
     files = _files(analyser, snapshot)
