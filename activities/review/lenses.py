@@ -182,7 +182,7 @@ async def _examine(analyser: Analyser, snapshot: Snapshot, deadline: float) -> P
         paths = [f"{root}/{file.path}" for root, file in zip(roots, files, strict=True)]
         parsed = await Examination(analyser, deadline).look_at(paths)
         for root in (folder, str(snapshot.root)):
-            parsed = await anyio.to_thread.run_sync(_relative, parsed, f"{root}/")
+            parsed = await anyio.to_thread.run_sync(_make_relative, parsed, f"{root}/")
     return parsed
 
 
@@ -206,7 +206,7 @@ def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
     return [file for file in snapshot.manifest.files if analyser.reads(file)]
 
 
-def _relative(parsed: Parsed, root: str) -> Parsed:
+def _make_relative(parsed: Parsed, root: str) -> Parsed:
     return replace(
         parsed,
         sightings=tuple(
