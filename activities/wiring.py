@@ -29,7 +29,7 @@ from holdfast.activities.preparation import Preparation
 from holdfast.activities.prompts.excerpts import Excerpts
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.repositories.scratch import Snapshots
-from holdfast.activities.review.lenses import idle_of, lenses_of
+from holdfast.activities.review.lenses import find_idle, lenses_of
 from holdfast.activities.snapshots import plain, snapshot
 from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.offering import Offering
@@ -112,7 +112,7 @@ class _Parts:
             lacking=self._lacking(),
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
             offer=self.offering.to,
-            idle_lenses=partial(idle_of, self.store),
+            idle_lenses=partial(find_idle, self.store),
             asks=self.asks,
             outlets=self._outlets,
             take_snapshot=partial(snapshot.take, baselines=self.state.baselines),

@@ -76,7 +76,7 @@ def readers() -> dict[str, tuple[str, ...]]:
     }
 
 
-async def idle_of(store: Store, digest: str) -> dict[str, str]:
+async def find_idle(store: Store, digest: str) -> dict[str, str]:
     """The lenses that could look at nothing of a snapshot, each with what it lacks here; empty: no
     file of it is in a language of theirs, read or not.
     """

@@ -15,7 +15,7 @@ import pytest
 from bench.review.believed import SHOWN
 from holdfast.activities.review import lenses
 from holdfast.activities.review.analysers import dockerfiles, javascript
-from holdfast.activities.review.lenses import analysers, idle_of, readers
+from holdfast.activities.review.lenses import analysers, find_idle, readers
 from holdfast.activities.toolset.serving import narrowed
 from holdfast.contracts import Draft, Omission, Plan, RoleCard, Subtask
 from holdfast.contracts.errors import LensFailed
@@ -224,7 +224,7 @@ async def test_lenses_of_languages_that_do_not_occur_are_idle(
 ) -> None:
     repository.commit({"a.go": "package a\n", "run": "#!/bin/sh\ntrue\n"})
     pinned = await bench.pin(repository)
-    idle = await idle_of(bench.store, pinned.digest)
+    idle = await find_idle(bench.store, pinned.digest)
     assert set(analysers()) - set(idle) == {"complexity", "history", "secrets", "patterns", "shell"}
     assert set(idle.values()) == {""}
 
@@ -233,7 +233,7 @@ async def test_files_that_could_not_be_read_keep_the_lens_of_their_language(
     repository: Repository, bench: Bench
 ) -> None:
     repository.commit({"a.js": b"\0\1"})
-    idle = await idle_of(bench.store, (await bench.pin(repository)).digest)
+    idle = await find_idle(bench.store, (await bench.pin(repository)).digest)
     assert "javascript" not in idle and "bugs" in idle
 
 
@@ -247,10 +247,10 @@ async def test_a_lens_whose_program_is_not_here_is_said_only_where_it_is_missed(
     try:
         assert "dockerfiles" not in readers()
         repository.commit({"a.go": "package a\n"})
-        idle = await idle_of(bench.store, (await bench.pin(repository)).digest)
+        idle = await find_idle(bench.store, (await bench.pin(repository)).digest)
         assert idle["dockerfiles"] == ""
         repository.commit({"Dockerfile": "FROM a\n"})
-        idle = await idle_of(bench.store, (await bench.pin(repository)).digest)
+        idle = await find_idle(bench.store, (await bench.pin(repository)).digest)
         why = f"it {needs('dockerfiles')}"
         assert idle["dockerfiles"] == why
         with pytest.raises(LensFailed, match=re.escape(why)):
