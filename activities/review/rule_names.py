@@ -18,7 +18,7 @@ ALIKE = 0.6
 """How much of two names has to be the same for one to be meant by the other."""
 
 
-def unknown(rule: str) -> str:
+def explain_unknown(rule: str) -> str:
     """That no analyser is known to have a rule of this name, as `F821` or `bugs:F821`, and which
     have names like it: the rest of a sentence, as Markdown. Empty: one has.
     """

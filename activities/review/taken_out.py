@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from holdfast.activities.review.rule_names import unknown
+from holdfast.activities.review.rule_names import explain_unknown
 from holdfast.activities.review.scope.attributes import Attributes
 from holdfast.activities.review.scope.kinds import kind_of
 from holdfast.activities.review.scope.narrowing import KNOWN, RULE, THRESHOLD, Narrower
@@ -76,7 +76,11 @@ def _settings(
     both = [*paths, *rules]
     for what, why in both[:MOST_NAMED]:
         hides = _hides(counts[why], criticals[why])
-        if not counts[why] and why.startswith(RULE) and (no_rule := unknown(why[len(RULE) :])):
+        if (
+            not counts[why]
+            and why.startswith(RULE)
+            and (no_rule := explain_unknown(why[len(RULE) :]))
+        ):
             hides = f"hides nothing: {no_rule}"
         yield f"{said}: {what} ({hides})"
     if more := both[MOST_NAMED:]:

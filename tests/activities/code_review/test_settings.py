@@ -190,7 +190,9 @@ def test_the_rules_of_the_page_s_tables_and_of_all_advice_are_known() -> None:
             *(row for row in lens.grades if " " not in row and not lens.rules),
         ]
         for rule in filter(None, rules):
-            assert not rule_names.unknown(f"{name}:{rule.partition('/')[0]}"), f"{name}: {rule}"
+            assert not rule_names.explain_unknown(f"{name}:{rule.partition('/')[0]}"), (
+                f"{name}: {rule}"
+            )
 
 
 def test_a_rule_that_an_unknown_tool_reports_is_taken_out_without_a_word() -> None:
