@@ -49,13 +49,13 @@ def _names(analyser: Analyser) -> Iterator[str]:
 
 
 def _near(rule: str, *, with_lens: bool) -> list[str]:
-    spelt = _every(with_lens)
+    spelt = _all_names(with_lens)
     near = difflib.get_close_matches(rule.casefold(), spelt, MOST_NAMED, ALIKE)
     return [spelt[each] for each in near]
 
 
 @cache
-def _every(with_lens: bool) -> dict[str, str]:
+def _all_names(with_lens: bool) -> dict[str, str]:
     """Each name as it is spelt, by what it is whatever its letters' case."""
     return {
         spelt.casefold(): spelt
