@@ -52,7 +52,7 @@ class Attributes:
         for line in text.splitlines():
             if len(line) > LINE_LETTERS or "linguist-" not in line:
                 continue
-            glob, said = _parsed(line)
+            glob, said = _parse_line(line)
             if not glob or not said:
                 continue
             if len(self._rules) >= MOST_RULES:
@@ -66,7 +66,7 @@ class Attributes:
             self._rules.append(_Rule(folder, pattern, said))
 
 
-def _parsed(line: str) -> tuple[str, dict[str, bool | None]]:
+def _parse_line(line: str) -> tuple[str, dict[str, bool | None]]:
     """The pattern of a line, and what it says of kinds; empty for a comment, or a macro."""
     text = line.strip()
     if text.startswith(("#", "[", "!")):
