@@ -72,7 +72,7 @@ async def take(
     """
     async with git.open_git(repository, roots) as view:
         try:
-            known = await anyio.to_thread.run_sync(baseline.kept, baselines, repository)
+            known = await anyio.to_thread.run_sync(baseline.read_kept, baselines, repository)
             manifest, archive, start, changed = await _read(view, wanted, known)
         except GitFailed as error:
             raise BadGoal(f"{str(repository)!r} cannot be read: {error}") from error

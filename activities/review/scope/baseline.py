@@ -54,7 +54,7 @@ def path_of(folder: Path, repository: Path) -> Path:
     return folder / f"{name}.json"
 
 
-def kept(folder: Path | None, repository: Path) -> bytes | None:
+def read_kept(folder: Path | None, repository: Path) -> bytes | None:
     """The baseline of a repository that is kept below a folder; None: there is none to read. What
     is too large is handed on, so that its reader can say so.
     """
