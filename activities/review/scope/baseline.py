@@ -65,7 +65,7 @@ def read_kept(folder: Path | None, repository: Path) -> bytes | None:
     return None
 
 
-def written(findings: Iterable[Finding], commit: str) -> tuple[bytes, int]:
+def write_baseline(findings: Iterable[Finding], commit: str) -> tuple[bytes, int]:
     """The baseline of a review, and how many remarks it knows. Beside each fingerprint stand a rule
     and a file, for people, unless they take too much room.
     """

@@ -263,7 +263,7 @@ async def test_a_shallow_clone_without_a_base_hides_nothing_by_its_own_word(
         {
             ".holdfast.toml": "[review]\npaths_out = ['*']\n",
             ".gitattributes": "*.py linguist-generated\n",
-            baseline.NAME: baseline.written([finding], "")[0],
+            baseline.NAME: baseline.write_baseline([finding], "")[0],
         }
     )
     here = Repository(tmp_path / "here")
@@ -329,7 +329,7 @@ async def test_known_remarks_are_counted_when_lines_move_and_new_ones_are_listed
     bench = Bench(tmp_path)
     draft = await bench.look("bugs", repository)
     finding = Finding(subtask_id="bugs", status="complete", data=draft.data)
-    content, count = baseline.written([finding], "abc")
+    content, count = baseline.write_baseline([finding], "abc")
     assert count == len(remarks_of(draft)) == 2
     moved = f"# first\n\n{BAD}"
     repository.commit({"b.py": moved, baseline.NAME: content})
@@ -352,7 +352,7 @@ async def test_a_change_of_the_baseline_hides_nothing_of_the_same_change(
     repository.commit({"b.py": BAD})
     draft = await bench.look("bugs", repository)
     finding = Finding(subtask_id="bugs", status="complete", data=draft.data)
-    repository.commit({baseline.NAME: baseline.written([finding], "")[0]})
+    repository.commit({baseline.NAME: baseline.write_baseline([finding], "")[0]})
     found = await reviewed(bench, await bench.pin(repository, scope="changed"))
     assert len(found.data["remarks"]) == 2 and found.data["hidden"] == {}  # type: ignore[arg-type]
     assert "`.holdfast-baseline.json` is itself part of what changed: main has none" in found.answer

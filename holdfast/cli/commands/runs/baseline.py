@@ -90,7 +90,7 @@ def _write(
     connection: Connection, report: Report, repository: Path, *, in_repo: bool
 ) -> tuple[Path, int]:
     commit = next((each.commit for each in report.inputs if each.kind == "repository"), "")
-    content, known = baseline.written(report.findings, commit)
+    content, known = baseline.write_baseline(report.findings, commit)
     folder = StateDir.of(connection.settings).baselines
     path = repository / baseline.NAME if in_repo else baseline.path_of(folder, repository)
     try:
