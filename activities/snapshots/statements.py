@@ -102,7 +102,7 @@ def overlooked(
         if listed is None:
             continue
         try:
-            known |= baseline.read(listed)
+            known |= baseline.read_fingerprints(listed)
             where.append(place)
         except baseline.NoBaseline as error:
             wrong.append(f"{place}, because {error}")

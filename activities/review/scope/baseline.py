@@ -32,7 +32,7 @@ class NoBaseline(ValueError):
     """What was read is none, and why, as the rest of a sentence."""
 
 
-def read(content: bytes) -> frozenset[str]:
+def read_fingerprints(content: bytes) -> frozenset[str]:
     """The fingerprints of a baseline. NoBaseline if it is none."""
     if len(content) > MOST_BYTES:
         raise NoBaseline(f"it is larger than {MOST_BYTES >> 20} MiB")

@@ -313,12 +313,12 @@ def a_baseline(*known: str, **more: object) -> bytes:
 )
 def test_what_is_no_baseline_is_said(content: bytes, why: str) -> None:
     with pytest.raises(baseline.NoBaseline, match=why):
-        baseline.read(content)
+        baseline.read_fingerprints(content)
 
 
 def test_of_a_baseline_only_fingerprints_are_taken() -> None:
     content = a_baseline("0123456789abcdef", "*", "0123456789ABCDEF", threshold=0)
-    assert baseline.read(content) == {"0123456789abcdef"}
+    assert baseline.read_fingerprints(content) == {"0123456789abcdef"}
 
 
 @pytest.mark.anyio
