@@ -103,7 +103,7 @@ class Findings:
     def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
         """The remarks in scope by rank, those last that are not to be listed."""
         sightings = self.parsed.sightings
-        code = baseline.places(self.code.snapshot.root, sightings)
+        code = baseline.locate_lines(self.code.snapshot.root, sightings)
         narrower = Narrower(self.manifest.narrowing, self.manifest.known)
         wanted = [
             (index, self._remark(each, files.get(each.file)))

@@ -90,7 +90,7 @@ def fingerprint(lens: str, remark: Remark, line: str, occurrence: int) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:LETTERS]
 
 
-def places(root: Path, sightings: Sequence[Sighting]) -> Mapping[int, tuple[str, int]]:
+def locate_lines(root: Path, sightings: Sequence[Sighting]) -> Mapping[int, tuple[str, int]]:
     """For each sighting by its place in the list: the code of its line, and how many equal ones of
     the same rule stand before it in the file. Blocking.
     """
