@@ -117,9 +117,9 @@ def _lines(root: Path, file: str) -> list[str]:
         content = (root / file).read_bytes()
     except OSError:
         return []
-    return list(_squeezed(content.splitlines()))
+    return list(_squeeze(content.splitlines()))
 
 
-def _squeezed(lines: Iterable[bytes]) -> Iterator[str]:
+def _squeeze(lines: Iterable[bytes]) -> Iterator[str]:
     for line in lines:
         yield "".join(line[:LINE_BYTES].decode("utf-8", "replace").split())
