@@ -14,7 +14,7 @@ from holdfast.activities.review.analysing.languages import language_of
 from holdfast.activities.review.analysing.lens import Analyser, Parsed, Sighting
 from holdfast.activities.review.analysing.sharing import fair_share
 from holdfast.activities.review.scope import baseline
-from holdfast.activities.review.scope.elsewhere import tempered
+from holdfast.activities.review.scope.elsewhere import temper
 from holdfast.activities.review.scope.narrowing import Narrower
 from holdfast.activities.review.surroundings import CodeAround
 from holdfast.contracts import Draft, LanguageShare, Remark, Sightings, Unread
@@ -142,7 +142,7 @@ class Findings:
             weight=sighting.weight,
         )
         # Somebody has just put it there: whether it is made up is theirs to say.
-        return remark if self.manifest.base else tempered(remark)
+        return remark if self.manifest.base else temper(remark)
 
     def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
         """The remarks as they leave this process; the first of each file with the code there."""

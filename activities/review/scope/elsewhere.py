@@ -24,7 +24,7 @@ MADE_UP = (
 )
 
 
-def tempered(remark: Remark) -> Remark:
+def temper(remark: Remark) -> Remark:
     """A credential in tests, examples or docs is a warning, and its advice says why."""
     if remark.kind not in WRITTEN or remark.severity != "critical" or not is_credential(remark):
         return remark

@@ -147,11 +147,11 @@ def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() 
 
 def test_a_key_of_a_fixture_is_a_warning_that_says_so_and_one_in_production_is_critical() -> None:
     key = {"severity": "critical", "lens": "secrets", "rule": "private-key"}
-    tempered = elsewhere.tempered(remark("tests", **key))
+    tempered = elsewhere.temper(remark("tests", **key))
     assert tempered.severity == "warning" and "taken for made up" in tempered.suggestion
     for kind in ("production", "vendored", "built"):
-        assert elsewhere.tempered(remark(kind, **key)).severity == "critical"
-    assert elsewhere.tempered(remark("tests", severity="critical")).severity == "critical"
+        assert elsewhere.temper(remark(kind, **key)).severity == "critical"
+    assert elsewhere.temper(remark("tests", severity="critical")).severity == "critical"
 
 
 def test_of_one_defect_that_only_one_lens_takes_out_the_other_stays() -> None:
