@@ -97,7 +97,7 @@ class Outcome:
     @property
     def standing(self) -> list[Remark]:
         """What is listed: in production code, and nobody has refuted it."""
-        return [each for each in elsewhere.in_production(self.data.remarks) if stands(each)]
+        return [each for each in elsewhere.select_production(self.data.remarks) if stands(each)]
 
     @property
     def blocking(self) -> list[Remark]:

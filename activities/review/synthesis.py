@@ -63,7 +63,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     shown = [each for each in above if not each.hidden]
     remarks = [add_advice(each) for each in shown if not each.summed]
     summed: defaultdict[str, list[Remark]] = defaultdict(list)
-    for each in elsewhere.in_production(shown):
+    for each in elsewhere.select_production(shown):
         if each.summed:
             summed[each.lens].append(each)
 

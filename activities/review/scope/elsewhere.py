@@ -32,7 +32,7 @@ def temper(remark: Remark) -> Remark:
     return remark.model_copy(update={"severity": "warning", "suggestion": advice})
 
 
-def in_production(remarks: Iterable[Remark]) -> list[Remark]:
+def select_production(remarks: Iterable[Remark]) -> list[Remark]:
     """Those that are listed one by one."""
     return [each for each in remarks if each.kind == "production"]
 

@@ -135,7 +135,7 @@ def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() 
         remark("docs", severity="info"),
     ]
     assert rank_remarks(remarks)[0].kind == "production"
-    assert elsewhere.in_production(remarks) == [remarks[1]]
+    assert elsewhere.select_production(remarks) == [remarks[1]]
     assert elsewhere.by_kind(remarks) == {"production": 1, "tests": 1, "docs": 1, "vendored": 2}
     assert elsewhere.told(remarks) == (
         "**Outside production code**: tests 1 (1 critical), docs 1 (1 info),"
