@@ -75,7 +75,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     severities = Counter(each.severity for each in remarks if blocks_change(each))
     data = ReviewData(
         remarks=tuple(remarks),
-        by_kind=elsewhere.by_kind(remarks),
+        by_kind=elsewhere.count_kinds(remarks),
         hidden=taken_out.hidden_by(above),
         summed={
             lens: LensSum(remarks=len(each), worst=tuple(each[:WORST]))

@@ -37,7 +37,7 @@ def select_production(remarks: Iterable[Remark]) -> list[Remark]:
     return [each for each in remarks if each.kind == "production"]
 
 
-def by_kind(remarks: Iterable[Remark]) -> dict[str, int]:
+def count_kinds(remarks: Iterable[Remark]) -> dict[str, int]:
     """How many there are of each kind, production first."""
     counts = Counter(each.kind for each in remarks)
     return {kind: counts[kind] for kind in ("production", *KINDS) if counts[kind]}
