@@ -108,7 +108,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
         data=data,
         looked=looked,
         summed=summed,
-        outside=elsewhere.told([*remarks, *(each for each in shown if each.summed)]),
+        outside=elsewhere.describe_elsewhere([*remarks, *(each for each in shown if each.summed)]),
         taken_out=taken_out.told(narrowing, above, material.min_confidence),
         to_verify=material.to_verify,
         unread_why=unread.unread_why,

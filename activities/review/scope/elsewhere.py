@@ -43,7 +43,7 @@ def count_kinds(remarks: Iterable[Remark]) -> dict[str, int]:
     return {kind: counts[kind] for kind in ("production", *KINDS) if counts[kind]}
 
 
-def told(remarks: Sequence[Remark]) -> str:
+def describe_elsewhere(remarks: Sequence[Remark]) -> str:
     """What stands outside production code as a line of Markdown: counts by kind, and the worst few;
     of what nobody edits by hand only criticals are named. Empty: nothing does.
     """
