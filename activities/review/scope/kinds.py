@@ -60,20 +60,20 @@ def kind_of(
     denied = {kind for name, kind in rules.ATTRIBUTES.items() if said.get(name) is False}
     for kind, pattern in _PATHS:
         if kind not in denied and pattern.search(path):
-            if base is not None and not _written(kind) and not base.bears(path, pattern):
+            if base is not None and not _is_by_hand(kind) and not base.bears(path, pattern):
                 continue
             # A generated test is no test that a person wrote.
-            return _by_content(path, content, denied) or kind if _written(kind) else kind
+            return _by_content(path, content, denied) or kind if _is_by_hand(kind) else kind
     return _by_content(path, content, denied) or "production"
 
 
-def _written(kind: FileKind) -> bool:
+def _is_by_hand(kind: FileKind) -> bool:
     return kind in ("tests", "docs", "examples")
 
 
 def is_written(kind: FileKind) -> bool:
     """Whether somebody wrote such a file here: it is not generated, vendored, minified or built."""
-    return kind == "production" or _written(kind)
+    return kind == "production" or _is_by_hand(kind)
 
 
 def _by_content(path: str, content: bytes, denied: set[FileKind]) -> FileKind | None:
