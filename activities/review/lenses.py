@@ -193,7 +193,7 @@ def _roots(snapshot: Snapshot, files: Sequence[SnapshotFile], folder: Path) -> l
     roots = []
     for file in files:
         content = snapshot.path(file.path).read_bytes() if file.touched else b""
-        plain, ignored = marks.unmarked(content, file.touched or ())
+        plain, ignored = marks.strip_marks(content, file.touched or ())
         if ignored:
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -182,7 +182,7 @@ def _kinds(
     for path, text in files.items():
         before = marks.without(text, touched[path])
         kinds[path] = kind_of(path.decode(), before, attributes, base)
-        ignored += marks.unmarked(text, touched[path])[1] + (kinds[path] != stated[path])
+        ignored += marks.strip_marks(text, touched[path])[1] + (kinds[path] != stated[path])
     return kinds, ignored
 
 

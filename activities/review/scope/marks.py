@@ -17,7 +17,7 @@ MARK = re.compile(
 """What any of the analysers obeys."""
 
 
-def unmarked(content: bytes, touched: Ranges) -> tuple[bytes, int]:
+def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, int]:
     """The content in which no touched line has a mark, and how many had one. Each line keeps its
     length and every line its number, so what is seen in it stands where it stood.
     """

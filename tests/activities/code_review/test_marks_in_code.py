@@ -155,7 +155,7 @@ async def test_a_credential_that_a_change_brings_is_in_the_way_wherever_it_stand
 
 def test_only_marks_in_touched_lines_are_taken_out_and_nothing_moves() -> None:
     content = b"a # noqa\nb # nosec # noqa\r\nc # noqa\n"
-    plain, count = marks.unmarked(content, [(2, 2)])
+    plain, count = marks.strip_marks(content, [(2, 2)])
     assert plain == b"a # noqa\nb # xosec # xoqa\r\nc # noqa\n" and count == 2
-    assert marks.unmarked(content, [(0, 9)])[1] == 4
+    assert marks.strip_marks(content, [(0, 9)])[1] == 4
     assert marks.without(content, [(2, 2)]) == b"a # noqa\nc # noqa"
