@@ -180,7 +180,7 @@ def _kinds(
     base = Base(os.fsdecode(path) for path in tree)
     kinds, ignored = dict[bytes, FileKind](), 0
     for path, text in files.items():
-        before = marks.without(text, touched[path])
+        before = marks.drop_touched(text, touched[path])
         kinds[path] = kind_of(path.decode(), before, attributes, base)
         ignored += marks.strip_marks(text, touched[path])[1] + (kinds[path] != stated[path])
     return kinds, ignored

@@ -32,7 +32,7 @@ def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, int]:
     return b"\n".join(lines), count
 
 
-def without(content: bytes, touched: Ranges) -> bytes:
+def drop_touched(content: bytes, touched: Ranges) -> bytes:
     """The lines that were not touched: what the base says, too."""
     lines = content.split(b"\n")
     for first, last in touched:

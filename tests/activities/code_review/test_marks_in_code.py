@@ -158,4 +158,4 @@ def test_only_marks_in_touched_lines_are_taken_out_and_nothing_moves() -> None:
     plain, count = marks.strip_marks(content, [(2, 2)])
     assert plain == b"a # noqa\nb # xosec # xoqa\r\nc # noqa\n" and count == 2
     assert marks.strip_marks(content, [(0, 9)])[1] == 4
-    assert marks.without(content, [(2, 2)]) == b"a # noqa\nc # noqa"
+    assert marks.drop_touched(content, [(2, 2)]) == b"a # noqa\nc # noqa"
