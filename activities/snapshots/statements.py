@@ -92,7 +92,9 @@ def overlooked(
     """
     of = f" of {display_name(base)}" if base else ""
     content = stated.files.get(settings.NAME)
-    narrowing = Narrowing() if content is None else settings.parsed(content, settings.NAME + of)
+    narrowing = (
+        Narrowing() if content is None else settings.parse_settings(content, settings.NAME + of)
+    )
     known: set[str] = set()
     where, wrong = [], [*narrowing.not_obeyed, *stated.unread]
     for place, listed in (

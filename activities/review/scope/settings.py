@@ -31,7 +31,7 @@ KEYS = ("paths_out", "rules_off", "threshold")
 IN_FULL = tuple(f"review.{key}" for key in KEYS)
 
 
-def parsed(content: bytes, source: str) -> Narrowing:
+def parse_settings(content: bytes, source: str) -> Narrowing:
     """What such a file takes out, and what of it is not obeyed; `source` names it in the report."""
     if len(content) > MOST_BYTES:
         return _none(source, f"it is larger than {MOST_BYTES >> 10} KiB")

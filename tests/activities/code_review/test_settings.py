@@ -31,7 +31,7 @@ BAD = "print(nope)\ndef f(x=[]):\n    return x\n"
 
 
 def parsed(text: str | bytes) -> Narrowing:
-    return settings.parsed(text.encode() if isinstance(text, str) else text, settings.NAME)
+    return settings.parse_settings(text.encode() if isinstance(text, str) else text, settings.NAME)
 
 
 def test_the_settings_say_paths_rules_with_reasons_and_a_threshold() -> None:
