@@ -25,7 +25,7 @@ def describe_reach(outcome: Outcome) -> str:
     for lens, why in seen.idle.items():
         by_reason.setdefault(why, []).append(lens)
     parts += [
-        f"**Nothing to look at** for {names(lenses)}: {for_markdown(why)}."
+        f"**Nothing to look at** for {join_names(lenses)}: {for_markdown(why)}."
         for why, lenses in by_reason.items()
     ]
     return " ".join(parts)
@@ -38,7 +38,7 @@ def _by_language(looked: Looked) -> list[str]:
         if lenses := looked.readers(language):
             by_lenses.setdefault(lenses, []).append(language)
     return [
-        f"{names(list(lenses))} looked for defects in {_listed(languages)}."
+        f"{join_names(list(lenses))} looked for defects in {_listed(languages)}."
         for lenses, languages in by_lenses.items()
     ]
 
@@ -51,7 +51,7 @@ def _of_any_file(looked: Looked) -> list[str]:
         if count and lens not in special:
             by_count.setdefault(count, []).append(lens)
     seen = [
-        f"{names(lenses)} looked at {pluralize(count, 'file')}"
+        f"{join_names(lenses)} looked at {pluralize(count, 'file')}"
         for count, lenses in sorted(by_count.items(), reverse=True)
     ]
     return [f"{'; '.join(seen)}."] if seen else []
@@ -63,7 +63,7 @@ def _not_parsed(looked: Looked) -> list[str]:
     for lens, count in looked.not_parsed.items():
         by_count.setdefault(count, []).append(lens)
     said = [
-        f"{pluralize(count, 'file')} by {names(lenses)}"
+        f"{pluralize(count, 'file')} by {join_names(lenses)}"
         for count, lenses in sorted(by_count.items(), reverse=True)
     ]
     return [f"**Not parsed**: {'; '.join(said)}."] if said else []
@@ -89,7 +89,7 @@ def _listed(languages: list[LanguageShare] | tuple[LanguageShare, ...], share: b
     return joined(said)
 
 
-def names(lenses: list[str]) -> str:
+def join_names(lenses: list[str]) -> str:
     """`bugs, security and history`, as Markdown."""
     return joined([for_markdown(each) for each in lenses])
 
