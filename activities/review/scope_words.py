@@ -86,14 +86,14 @@ def _listed(languages: list[LanguageShare] | tuple[LanguageShare, ...], share: b
     ]
     if len(languages) > MOST_LANGUAGES:
         said.append(pluralize(len(languages) - MOST_LANGUAGES, "more language"))
-    return joined(said)
+    return join_words(said)
 
 
 def join_names(lenses: list[str]) -> str:
     """`bugs, security and history`, as Markdown."""
-    return joined([for_markdown(each) for each in lenses])
+    return join_words([for_markdown(each) for each in lenses])
 
 
-def joined(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     """The words as one speaks them."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
