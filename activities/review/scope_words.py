@@ -38,7 +38,7 @@ def _by_language(looked: Looked) -> list[str]:
         if lenses := looked.readers(language):
             by_lenses.setdefault(lenses, []).append(language)
     return [
-        f"{join_names(list(lenses))} looked for defects in {_listed(languages)}."
+        f"{join_names(list(lenses))} looked for defects in {_list_languages(languages)}."
         for lenses, languages in by_lenses.items()
     ]
 
@@ -74,10 +74,16 @@ def _unread(looked: Looked) -> list[str]:
     unread = looked.unread_code
     # What agents open is their own choice: of which languages it was, nobody keeps count.
     who = "No analyser" if looked.agents else "Nobody"
-    return [f"**{who} looked for defects** in {_listed(unread, share=True)}."] if unread else []
+    return (
+        [f"**{who} looked for defects** in {_list_languages(unread, share=True)}."]
+        if unread
+        else []
+    )
 
 
-def _listed(languages: list[LanguageShare] | tuple[LanguageShare, ...], share: bool = False) -> str:
+def _list_languages(
+    languages: list[LanguageShare] | tuple[LanguageShare, ...], share: bool = False
+) -> str:
     """`Go (12 files, 4 %) and Ruby (1 file)`."""
     said = [
         f"{for_markdown(each.name)} ({pluralize(each.files, 'file')}"
