@@ -56,7 +56,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
 
     merged = merge_remarks(remark for each in found.values() for remark in each.remarks)
     told = rank_remarks(add_verdicts(merged, material.verified))
-    weighed = taken_out.of_agents(
+    weighed = taken_out.narrow_agents(
         [each for each in told if not _is_open(each, agents)], agents, narrowing
     )
     above = [each for each in weighed if each.confidence >= material.min_confidence]

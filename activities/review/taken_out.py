@@ -24,7 +24,7 @@ def listed(remarks: Iterable[Remark]) -> list[Remark]:
     return [each for each in remarks if not each.hidden]
 
 
-def of_agents(
+def narrow_agents(
     remarks: Iterable[Remark], agents: Collection[str], narrowing: Narrowing
 ) -> list[Remark]:
     """The same remarks by rank, those that agents found with their kind by their path, and taken

@@ -203,7 +203,7 @@ def test_a_rule_that_an_unknown_tool_reports_is_taken_out_without_a_word() -> No
 
 def test_what_agents_found_is_of_a_kind_and_is_taken_out_too() -> None:
     found = [remark(file="tests/a.py", lens="logic"), remark(file="legacy/a.py", lens="logic")]
-    first, second, last = taken_out.of_agents([*found, remark()], {"logic"}, parsed(TOML))
+    first, second, last = taken_out.narrow_agents([*found, remark()], {"logic"}, parsed(TOML))
     assert (first.file, first.kind, first.hidden) == ("a.py", "production", "")
     assert (second.file, second.kind, second.hidden) == ("tests/a.py", "tests", "")
     assert (last.file, last.hidden) == ("legacy/a.py", "path legacy/")
