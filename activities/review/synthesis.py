@@ -76,7 +76,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     data = ReviewData(
         remarks=tuple(remarks),
         by_kind=elsewhere.count_kinds(remarks),
-        hidden=taken_out.hidden_by(above),
+        hidden=taken_out.count_hidden(above),
         summed={
             lens: LensSum(remarks=len(each), worst=tuple(each[:WORST]))
             for lens, each in summed.items()

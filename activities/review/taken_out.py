@@ -40,7 +40,7 @@ def narrow_agents(
     return rank_remarks(found)
 
 
-def hidden_by(remarks: Iterable[Remark]) -> dict[str, int]:
+def count_hidden(remarks: Iterable[Remark]) -> dict[str, int]:
     """How many remarks each word took out."""
     return dict(sorted(Counter(each.hidden for each in remarks if each.hidden).items()))
 
