@@ -109,7 +109,7 @@ def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
         looked=looked,
         summed=summed,
         outside=elsewhere.describe_elsewhere([*remarks, *(each for each in shown if each.summed)]),
-        taken_out=taken_out.told(narrowing, above, material.min_confidence),
+        taken_out=taken_out.describe_taken_out(narrowing, above, material.min_confidence),
         to_verify=material.to_verify,
         unread_why=unread.unread_why,
         notes=tuple(dict.fromkeys(note for each in lenses.values() for note in each.notes)),

@@ -45,7 +45,7 @@ def count_hidden(remarks: Iterable[Remark]) -> dict[str, int]:
     return dict(sorted(Counter(each.hidden for each in remarks if each.hidden).items()))
 
 
-def told(narrowing: Narrowing, remarks: Sequence[Remark], min_confidence: int) -> str:
+def describe_taken_out(narrowing: Narrowing, remarks: Sequence[Remark], min_confidence: int) -> str:
     """What was taken out, as Markdown; `remarks` are those above the least confidence, hidden ones
     too. Empty: nothing was asked for.
     """

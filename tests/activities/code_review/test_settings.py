@@ -139,13 +139,13 @@ def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:
         baselines=("a file",),
     )
     hidden = [remark(hidden="rule F821", severity="critical"), remark(hidden="known")]
-    said = taken_out.told(narrowing, [*hidden, remark()], 80)
+    said = taken_out.describe_taken_out(narrowing, [*hidden, remark()], 80)
     assert "- By .holdfast.toml: files `a*b` (hides nothing more)" in said
     assert "because: be\\*cause (1 remark not listed, 1 of them critical)" in said
     assert "a threshold of 50, which has no effect" in said
     assert "**Known**: 1 remark not listed, by a file" in said
     assert "Not obeyed: unknown key" in said and "`.holdfast.toml` is changed." in said
-    assert taken_out.told(Narrowing(), [remark()], 80) == ""
+    assert taken_out.describe_taken_out(Narrowing(), [remark()], 80) == ""
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:
 )
 def test_a_rule_that_no_analyser_has_is_said_with_the_names_like_it(rule: str, said: str) -> None:
     narrowing = Narrowing(source=".holdfast.toml", rules_off={rule: "it is meant"})
-    assert said in taken_out.told(narrowing, [remark()], 50)
+    assert said in taken_out.describe_taken_out(narrowing, [remark()], 50)
 
 
 def test_the_rules_of_the_page_s_tables_and_of_all_advice_are_known() -> None:
@@ -197,7 +197,9 @@ def test_the_rules_of_the_page_s_tables_and_of_all_advice_are_known() -> None:
 
 def test_a_rule_that_an_unknown_tool_reports_is_taken_out_without_a_word() -> None:
     narrowing = Narrowing(source=".holdfast.toml", rules_off={"new-rule": "it is meant"})
-    said = taken_out.told(narrowing, [remark(rule="new-rule", hidden="rule new-rule")], 50)
+    said = taken_out.describe_taken_out(
+        narrowing, [remark(rule="new-rule", hidden="rule new-rule")], 50
+    )
     assert "(1 remark not listed)" in said
 
 
