@@ -114,7 +114,7 @@ async def _read(
     collected, touched = await _scope(view, index, paths, tree)
     log, cut = await _commits(view, head, notes)
     manifest, archive = await anyio.to_thread.run_sync(
-        _written, collected, touched, Attributes(stated.files), tree, log, cut, head, notes
+        _make_manifest, collected, touched, Attributes(stated.files), tree, log, cut, head, notes
     )
     narrowing, known = await anyio.to_thread.run_sync(overlooked, stated, start.name, known_here)
     update = {
@@ -126,7 +126,7 @@ async def _read(
     return manifest.model_copy(update=update), archive, start, changed
 
 
-def _written(
+def _make_manifest(
     collected: Collected,
     touched: Touched | None,
     attributes: Attributes,
