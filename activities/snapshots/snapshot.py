@@ -105,7 +105,7 @@ async def _read(
     if untracked is not None:
         specials = await _not_ignored(view, specials)
     new = [*(untracked or ()), *specials]
-    changed = await _changed(view, head, index, untracked)
+    changed = await _count_changed(view, head, index, untracked)
     start = await main_line.find_start(view, wanted, head, changed)
     # In the order of the index, which is nearly sorted: sorting then takes no time.
     paths = await anyio.to_thread.run_sync(dict.fromkeys, [*index, *new])
@@ -204,7 +204,7 @@ def _claims(path: bytes) -> bool:
     return language_of(display_path(path)) != OTHER
 
 
-async def _changed(
+async def _count_changed(
     view: Git, head: str, index: Mapping[bytes, TreeEntry], untracked: list[bytes] | None
 ) -> int | None:
     """How many files are not as the commit has them: staged, edited, deleted or new. None: git did
