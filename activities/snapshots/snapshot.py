@@ -216,10 +216,10 @@ async def _count_changed(
         committed, edited = await view.tree(head), await view.modified()
     except GitFailed:
         return None
-    return await anyio.to_thread.run_sync(_differing, committed, index, edited, untracked)
+    return await anyio.to_thread.run_sync(_count_differing, committed, index, edited, untracked)
 
 
-def _differing(
+def _count_differing(
     committed: Mapping[bytes, TreeEntry],
     index: Mapping[bytes, TreeEntry],
     edited: Sequence[bytes],
