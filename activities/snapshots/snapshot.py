@@ -44,7 +44,7 @@ from holdfast.activities.review.scope import baseline, marks
 from holdfast.activities.review.scope.attributes import Attributes
 from holdfast.activities.review.scope.kinds import Base, is_written, kind_of
 from holdfast.activities.snapshots import statements
-from holdfast.activities.snapshots.statements import overlooked
+from holdfast.activities.snapshots.statements import read_narrowing
 from holdfast.contracts import FileKind, PinnedInput, Unread
 from holdfast.contracts.errors import BadGoal
 from holdfast.ports import Store
@@ -116,7 +116,9 @@ async def _read(
     manifest, archive = await anyio.to_thread.run_sync(
         _make_manifest, collected, touched, Attributes(stated.files), tree, log, cut, head, notes
     )
-    narrowing, known = await anyio.to_thread.run_sync(overlooked, stated, start.name, known_here)
+    narrowing, known = await anyio.to_thread.run_sync(
+        read_narrowing, stated, start.name, known_here
+    )
     update = {
         "base": start.commit,
         "scope": start.told(len(manifest.files), changed),

@@ -84,7 +84,7 @@ def _differs(path: str, now: Mapping[str, bytes], before: Mapping[str, bytes]) -
     return one != other and (KINDS in one or KINDS in other)
 
 
-def overlooked(
+def read_narrowing(
     stated: Stated, base: str, known_here: bytes | None
 ) -> tuple[Narrowing, tuple[str, ...]]:
     """What a review does not list by the repository's settings, and the fingerprints that are known
