@@ -110,7 +110,7 @@ async def _read(
     # In the order of the index, which is nearly sorted: sorting then takes no time.
     paths = await anyio.to_thread.run_sync(dict.fromkeys, [*index, *new])
     tree = await view.tree(start.commit) if start.commit else None
-    stated = await statements.read(view, paths, index, tree, cut=start.cut)
+    stated = await statements.read_stated(view, paths, index, tree, cut=start.cut)
     collected, touched = await _scope(view, index, paths, tree)
     log, cut = await _commits(view, head, notes)
     manifest, archive = await anyio.to_thread.run_sync(

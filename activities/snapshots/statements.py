@@ -38,7 +38,7 @@ class Stated:
     """Files that were not read, each with the reason."""
 
 
-async def read(
+async def read_stated(
     view: Git,
     paths: Iterable[bytes],
     index: Mapping[bytes, TreeEntry],
