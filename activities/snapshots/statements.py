@@ -111,12 +111,14 @@ def read_narrowing(
     update = {
         "not_obeyed": tuple(wrong),
         "baselines": tuple(where),
-        "changed": tuple(_told(path, path in stated.files, of) for path in stated.changed),
+        "changed": tuple(
+            _explain_changed(path, path in stated.files, of) for path in stated.changed
+        ),
     }
     return narrowing.model_copy(update=update), tuple(sorted(known))
 
 
-def _told(path: str, there: bool, of: str) -> str:
+def _explain_changed(path: str, there: bool, of: str) -> str:
     main = of.removeprefix(" of ")
     instead = f"that of {main} counts" if there else f"{main} has none, so none counts"
     return f"{display_name(path)} is itself part of what changed: {instead}"
