@@ -49,7 +49,7 @@ async def read_stated(
     """What is stated in the working tree, whose files are `paths`, or in the base's tree; `cut`:
     there is none because the clone is shallow.
     """
-    here, beyond = _named(paths)
+    here, beyond = _select_stating(paths)
     comparison = Comparison(index, None)
     found = await anyio.to_thread.run_sync(collect, view.layout.tree, here, comparison, MOST_BYTES)
     now = {path.decode(): content for path, content in found.files.items()}
@@ -60,7 +60,7 @@ async def read_stated(
             f"{display_name(os.fsdecode(path))}, because it is {why}" for path, why in found.unread
         )
         return Stated(now, (), (*unread, *_too_many(beyond)))
-    there, beyond = _named(base)
+    there, beyond = _select_stating(base)
     before, lost = await _blobs(view, there, base)
     changed = sorted(path for path in now.keys() | before if _differs(path, now, before))
     return Stated(before, tuple(changed), (*lost, *_too_many(beyond)))
@@ -124,7 +124,7 @@ def _explain_changed(path: str, there: bool, of: str) -> str:
     return f"{display_name(path)} is itself part of what changed: {instead}"
 
 
-def _named(paths: Iterable[bytes]) -> tuple[list[bytes], int]:
+def _select_stating(paths: Iterable[bytes]) -> tuple[list[bytes], int]:
     """Of some paths those that state something, and how many of them were too many."""
     name = attributes.NAME.encode()
     found = [path for path in paths if path in TOP or path.rpartition(b"/")[2] == name]
