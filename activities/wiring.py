@@ -129,7 +129,7 @@ class _Parts:
 
     def _secrets(self) -> KnownSecrets:
         """What no person is shown in a call, as the file of servers has it now."""
-        return fitting.known_secrets(self.settings.secrets, os.environ, self.offering.known()[0])
+        return fitting.collect_secrets(self.settings.secrets, os.environ, self.offering.known()[0])
 
     def _outlets(self) -> tuple[Outlet, ...]:
         web = web_of_endpoint(self.settings, self.prices)

@@ -35,7 +35,7 @@ _NAMED = re.compile(
 _FILE = re.compile(r"(?:/[\w.@+-]+){2,}/?\Z")
 
 
-def known_secrets(
+def collect_secrets(
     values: Iterable[str], environment: Mapping[str, str], servers: Mapping[str, Server]
 ) -> KnownSecrets:
     """The values that this deployment knows for secrets: those given, variables that are named like

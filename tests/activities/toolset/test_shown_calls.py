@@ -271,7 +271,7 @@ def test_a_screen_without_a_letter_shows_its_escape_and_no_other_letter(
         assert same(json.loads(asked.text.partition(": act ")[2]), answer.calls[0]["input"])
 
 
-KNOWN = fitting.known_secrets(
+KNOWN = fitting.collect_secrets(
     [KEY],
     {
         "MY_TOKEN": "tok-91ab37cd55ef",
