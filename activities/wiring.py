@@ -156,7 +156,7 @@ class _Parts:
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             budget=self._budget(),
             tools={name: tool.told for name, tool in self.tools.items()},
-            unfit=partial(fitting.unfit, self.tools, self._secrets),
+            unfit=partial(fitting.find_unfit, self.tools, self._secrets),
             address=self.endpoint.address,
         )
 

@@ -52,7 +52,7 @@ def collect_secrets(
     return KnownSecrets(value for value in found if not _FILE.match(value))
 
 
-async def unfit(
+async def find_unfit(
     tools: Mapping[str, Tool],
     known: Callable[[], KnownSecrets],
     spec: Mapping[str, Any],
