@@ -31,11 +31,11 @@ def name_pattern(glob: str) -> Any:
     depth, parts = 0, [f"^{prefix}"]
     for part in _PARTS.findall(glob.removeprefix("/")):
         depth += (part == "{") - (part == "}")
-        parts.append(_translated(part, within=depth > 0))
+        parts.append(_translate(part, within=depth > 0))
     return _compiled("".join(parts) + "$", glob)
 
 
-def _translated(part: str, *, within: bool) -> str:
+def _translate(part: str, *, within: bool) -> str:
     match part:
         case "**/":
             return "(?:[^/]+/)*"
