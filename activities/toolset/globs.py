@@ -20,7 +20,7 @@ _OPTIONS.never_nl = True
 
 def line_pattern(pattern: str, *, ignore_case: bool) -> Any:
     """What finds a regular expression in the lines of bytes of UTF-8. ToolError if it is none."""
-    return _compiled(f"(?{'i' if ignore_case else ''}m){pattern}", pattern)
+    return _compile(f"(?{'i' if ignore_case else ''}m){pattern}", pattern)
 
 
 def name_pattern(glob: str) -> Any:
@@ -32,7 +32,7 @@ def name_pattern(glob: str) -> Any:
     for part in _PARTS.findall(glob.removeprefix("/")):
         depth += (part == "{") - (part == "}")
         parts.append(_translate(part, within=depth > 0))
-    return _compiled("".join(parts) + "$", glob)
+    return _compile("".join(parts) + "$", glob)
 
 
 def _translate(part: str, *, within: bool) -> str:
@@ -60,7 +60,7 @@ def _translate(part: str, *, within: bool) -> str:
     return str(re2.escape(part))
 
 
-def _compiled(text: str, meant: str) -> Any:
+def _compile(text: str, meant: str) -> Any:
     if len(meant) > PATTERN_LETTERS:
         raise ToolError(f"the pattern has {len(meant):,} letters; at most {PATTERN_LETTERS:,}")
     try:
