@@ -15,8 +15,8 @@ from holdfast.activities.toolset.inputs import (
     Location,
     harmless,
     place_of,
+    quote_path,
     read_file,
-    shown,
     text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
@@ -41,7 +41,7 @@ async def git_diff(
     manifest = await here.manifest(place.input)
     if not manifest.base:
         raise ToolError(
-            f"{shown(place.input)} is compared with no revision: its whole tree is there to be"
+            f"{quote_path(place.input)} is compared with no revision: its whole tree is there to be"
             " read; git_history shows what its commits changed"
         )
     wanted = "/".join(place.below)
@@ -51,7 +51,7 @@ async def git_diff(
         if not wanted or file.path == wanted or file.path.startswith(f"{wanted}/")
     ]
     if not files:
-        return f"[nothing at {shown(path)} differs from {manifest.base[:12]}]"
+        return f"[nothing at {quote_path(path)} differs from {manifest.base[:12]}]"
     root = await here.folder(place.input)
     lines = await anyio.to_thread.run_sync(_shown, root, place.input, files, context)
     return "\n".join([f"[compared with {manifest.base[:12]}]", *lines])

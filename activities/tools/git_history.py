@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.activities.repositories.manifest import Commit
-from holdfast.activities.toolset.inputs import place_of, shown
+from holdfast.activities.toolset.inputs import place_of, quote_path
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import one_line, pluralize
 from holdfast.untrusted.redact import redact
@@ -31,7 +31,9 @@ async def git_history(
     manifest = await here.manifest(place.input)
     if not manifest.commits:
         why = "; ".join(manifest.notes) or "it has no commits"
-        raise ToolError(f"nothing is known of the history of {shown(place.input)}: {one_line(why)}")
+        raise ToolError(
+            f"nothing is known of the history of {quote_path(place.input)}: {one_line(why)}"
+        )
     wanted = "/".join(place.below)
     touching = [each for each in manifest.commits if not wanted or _changes(each, wanted)]
     lines = [_told(commit, wanted) for commit in touching[skip : skip + limit]]
@@ -41,7 +43,7 @@ async def git_history(
     if manifest.commits_cut:
         newest = pluralize(len(manifest.commits), "commit")
         lines.append(f"[nothing older than the newest {newest} was looked at]")
-    return "\n".join(lines or [f"[no commit that is known touched {shown(path)}]"])
+    return "\n".join(lines or [f"[no commit that is known touched {quote_path(path)}]"])
 
 
 def _changes(commit: Commit, path: str) -> list[tuple[str, int, int]]:

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 from holdfast.activities.repositories.documents import decode
 from holdfast.activities.tools.read_file import read_file
 from holdfast.activities.toolset.child import ChildFailed, in_child
-from holdfast.activities.toolset.inputs import cited_as, place_of, read, shown
+from holdfast.activities.toolset.inputs import cited_as, place_of, quote_path, read
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
 from holdfast.deployment import extras
 from holdfast.text import one_line, pluralize, says_something
@@ -61,7 +61,7 @@ async def read_document(
         arguments: dict[str, JsonValue] = {"file_path": file_path, "offset": first, "limit": limit}
         return await read_file.run(here, arguments)
     if lacking := lacking_for(kind):
-        raise ToolError(f"{shown(file_path)} is not read: that {lacking}")
+        raise ToolError(f"{quote_path(file_path)} is not read: that {lacking}")
     if kind in ("csv", "html"):
         content = await anyio.to_thread.run_sync(_clean, content)
     asked = {
@@ -75,9 +75,9 @@ async def read_document(
     try:
         answer = await _parsed(content, asked, ALL_SECONDS)
     except ChildFailed as error:
-        raise ToolError(f"{shown(file_path)} is not read: a reader of it {error}") from None
+        raise ToolError(f"{quote_path(file_path)} is not read: a reader of it {error}") from None
     if answer["refused"]:
-        raise ToolError(f"{shown(file_path)} {one_line(answer['refused'])}")
+        raise ToolError(f"{quote_path(file_path)} {one_line(answer['refused'])}")
     return Result(await anyio.to_thread.run_sync(_told, answer, name, first))
 
 
@@ -134,13 +134,13 @@ def kind_of(content: bytes, path: str) -> str:
         for mark, kind in OFFICE.items():
             if mark in content:
                 return kind
-        raise ToolError(f"{shown(path)} is a packed archive, and no Office document")
+        raise ToolError(f"{quote_path(path)} is a packed archive, and no Office document")
     if b"%PDF-" in content[:1024]:
         return "pdf"
     if content.startswith(OLD_OFFICE):
         if "EncryptedPackage".encode("utf-16-le") in content:
-            raise ToolError(f"{shown(path)} is encrypted: give it without its password")
-        raise ToolError(f"{shown(path)} is {NEVER.get(ending, NEVER['doc'])}")
+            raise ToolError(f"{quote_path(path)} is encrypted: give it without its password")
+        raise ToolError(f"{quote_path(path)} is {NEVER.get(ending, NEVER['doc'])}")
     start = content[:1024].lstrip().lower()
     if start.startswith((b"<!doctype html", b"<html")):
         return "html"
@@ -156,7 +156,9 @@ def _told(answer: dict[str, Any], name: str, first: int) -> str:
     """What a model is told, without secrets. Blocking."""
     unit, total, parts = answer["unit"], answer["total"], answer["parts"]
     if not parts and first > 1:
-        raise ToolError(f"{shown(name)} has nothing from {unit} {first:,} on; it has {total:,}")
+        raise ToolError(
+            f"{quote_path(name)} has nothing from {unit} {first:,} on; it has {total:,}"
+        )
     lines = []
     for part, text in parts:
         lines.append(f"[{part}]\n{text}" if unit in ("page", "slide") else f"{part}: {text}")

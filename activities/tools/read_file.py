@@ -7,7 +7,7 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import Field
 
-from holdfast.activities.toolset.inputs import TEXT_BYTES, harmless, read, shown, text_of
+from holdfast.activities.toolset.inputs import TEXT_BYTES, harmless, quote_path, read, text_of
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import pluralize
 
@@ -36,10 +36,10 @@ def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
     if lines[-1] == "":
         lines.pop()
     if not lines:
-        return f"[{shown(path)} is empty]"
+        return f"[{quote_path(path)} is empty]"
     if offset > len(lines):
         raise ToolError(
-            f"{shown(path)} has {pluralize(len(lines), 'line')}; there is no line {offset:,}"
+            f"{quote_path(path)} has {pluralize(len(lines), 'line')}; there is no line {offset:,}"
         )
     numbered, left = [], SHOWN_LETTERS
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):

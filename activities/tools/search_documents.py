@@ -22,8 +22,8 @@ from holdfast.activities.toolset.inputs import (
     files_below,
     harmless,
     place_of,
+    quote_path,
     read_file,
-    shown,
     text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
@@ -57,7 +57,9 @@ async def search_documents(
         raise ToolError("the query has no words; search_files finds signs")
     place = place_of(here, path)
     if place.below:
-        raise ToolError(f"{shown(path)} is within an input; name the input, {shown(place.input)}")
+        raise ToolError(
+            f"{quote_path(path)} is within an input; name the input, {quote_path(place.input)}"
+        )
     root = await here.folder(place.input)
     index = here.scratch / f"search-{here.inputs[place.input].digest}" / "index.db"
     files, left_out = _chosen([] if index.exists() else await files_below(here, path))
@@ -78,7 +80,7 @@ async def search_documents(
         script = "search_documents.py"
         said = await in_child(script, request, seconds=ALL_SECONDS, writes=INDEX_BYTES)
     except ChildFailed as error:
-        raise ToolError(f"{shown(path)} is not searched: its index {error}") from None
+        raise ToolError(f"{quote_path(path)} is not searched: its index {error}") from None
     answer = json.loads(said)
     if not answer["searched"]:
         here.not_read(place.input)

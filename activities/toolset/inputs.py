@@ -69,11 +69,11 @@ def place_of(here: Here, path: str) -> Location:
             below = tuple(each for each in name[len(known) :].split("/") if each not in ("", "."))
             break
     else:
-        raise ToolError(f"{shown(path)} begins with no input; {_inputs(here)}")
+        raise ToolError(f"{quote_path(path)} begins with no input; {_inputs(here)}")
     if ".." in below:
-        raise ToolError(f"{shown(path)} leads out; give a path as list_files shows it")
+        raise ToolError(f"{quote_path(path)} leads out; give a path as list_files shows it")
     if below and not _is_folder(here, known):
-        raise ToolError(f"{shown(known)} is a file and no folder; there is nothing below it")
+        raise ToolError(f"{quote_path(known)} is a file and no folder; there is nothing below it")
     return Location(known, below)
 
 
@@ -89,7 +89,7 @@ def cited_as(here: Here, place: Location) -> str:
     return str(place) if pinned.file_name in taken else pinned.file_name
 
 
-def shown(path: str) -> str:
+def quote_path(path: str) -> str:
     """A path in a message: harmless, short and in quotes."""
     line = one_line(path)
     return repr(line if len(line) <= 200 else f"{line[:200]}…")
@@ -137,7 +137,7 @@ async def read(here: Here, path: str, limit: int) -> bytes:
 
 def read_file(root: Path, place: Location, limit: int) -> bytes:
     """The bytes of a file of a snapshot: no link is followed on the way. Blocking."""
-    path = shown(str(place))
+    path = quote_path(str(place))
     if not place.below:
         raise ToolError(f"{path} is a folder; list_files shows what is in it")
     try:
@@ -154,7 +154,7 @@ def read_file(root: Path, place: Location, limit: int) -> bytes:
 
 
 def _too_large(place: Location, limit: int) -> ToolError:
-    return ToolError(f"{shown(str(place))} is larger than {limit >> 20} MiB, and is not read")
+    return ToolError(f"{quote_path(str(place))} is larger than {limit >> 20} MiB, and is not read")
 
 
 def _walked(root: Path, place: Location) -> list[File]:
@@ -171,7 +171,7 @@ def _walked(root: Path, place: Location) -> list[File]:
                 with folder.enter(name) as within:
                     return _sorted(_files(within, place))
     except OSError:
-        path = shown(str(place))
+        path = quote_path(str(place))
         raise ToolError(f"there is no {path}; list_files shows what there is") from None
 
 
@@ -193,7 +193,9 @@ def _files(folder: Folder, place: Location) -> Iterator[File]:
 def text_of(content: bytes, path: str) -> str:
     """The text of a file, private keys taken out. ToolError if it is none."""
     if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ToolError(f"{shown(path)} is no text; read_document reads PDF and Office documents")
+        raise ToolError(
+            f"{quote_path(path)} is no text; read_document reads PDF and Office documents"
+        )
     return without_keys(decode(content))
 
 
