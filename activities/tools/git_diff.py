@@ -13,7 +13,7 @@ from holdfast.activities.repositories.manifest import SnapshotFile
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     Location,
-    harmless,
+    clean_line,
     place_of,
     quote_path,
     read_file,
@@ -89,6 +89,6 @@ def _hunks(file: SnapshotFile, lines: list[str], context: int, most: int) -> lis
         if number > last + 1:
             hunks.append(f"@@ line {number:,} @@")
         mark = "+" if number in new else " "
-        hunks.append(f"{mark}{harmless(lines[number - 1], LINE_LETTERS)}")
+        hunks.append(f"{mark}{clean_line(lines[number - 1], LINE_LETTERS)}")
         last = number
     return hunks

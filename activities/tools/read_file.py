@@ -7,7 +7,7 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import Field
 
-from holdfast.activities.toolset.inputs import TEXT_BYTES, harmless, quote_path, read, text_of
+from holdfast.activities.toolset.inputs import TEXT_BYTES, clean_line, quote_path, read, text_of
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import pluralize
 
@@ -43,7 +43,7 @@ def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
         )
     numbered, left = [], SHOWN_LETTERS
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
-        numbered.append(f"{number:>6}\t{harmless(line, LINE_LETTERS)}")
+        numbered.append(f"{number:>6}\t{clean_line(line, LINE_LETTERS)}")
         left -= len(numbered[-1])
         if left < 0:
             break

@@ -19,8 +19,8 @@ from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     File,
     Location,
+    clean_line,
     files_below,
-    harmless,
     place_of,
     quote_path,
     read_file,
@@ -129,7 +129,7 @@ def _passage(place: Location, first: int, text: list[str], words: set[str]) -> s
     """The line of a passage with most of the words, and those around it; empty when the words were
     in nothing but a secret.
     """
-    lines = [harmless(line, LINE_LETTERS) for line in text]
+    lines = [clean_line(line, LINE_LETTERS) for line in text]
     scores = [len(words & {_plain(word) for word in WORD.findall(line)}) for line in lines]
     if not any(scores):
         return ""

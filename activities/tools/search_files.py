@@ -16,8 +16,8 @@ from holdfast.activities.toolset.globs import line_pattern, name_pattern
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     File,
+    clean_line,
     files_below,
-    harmless,
     read,
     read_file,
     text_of,
@@ -142,7 +142,7 @@ class Search:
             number += data.count(b"\n", start, match.start())
             end = data.find(b"\n", match.end())
             # A secret is not to be found by guessing it, a letter after the other.
-            if self.pattern.search(harmless(lines[number], LINE_LETTERS).encode()):
+            if self.pattern.search(clean_line(lines[number], LINE_LETTERS).encode()):
                 yield number
             self.late = time.monotonic() > self.deadline
             if end < 0 or self.late:
@@ -158,7 +158,7 @@ class Search:
             if self.context and number > last + 1 and self.results:
                 self._tell("--")
             mark = ":" if number in matching else "-"
-            text = harmless(lines[number], LINE_LETTERS)
+            text = clean_line(lines[number], LINE_LETTERS)
             self._tell(f"{file.path}{mark}{number + 1}{mark}{text}")
             last = number
 

@@ -199,7 +199,7 @@ def text_of(content: bytes, path: str) -> str:
     return without_keys(decode(content))
 
 
-def harmless(line: str, letters: int) -> str:
+def clean_line(line: str, letters: int) -> str:
     """A line of a file as a model may see it: without secrets, cut, with how much there is."""
     line = line.rstrip("\r")
     # What is cut in the middle of a secret is looked at whole.
