@@ -14,10 +14,10 @@ from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     Location,
     clean_line,
+    decode_text,
     place_of,
     quote_path,
     read_file,
-    text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import for_terminal, pluralize
@@ -67,7 +67,7 @@ def _shown(root: Path, name: str, files: list[SnapshotFile], context: int) -> li
             )
             break
         place = Location(name, tuple(file.path.split("/")))
-        text = text_of(read_file(root, place, TEXT_BYTES), file.path).removesuffix("\n")
+        text = decode_text(read_file(root, place, TEXT_BYTES), file.path).removesuffix("\n")
         shown_lines.append(f"--- {for_terminal(str(place))}")
         shown_lines += _hunks(file, text.split("\n"), context, MOST_LINES - len(shown_lines))
     return shown_lines

@@ -7,7 +7,7 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import Field
 
-from holdfast.activities.toolset.inputs import TEXT_BYTES, clean_line, quote_path, read, text_of
+from holdfast.activities.toolset.inputs import TEXT_BYTES, clean_line, decode_text, quote_path, read
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import pluralize
 
@@ -32,7 +32,7 @@ async def read_file(
 
 
 def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
-    lines = text_of(content, path).split("\n")
+    lines = decode_text(content, path).split("\n")
     if lines[-1] == "":
         lines.pop()
     if not lines:

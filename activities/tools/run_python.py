@@ -10,7 +10,7 @@ from pydantic import Field
 
 from holdfast.activities.toolset import remote
 from holdfast.activities.toolset.child import in_child
-from holdfast.activities.toolset.inputs import read, text_of
+from holdfast.activities.toolset.inputs import decode_text, read
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
 from holdfast.deployment.address import address_of
 
@@ -49,7 +49,7 @@ async def run_python(
     under these names. save("notes.csv", text) hands a text file up with your result. It has 10
     seconds and 256 MB; nothing else is kept between calls.
     """
-    handed = {path: text_of(await read(here, path, HANDED_IN), path) for path in inputs}
+    handed = {path: decode_text(await read(here, path, HANDED_IN), path) for path in inputs}
     size = sum(map(len, handed.values()))
     if size > HANDED_IN:
         raise ToolError(f"these inputs have {size:,} letters; at most {HANDED_IN:,} can be read")

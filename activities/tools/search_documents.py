@@ -20,11 +20,11 @@ from holdfast.activities.toolset.inputs import (
     File,
     Location,
     clean_line,
+    decode_text,
     files_below,
     place_of,
     quote_path,
     read_file,
-    text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import for_terminal
@@ -112,7 +112,7 @@ def _told(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
 
     @cache
     def lines_of(place: Location) -> list[str]:
-        return text_of(read_file(root, place, TEXT_BYTES), str(place)).split("\n")
+        return decode_text(read_file(root, place, TEXT_BYTES), str(place)).split("\n")
 
     found = []
     for path, first, last in answer["hits"]:

@@ -17,10 +17,10 @@ from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     File,
     clean_line,
+    decode_text,
     files_below,
     read,
     read_file,
-    text_of,
 )
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import pluralize
@@ -118,7 +118,7 @@ class Search:
     def look(self, file: File, content: bytes) -> None:
         """Look at one file. Blocking."""
         try:
-            lines = text_of(content, file.path).removesuffix("\n").split("\n")
+            lines = decode_text(content, file.path).removesuffix("\n").split("\n")
         except ToolError:
             self.not_read += 1
             return

@@ -190,7 +190,7 @@ def _files(folder: Folder, place: Location) -> Iterator[File]:
                     yield from _files(within, below)
 
 
-def text_of(content: bytes, path: str) -> str:
+def decode_text(content: bytes, path: str) -> str:
     """The text of a file, private keys taken out. ToolError if it is none."""
     if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(
