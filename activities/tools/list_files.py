@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.activities.toolset.globs import name_pattern
-from holdfast.activities.toolset.inputs import File, Location, files_below
+from holdfast.activities.toolset.inputs import File, Location, list_below
 from holdfast.activities.toolset.tool import Here, tool
 from holdfast.text import for_terminal, pluralize
 
@@ -28,7 +28,7 @@ async def list_files(
     """List the files of your inputs whose path matches a glob, with their sizes in bytes. A path
     begins with the name of the input; other tools take it as it is shown here.
     """
-    found = await files_below(here, path)
+    found = await list_below(here, path)
     if pattern:
         within = name_pattern(pattern)
         found = [file for file in found if _matches(within, file)]

@@ -21,7 +21,7 @@ from holdfast.activities.toolset.inputs import (
     Location,
     clean_line,
     decode_text,
-    files_below,
+    list_below,
     place_of,
     quote_path,
     read_file,
@@ -62,7 +62,7 @@ async def search_documents(
         )
     root = await here.folder(place.input)
     index = here.scratch / f"search-{here.inputs[place.input].digest}" / "index.db"
-    files, left_out = _chosen([] if index.exists() else await files_below(here, path))
+    files, left_out = _chosen([] if index.exists() else await list_below(here, path))
     asked = {
         "root": str(root),
         "files": files,

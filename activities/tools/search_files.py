@@ -18,7 +18,7 @@ from holdfast.activities.toolset.inputs import (
     File,
     clean_line,
     decode_text,
-    files_below,
+    list_below,
     read,
     read_file,
 )
@@ -61,7 +61,7 @@ async def search_files(
         head_limit,
         time.monotonic() + SECONDS,
     )
-    files = await files_below(here, path)
+    files = await list_below(here, path)
     if glob:
         names = name_pattern(glob)
         files = [file for file in files if names.search("/".join(file.place.below).encode())]

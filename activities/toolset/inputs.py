@@ -104,7 +104,7 @@ def _is_folder(here: Here, name: str) -> bool:
     return here.inputs[name].kind not in ("text", "file")
 
 
-async def files_below(here: Here, path: str) -> list[File]:
+async def list_below(here: Here, path: str) -> list[File]:
     """The files below a path, or the one that it names, by path; empty: of all inputs. ToolError if
     there is nothing of that name.
     """
