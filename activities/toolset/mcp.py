@@ -103,7 +103,7 @@ class Offered:
     """The list itself, as the client handed it on."""
 
 
-async def offered(server: Server) -> Offered:
+async def list_tools(server: Server) -> Offered:
     """Ask a server for its tools. ServerFailed if it does not tell them."""
     answer = await _conversation(server, "", {})
     return offer_of(server, answer["tools"])

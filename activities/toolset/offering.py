@@ -15,8 +15,8 @@ from holdfast.activities.toolset.mcp import (
     PREFIX,
     Offered,
     ServerFailed,
+    list_tools,
     offer_of,
-    offered,
     server_of,
 )
 from holdfast.activities.toolset.remembered import ToolLists
@@ -124,7 +124,7 @@ class Offering:
         failed = None
         for _ in range(GOES):
             try:
-                found = await offered(server)
+                found = await list_tools(server)
             except ServerFailed as error:
                 failed = error
                 # Its arguments and what it complained of may hold secrets: the log has them.

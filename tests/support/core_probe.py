@@ -14,7 +14,7 @@ from pathlib import Path
 import repositories
 from hands import Bench
 from holdfast.activities.review.lenses import analysers
-from holdfast.activities.toolset.mcp import ServerFailed, offered
+from holdfast.activities.toolset.mcp import ServerFailed, list_tools
 from holdfast.activities.toolset.servers import read_servers
 from holdfast.activities.toolset.shelf import lacking, shipped
 from holdfast.activities.toolset.tool import Tool
@@ -118,7 +118,7 @@ async def servers(folder: Path) -> str:
     file = folder / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"own": {"command": "cat"}}}))
     try:
-        await offered(read_servers(file, {})["own"])
+        await list_tools(read_servers(file, {})["own"])
     except ServerFailed as error:
         return str(error)
     return ""

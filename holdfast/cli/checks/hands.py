@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.tools import OF_CLAUDE_CODE
 from holdfast.activities.tools.run_python import run_python
-from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, offered, server_of
+from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, list_tools, server_of
 from holdfast.activities.toolset.offering import unasked
 from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 from holdfast.activities.toolset.shelf import lacking, source_of, tools_for
@@ -140,7 +140,7 @@ async def _ask(server: Server) -> Offered | str:
     a diagnosis is shown to others.
     """
     try:
-        found = await offered(server)
+        found = await list_tools(server)
         return unasked(server, found) or found
     except ServerFailed as error:
         said = f"; it said: {redact(one_line(error.complaint))}" if error.complaint else ""

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from hands import Bench
 from holdfast.activities.toolset import mcp
-from holdfast.activities.toolset.mcp import UNKNOWN, ServerFailed, offered, server_of, tool_of
+from holdfast.activities.toolset.mcp import UNKNOWN, ServerFailed, list_tools, server_of, tool_of
 from holdfast.activities.toolset.running import call
 from holdfast.activities.toolset.servers import Server, read_servers
 
@@ -45,7 +45,7 @@ async def test_a_real_server_offers_its_tools_and_answers(tmp_path: Path) -> Non
     file = tmp_path / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"time": {"command": TIME}}}))
     servers = read_servers(file, {})
-    found = await offered(servers["time"])
+    found = await list_tools(servers["time"])
     tools = {each.name: each for each in found.tools}
     assert set(tools) == {"mcp__time__get_current_time", "mcp__time__convert_time"}
     assert found.notes == ()
@@ -85,7 +85,7 @@ async def test_what_a_server_calls_an_error_is_one() -> None:
 
 
 async def test_no_claim_of_a_server_makes_its_tools_harmless() -> None:
-    (tool,) = (await offered(own("good"))).tools
+    (tool,) = (await list_tools(own("good"))).tools
     assert (tool.effects, tool.idempotent) == (True, False)
 
 
@@ -113,7 +113,7 @@ async def test_a_server_that_hangs_in_a_call_is_an_error_result(kind: str, impat
 
 async def test_a_server_that_never_answers_is_given_up(impatient: None) -> None:
     with pytest.raises(ServerFailed, match="did not answer within 6 s") as error:
-        await offered(own("silent"))
+        await list_tools(own("silent"))
     assert error.value.told.startswith("the MCP server own (python silent) did not answer")
 
 
@@ -129,7 +129,7 @@ async def test_a_server_that_does_not_tell_its_tools_is_named_with_its_command(
     kind: str, why: str
 ) -> None:
     with pytest.raises(ServerFailed, match=why) as error:
-        await offered(own(kind))
+        await list_tools(own(kind))
     assert error.value.told.startswith(f"the MCP server own (python {kind}) {why}")
 
 
@@ -144,7 +144,7 @@ async def test_a_server_that_does_not_tell_its_tools_is_named_with_its_command(
 async def test_a_program_that_is_no_server_is_named(command: str, why: str) -> None:
     server = Server("other", Path("/"), (command,), written=command)
     with pytest.raises(ServerFailed) as error:
-        await offered(server)
+        await list_tools(server)
     assert error.value.told.startswith(f"the MCP server other ({command}) {why}")
 
 
@@ -159,7 +159,7 @@ async def test_of_a_long_complaint_the_last_words_are_told_whole() -> None:
     words = " ".join(f"word{number:04}" for number in range(200))
     ends = Server("own", Path("/"), (sys.executable, "-c", f"import sys; sys.exit({words!r})"))
     with pytest.raises(ServerFailed) as error:
-        await offered(ends)
+        await list_tools(ends)
     mark, first, *others = error.value.complaint.split()
     assert mark == "…" and len(first) == len("word0000") and others[-1] == "word0199"
 
@@ -181,7 +181,7 @@ async def test_a_long_result_is_kept_up_to_a_bound() -> None:
 
 
 async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
-    found = await offered(own("odd-tools"))
+    found = await list_tools(own("odd-tools"))
     assert [each.name for each in found.tools] == ["mcp__own__notes_search", "mcp__own__fine"]
     assert ["same name" in each for each in found.notes] == [True, False, False]
     assert "too long" in found.notes[1] and "30,000" not in found.notes[2]
@@ -191,7 +191,7 @@ async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
 
 
 async def test_a_tool_whose_schema_is_bad_is_left_out_and_said() -> None:
-    found = await offered(own("schemas"))
+    found = await list_tools(own("schemas"))
     assert [each.name for each in found.tools] == ["mcp__own__fine", "mcp__own__slow"]
     assert {name.removeprefix("mcp__own__"): why for name, why in found.flaws.items()} == {
         "remote": "has a schema that stands elsewhere, which is not fetched",
@@ -231,7 +231,7 @@ async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seco
 
 
 async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -> None:
-    found = await offered(own("marks"))
+    found = await list_tools(own("marks"))
     assert [each.name for each in found.tools] == [ACT]
     told = json.dumps(found.tools[0].told)
     assert told.count("(/material>") == told.count("(instruction>") == 2 and "<" not in told
@@ -241,7 +241,7 @@ async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -
 
 
 async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:
-    found = await offered(own("endless-list"))
+    found = await list_tools(own("endless-list"))
     assert [each.name for each in found.tools] == [ACT] and len(found.notes) == 1
 
 
@@ -338,7 +338,7 @@ async def address() -> AsyncIterator[str]:
 
 async def test_a_server_over_http_answers_floods_and_dies(address: str) -> None:
     server = Server("own", Path("/"), url=address, written=address)
-    tools = {each.name: each for each in (await offered(server)).tools}
+    tools = {each.name: each for each in (await list_tools(server)).tools}
     assert set(tools) == {"mcp__own__add", "mcp__own__flood", "mcp__own__die"}
     assert await Bench().told(tools["mcp__own__add"], a=2, b=40) == "42"
     said = await Bench().refused(tools["mcp__own__flood"])
@@ -351,4 +351,4 @@ async def test_a_server_over_http_answers_floods_and_dies(address: str) -> None:
 async def test_an_address_of_no_mcp_server_is_said() -> None:
     server = Server("own", Path("/"), url="http://127.0.0.1:9/mcp", written="http://…")
     with pytest.raises(ServerFailed, match="cannot be reached"):
-        await offered(server)
+        await list_tools(server)

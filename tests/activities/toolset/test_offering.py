@@ -79,7 +79,7 @@ async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_ot
         asking += 1
         most = max(most, asking)
         try:
-            return await mcp.offered(server)
+            return await mcp.list_tools(server)
         finally:
             asking -= 1
 
