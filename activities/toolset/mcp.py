@@ -106,10 +106,10 @@ class Offered:
 async def list_tools(server: Server) -> Offered:
     """Ask a server for its tools. ServerFailed if it does not tell them."""
     answer = await _conversation(server, "", {})
-    return offer_of(server, answer["tools"])
+    return make_offer(server, answer["tools"])
 
 
-def offer_of(server: Server, listed: Sequence[Listed]) -> Offered:
+def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
     """What a server offers by the list of its tools."""
     tools: dict[str, Tool] = {}
     flaws: dict[str, str] = {}

@@ -16,7 +16,7 @@ from holdfast.activities.toolset.mcp import (
     Offered,
     ServerFailed,
     list_tools,
-    offer_of,
+    make_offer,
     server_of,
 )
 from holdfast.activities.toolset.remembered import ToolLists
@@ -145,7 +145,7 @@ class Offering:
         """
         why = f"{error} ({server.place})" if server.place else str(error)
         told = self.remembered.last(server) if error.kind == "late" else None
-        found = offer_of(server, told.tools) if told else None
+        found = make_offer(server, told.tools) if told else None
         if told is None or found is None or unasked(server, found):
             return _Answer(why, unreached=not server.flaw)
         recalled = f"{why}; what it told on {told.at:%Y-%m-%d at %H:%M} UTC stands"
