@@ -116,7 +116,7 @@ def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
     notes = []
     for each in listed:
         name = PART.join((PREFIX, server.name, each["wire"]))
-        schema = _described(each["schema"])
+        schema = _defuse_schema(each["schema"])
         if flaw := _flaw(name, each, schema, tools):
             flaws[name] = one_line(flaw)
             notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
@@ -127,14 +127,16 @@ def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
     return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws, listed)
 
 
-def _described(schema: Any) -> Any:
+def _defuse_schema(schema: Any) -> Any:
     """A schema whose sentences can write no mark of a prompt; names and values stay as they are."""
     if isinstance(schema, list):
-        return [_described(each) for each in schema]
+        return [_defuse_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: _harmless(value) if key in SENTENCES and isinstance(value, str) else _described(value)
+        key: _harmless(value)
+        if key in SENTENCES and isinstance(value, str)
+        else _defuse_schema(value)
         for key, value in schema.items()
     }
 
