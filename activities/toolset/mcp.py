@@ -121,7 +121,7 @@ def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
             flaws[name] = one_line(flaw)
             notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
             continue
-        said = _harmless(each["description"][:DESCRIPTION_LETTERS])
+        said = _defuse(each["description"][:DESCRIPTION_LETTERS])
         description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
         tools[name] = tool_of(server, name, description, schema)
     return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws, listed)
@@ -134,14 +134,14 @@ def _defuse_schema(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        key: _harmless(value)
+        key: _defuse(value)
         if key in SENTENCES and isinstance(value, str)
         else _defuse_schema(value)
         for key, value in schema.items()
     }
 
 
-def _harmless(said: str) -> str:
+def _defuse(said: str) -> str:
     return defang(for_terminal(said))
 
 
