@@ -117,7 +117,7 @@ def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
     for each in listed:
         name = PART.join((PREFIX, server.name, each["wire"]))
         schema = _defuse_schema(each["schema"])
-        if flaw := _flaw(name, each, schema, tools):
+        if flaw := _find_flaw(name, each, schema, tools):
             flaws[name] = one_line(flaw)
             notes.append(one_line(f"{server.name}: its tool {each['name'][:100]!r} {flaw}"))
             continue
@@ -145,7 +145,9 @@ def _defuse(said: str) -> str:
     return defang(for_terminal(said))
 
 
-def _flaw(name: str, told: Mapping[str, Any], schema: object, others: Mapping[str, Tool]) -> str:
+def _find_flaw(
+    name: str, told: Mapping[str, Any], schema: object, others: Mapping[str, Tool]
+) -> str:
     """Why a tool is left out, as its server describes it."""
     if not NAME.fullmatch(name):
         return "has a name that is too long: with its server's it may have 64 letters"
