@@ -159,7 +159,7 @@ def _find_flaw(
     return str(told["flaw"])
 
 
-def server_of(name: str, servers: Mapping[str, Server]) -> Server | None:
+def find_server(name: str, servers: Mapping[str, Server]) -> Server | None:
     """The server of a tool by the tool's name; None for a name of none that there is."""
     prefix, _, rest = name.partition(PART)
     return servers.get(rest.partition(PART)[0]) if prefix == PREFIX else None

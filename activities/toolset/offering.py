@@ -15,9 +15,9 @@ from holdfast.activities.toolset.mcp import (
     PREFIX,
     Offered,
     ServerFailed,
+    find_server,
     list_tools,
     make_offer,
-    server_of,
 )
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import BadServers, Server
@@ -62,7 +62,7 @@ class Offering:
 
     def asks(self, name: str) -> bool:
         """Whether a person must approve each call of a tool of a server, as its file says."""
-        server = server_of(name, self.known()[0])
+        server = find_server(name, self.known()[0])
         return server is not None and server.asks(name.split(PART, 2)[2])
 
     async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
@@ -72,7 +72,7 @@ class Offering:
         """
         servers, flaw = self.known()
         names = {name for tools in wanted.values() for name in tools}
-        asked = {found.name: found for name in names if (found := server_of(name, servers))}
+        asked = {found.name: found for name in names if (found := find_server(name, servers))}
         heard = await asyncio.gather(*map(self._asked, asked.values()))
         answers = dict(zip(asked, heard, strict=True))
         specs = {
@@ -85,7 +85,7 @@ class Offering:
         absent = {
             name: _why(name, server, answers[server.name]) if server else unknown
             for name in names - {*specs}
-            for server in (server_of(name, servers),)
+            for server in (find_server(name, servers),)
         }
         return {
             role: await self._told(tools, specs, absent, answers, servers)
@@ -100,7 +100,7 @@ class Offering:
         answers: Mapping[str, _Answer],
         servers: Mapping[str, Server],
     ) -> FromServers:
-        of = {name: answers[each.name] for name in tools if (each := server_of(name, servers))}
+        of = {name: answers[each.name] for name in tools if (each := find_server(name, servers))}
         told = FromServers(
             absent={name: absent[name] for name in tools if name in absent},
             unreached=tuple(name for name, answer in of.items() if answer.unreached),

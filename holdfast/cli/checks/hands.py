@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.tools import OF_CLAUDE_CODE
 from holdfast.activities.tools.run_python import run_python
-from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, list_tools, server_of
+from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, find_server, list_tools
 from holdfast.activities.toolset.offering import unasked
 from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 from holdfast.activities.toolset.shelf import lacking, source_of, tools_for
@@ -115,7 +115,9 @@ async def check_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterat
     gone += [name for name in owners if name not in offers]
     for name in gone:
         if name in owners and name not in told:
-            known = "its server does not offer it" if server_of(name, servers) else "no such server"
+            known = (
+                "its server does not offer it" if find_server(name, servers) else "no such server"
+            )
             yield Checkup("mcp", name, "note", f"{_tell_owners(owners[name])}; {known}: left out")
     for check in check_roles(catalogue, gone):
         yield check

@@ -79,7 +79,7 @@ def _find_absent(names: Collection[str], settings: Settings) -> dict[str, str]:
 
 def _no_server(names: Collection[str], settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield each of these tools whose server cannot be there, and why."""
-    from holdfast.activities.toolset.mcp import server_of
+    from holdfast.activities.toolset.mcp import find_server
     from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 
     servers: Mapping[str, Server] = {}
@@ -89,7 +89,7 @@ def _no_server(names: Collection[str], settings: Settings) -> Iterator[tuple[str
     except BadServers as error:
         unknown = str(error)
     for name in names:
-        server = server_of(name, servers)
+        server = find_server(name, servers)
         if server is None:
             yield name, unknown
         elif server.flaw:

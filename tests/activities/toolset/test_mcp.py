@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from hands import Bench
 from holdfast.activities.toolset import mcp
-from holdfast.activities.toolset.mcp import UNKNOWN, ServerFailed, list_tools, server_of, tool_of
+from holdfast.activities.toolset.mcp import UNKNOWN, ServerFailed, find_server, list_tools, tool_of
 from holdfast.activities.toolset.running import call
 from holdfast.activities.toolset.servers import Server, read_servers
 
@@ -62,7 +62,7 @@ async def test_a_real_server_offers_its_tools_and_answers(tmp_path: Path) -> Non
 async def test_a_tool_is_run_by_its_name_alone_in_another_process_than_it_was_offered_in() -> None:
     server = Server("time", Path("/"), (TIME,))
     name = "mcp__time__get_current_time"
-    assert server_of(name, {"time": server}) is server
+    assert find_server(name, {"time": server}) is server
     assert "UTC" in await Bench().told(tool_of(server, name), timezone="Etc/UTC")
 
 
@@ -307,7 +307,7 @@ async def test_a_server_with_a_flaw_is_said_and_never_started() -> None:
 
 @pytest.mark.parametrize("name", ["read_file", "mcp__", "mcp__other__x", "mcp_own_act", "mcp"])
 async def test_a_name_of_no_server_leads_to_none(name: str) -> None:
-    assert server_of(name, {"own": own("good")}) is None
+    assert find_server(name, {"own": own("good")}) is None
 
 
 # ---------------------------------------------------------------- over HTTP
