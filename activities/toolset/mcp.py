@@ -123,7 +123,7 @@ def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
             continue
         said = _defuse(each["description"][:DESCRIPTION_LETTERS])
         description = f"A tool of the MCP server {server.name}, which describes it so: {said}"
-        tools[name] = tool_of(server, name, description, schema)
+        tools[name] = make_tool(server, name, description, schema)
     return Offered(tuple(tools.values()), tuple(dict.fromkeys(notes)), flaws, listed)
 
 
@@ -165,7 +165,7 @@ def find_server(name: str, servers: Mapping[str, Server]) -> Server | None:
     return servers.get(rest.partition(PART)[0]) if prefix == PREFIX else None
 
 
-def tool_of(
+def make_tool(
     server: Server,
     name: str,
     description: str = "",

@@ -12,7 +12,7 @@ from temporalio import activity
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.toolset import running
-from holdfast.activities.toolset.mcp import find_server, tool_of
+from holdfast.activities.toolset.mcp import find_server, make_tool
 from holdfast.activities.toolset.servers import BadServers, Server
 from holdfast.activities.toolset.tool import Tool, ToolError
 from holdfast.activities.turns.conversation import arguments_of
@@ -170,7 +170,7 @@ class Workshop:
         if not name.startswith(OF_SERVERS):
             return self.tools.get(name)
         server = find_server(name, self.servers())
-        return None if server is None else tool_of(server, name)
+        return None if server is None else make_tool(server, name)
 
 
 def _agent() -> str:

@@ -17,7 +17,13 @@ from pydantic import JsonValue
 
 from hands import Bench
 from holdfast.activities.toolset import mcp
-from holdfast.activities.toolset.mcp import UNKNOWN, ServerFailed, find_server, list_tools, tool_of
+from holdfast.activities.toolset.mcp import (
+    UNKNOWN,
+    ServerFailed,
+    find_server,
+    list_tools,
+    make_tool,
+)
 from holdfast.activities.toolset.running import call
 from holdfast.activities.toolset.servers import Server, read_servers
 
@@ -63,7 +69,7 @@ async def test_a_tool_is_run_by_its_name_alone_in_another_process_than_it_was_of
     server = Server("time", Path("/"), (TIME,))
     name = "mcp__time__get_current_time"
     assert find_server(name, {"time": server}) is server
-    assert "UTC" in await Bench().told(tool_of(server, name), timezone="Etc/UTC")
+    assert "UTC" in await Bench().told(make_tool(server, name), timezone="Etc/UTC")
 
 
 # ---------------------------------------------------------------- servers of our own
@@ -71,17 +77,17 @@ async def test_a_tool_is_run_by_its_name_alone_in_another_process_than_it_was_of
 
 async def test_arguments_arrive_whatever_they_are_called() -> None:
     given: dict[str, JsonValue] = {"here": 1, "name": {"self": [None]}, "tool": "ü", "_": 0}
-    result = await call(tool_of(own("good"), ACT), ACT, Bench(), given)
+    result = await call(make_tool(own("good"), ACT), ACT, Bench(), given)
     assert json.loads(result.text) == given
 
 
 async def test_each_part_of_a_result_is_told_and_what_is_no_text_by_its_size() -> None:
-    said = await Bench().told(tool_of(own("picture"), ACT))
+    said = await Bench().told(make_tool(own("picture"), ACT))
     assert said == "{}\n[image, 3 bytes, not shown]\n[file:///notes.txt]\nof the resource"
 
 
 async def test_what_a_server_calls_an_error_is_one() -> None:
-    assert await Bench().refused(tool_of(own("fails"), ACT)) == "no such row"
+    assert await Bench().refused(make_tool(own("fails"), ACT)) == "no such row"
 
 
 async def test_no_claim_of_a_server_makes_its_tools_harmless() -> None:
@@ -100,14 +106,14 @@ async def test_no_claim_of_a_server_makes_its_tools_harmless() -> None:
     ],
 )
 async def test_a_server_that_dies_or_lies_in_a_call_is_an_error_result(kind: str, why: str) -> None:
-    said = await Bench().refused(tool_of(own(kind), ACT))
+    said = await Bench().refused(make_tool(own(kind), ACT))
     assert said.startswith(f"the MCP server own {why}")
     assert said.endswith(UNKNOWN)
 
 
 @pytest.mark.parametrize("kind", ["hangs", "wrong-id"])
 async def test_a_server_that_hangs_in_a_call_is_an_error_result(kind: str, impatient: None) -> None:
-    said = await Bench().refused(tool_of(own(kind), ACT))
+    said = await Bench().refused(make_tool(own(kind), ACT))
     assert said == f"the MCP server own did not answer within 6 s{UNKNOWN}"
 
 
@@ -150,7 +156,7 @@ async def test_a_program_that_is_no_server_is_named(command: str, why: str) -> N
 
 async def test_what_a_server_complained_of_is_told_to_its_operator_only() -> None:
     with pytest.raises(ServerFailed) as error:
-        await tool_of(own("complains"), ACT).run(Bench(), {})
+        await make_tool(own("complains"), ACT).run(Bench(), {})
     assert "the token is wrong" in error.value.told
     assert "the token is wrong" not in str(error.value)
 
@@ -165,17 +171,17 @@ async def test_of_a_long_complaint_the_last_words_are_told_whole() -> None:
 
 
 async def test_a_tool_that_is_gone_is_said_and_not_called() -> None:
-    said = await Bench().refused(tool_of(own("good"), "mcp__own__other"))
+    said = await Bench().refused(make_tool(own("good"), "mcp__own__other"))
     assert said == "the MCP server own has no tool of this name (any more)"
 
 
 async def test_noise_that_is_no_message_is_passed_over() -> None:
-    assert await Bench().told(tool_of(own("deep"), ACT)) == "{}"
+    assert await Bench().told(make_tool(own("deep"), ACT)) == "{}"
 
 
 async def test_a_long_result_is_kept_up_to_a_bound() -> None:
     bench = Bench()
-    await bench.told(tool_of(own("large"), ACT))
+    await bench.told(make_tool(own("large"), ACT))
     (kept,) = bench.results.values()
     assert kept.endswith(b"[3,000,000 letters in all, the rest was not kept]")
 
@@ -205,7 +211,7 @@ async def test_a_tool_whose_schema_is_bad_is_left_out_and_said() -> None:
 
 
 async def test_arguments_that_do_not_fit_a_schema_never_reach_its_server_and_are_said() -> None:
-    fine = tool_of(own("schemas"), "mcp__own__fine")
+    fine = make_tool(own("schemas"), "mcp__own__fine")
     assert await Bench().told(fine, row=2, names=["a"]) == '{"row": 2, "names": ["a"]}'
     wrong = await Bench().use(fine, row=0, names=["a", 7], other=True)
     assert wrong.is_error and UNKNOWN not in wrong.text
@@ -223,7 +229,7 @@ async def test_arguments_that_do_not_fit_a_schema_never_reach_its_server_and_are
 
 
 async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seconds() -> None:
-    slow = tool_of(own("schemas"), "mcp__own__slow")
+    slow = make_tool(own("schemas"), "mcp__own__slow")
     async with asyncio.timeout(30):
         said = await Bench().use(slow, text="a" * 60 + "!")
     assert said.is_error and "take more than 2 s to check" in said.text
@@ -246,7 +252,7 @@ async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:
 
 
 async def test_a_server_and_what_it_started_are_ended_with_the_call() -> None:
-    said = await Bench().told(tool_of(own("children"), ACT))
+    said = await Bench().told(make_tool(own("children"), ACT))
     await gone(*map(int, said.split()))
 
 
@@ -266,7 +272,7 @@ def alive(pid: int) -> bool:
 
 
 async def test_cancelling_a_call_ends_the_server() -> None:
-    task = asyncio.create_task(Bench().use(tool_of(own("hangs"), ACT)))
+    task = asyncio.create_task(Bench().use(make_tool(own("hangs"), ACT)))
     found: list[psutil.Process] = []
     for _ in range(1_000):
         await asyncio.sleep(0.02)
@@ -294,14 +300,14 @@ async def test_a_server_gets_its_own_variables_and_none_of_our_keys(
     server = Server(
         "own", Path("/"), (sys.executable, OWN, "environment"), environment={"TOKEN": "theirs"}
     )
-    said = json.loads((await Bench().use(tool_of(server, ACT))).text)
+    said = json.loads((await Bench().use(make_tool(server, ACT))).text)
     assert said["TOKEN"] == "theirs" and "PATH" in said
     assert "sk-ours" not in said.values()
 
 
 async def test_a_server_with_a_flaw_is_said_and_never_started() -> None:
     server = Server("own", Path("/"), (sys.executable, OWN, "good"), flaw="give it a `url`")
-    said = await Bench().refused(tool_of(server, ACT))
+    said = await Bench().refused(make_tool(server, ACT))
     assert said == "the MCP server own cannot be used: give it a `url`"
 
 
