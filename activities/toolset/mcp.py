@@ -105,7 +105,7 @@ class Offered:
 
 async def list_tools(server: Server) -> Offered:
     """Ask a server for its tools. ServerFailed if it does not tell them."""
-    answer = await _conversation(server, "", {})
+    answer = await _converse(server, "", {})
     return make_offer(server, answer["tools"])
 
 
@@ -177,7 +177,7 @@ def make_tool(
 
     async def ask(_: Here, /, **arguments: JsonValue) -> Result:
         tool = name.split(PART, 2)[2]
-        answer = await _conversation(server, tool, arguments)
+        answer = await _converse(server, tool, arguments)
         if "unfit" in answer:
             raise ToolError(misfits(f"arguments{each}" for each in answer["unfit"]))
         return Result(answer["text"] or "It answered nothing.", answer["is_error"], answer["data"])
@@ -195,7 +195,7 @@ def make_tool(
     )
 
 
-async def _conversation(
+async def _converse(
     server: Server, tool: str, arguments: Mapping[str, JsonValue]
 ) -> dict[str, Any]:
     """What the client answers; ServerFailed instead of an error."""
