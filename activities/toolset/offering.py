@@ -132,7 +132,7 @@ class Offering:
                 if error.kind == "gone":
                     break
                 continue
-            if why := unasked(server, found):
+            if why := describe_unasked(server, found):
                 return _Answer(why)
             await asyncio.to_thread(self.remembered.keep, server, found.listed)
             return _Answer(offer=found)
@@ -146,7 +146,7 @@ class Offering:
         why = f"{error} ({server.place})" if server.place else str(error)
         told = self.remembered.last(server) if error.kind == "late" else None
         found = make_offer(server, told.tools) if told else None
-        if told is None or found is None or unasked(server, found):
+        if told is None or found is None or describe_unasked(server, found):
             return _Answer(why, unreached=not server.flaw)
         recalled = f"{why}; what it told on {told.at:%Y-%m-%d at %H:%M} UTC stands"
         return _Answer(offer=found, recalled=recalled)
@@ -175,7 +175,7 @@ def _why(name: str, server: Server, answer: _Answer) -> str:
     return f"the MCP server {server.name} does not offer it"
 
 
-def unasked(server: Server, found: Offered) -> str:
+def describe_unasked(server: Server, found: Offered) -> str:
     """Why a server cannot be used of whose tools a person must approve some; empty: it can. A name
     that is written wrongly would let through what a person is to see.
     """

@@ -10,7 +10,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.tools import OF_CLAUDE_CODE
 from holdfast.activities.tools.run_python import run_python
 from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, find_server, list_tools
-from holdfast.activities.toolset.offering import unasked
+from holdfast.activities.toolset.offering import describe_unasked
 from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 from holdfast.activities.toolset.shelf import lacking, source_of, tools_for
 from holdfast.activities.toolset.tool import Tool
@@ -143,7 +143,7 @@ async def _ask(server: Server) -> Offered | str:
     """
     try:
         found = await list_tools(server)
-        return unasked(server, found) or found
+        return describe_unasked(server, found) or found
     except ServerFailed as error:
         said = f"; it said: {redact(one_line(error.complaint))}" if error.complaint else ""
         return f"{error} ({server.place}){said}" if server.place else str(error)
