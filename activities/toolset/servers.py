@@ -117,14 +117,14 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
         return Server(name, folder, flaw=wrong)
     try:
         entry = _Given.model_validate(given)
-        return _checked(name, entry, folder, environment)
+        return _fill_in(name, entry, folder, environment)
     except ValidationError as error:
         return Server(name, folder, flaw=one_line(mistakes(error, "it")[0]))
     except KeyError as error:
         return Server(name, folder, flaw=f"it needs the variable {error.args[0]}, which is not set")
 
 
-def _checked(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
+def _fill_in(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
     """The server with its variables filled in. KeyError names one that is not set."""
 
     def given(text: str) -> str:
