@@ -113,7 +113,7 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
     if not NAME.fullmatch(name) or len(name) > NAME_LETTERS:
         letters = f"up to {NAME_LETTERS} letters, digits, - and single _"
         return Server(name, folder, flaw=f"its name must be made of {letters}")
-    if wrong := _misspelt(given):
+    if wrong := _find_misspelt(given):
         return Server(name, folder, flaw=wrong)
     try:
         entry = _Given.model_validate(given)
@@ -172,7 +172,7 @@ def _runs(program: str, arguments: Sequence[str]) -> str:
     return f" {script}" if SCRIPT.fullmatch(script) and "=" not in first else ""
 
 
-def _misspelt(given: object) -> str:
+def _find_misspelt(given: object) -> str:
     """A field that is none, but nearly one of ours: what it was to say would not hold."""
     fields = [*_Given.model_fields]
     for name in given if isinstance(given, dict) else ():
