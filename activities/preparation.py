@@ -21,7 +21,7 @@ from holdfast.activities.toolset.serving import (
     Offer,
     RolesHere,
     absent,
-    asking,
+    mark_approvals,
     narrowed,
     none_idle,
     nothing_offered,
@@ -116,7 +116,7 @@ class Preparation:
             cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
             served = await offered(self._served(cards, goal), ready, self.offer)
-            served = asking(served, self.asks)
+            served = mark_approvals(served, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             plan, not_run = servable(_written(goal, playbook), served.missing)

@@ -130,7 +130,7 @@ def with_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
     return replace(here, roles=roles)
 
 
-def asking(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
+def mark_approvals(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
     """The same, each role with those of its tools of which a person must approve each call."""
     roles = tuple(
         card.model_copy(update={"approval": asks})
