@@ -22,6 +22,7 @@ from holdfast.activities.toolset.serving import (
     RolesHere,
     absent,
     mark_approvals,
+    mark_effects,
     narrowed,
     none_idle,
     nothing_offered,
@@ -29,7 +30,6 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     servable,
     serve,
-    with_effects,
     without_inputs,
 )
 from holdfast.contracts import (
@@ -183,7 +183,7 @@ class Preparation:
     def _served(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
         """The roles that this worker has for a goal, without what servers offer."""
         here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
-        return with_effects(here, self.effects)
+        return mark_effects(here, self.effects)
 
     def _models_usable(self, goal: Goal) -> None:
         if not self.has_endpoint:

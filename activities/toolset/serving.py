@@ -119,7 +119,7 @@ def serve(
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 
-def with_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
+def mark_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
     """The same, each role with which of its tools change something outside."""
     roles = tuple(
         card.model_copy(update={"effects": those})
