@@ -21,12 +21,12 @@ from holdfast.activities.toolset.serving import (
     Offer,
     RolesHere,
     absent,
+    add_offers,
     mark_approvals,
     mark_effects,
     narrowed,
     none_idle,
     nothing_offered,
-    offered,
     roles_in,
     servable,
     serve,
@@ -115,7 +115,7 @@ class Preparation:
                 self._models_usable(goal)
             cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
-            served = await offered(self._served(cards, goal), ready, self.offer)
+            served = await add_offers(self._served(cards, goal), ready, self.offer)
             served = mark_approvals(served, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])

@@ -147,7 +147,7 @@ async def nothing_offered(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, F
     return {role: FromServers(absent=dict.fromkeys(tools, why)) for role, tools in wanted.items()}
 
 
-async def offered(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere:
+async def add_offers(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere:
     """The same with what servers offer to the roles of a plan; None: to all roles. A role goes on
     without what it names and cannot have; one that has no other tool cannot be served.
     """
