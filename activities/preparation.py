@@ -26,7 +26,7 @@ from holdfast.activities.toolset.serving import (
     mark_effects,
     narrowed,
     none_idle,
-    nothing_offered,
+    offer_nothing,
     roles_in,
     servable,
     serve,
@@ -80,7 +80,7 @@ class Preparation:
     """Tools that cannot do their work here, and why, as the rest of a sentence."""
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
-    offer: Offer = field(default=nothing_offered, kw_only=True)
+    offer: Offer = field(default=offer_nothing, kw_only=True)
     idle_lenses: IdleLenses = field(default=none_idle, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """Whether a person must approve each call of a tool."""

@@ -141,7 +141,7 @@ def mark_approvals(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
     return replace(here, roles=roles)
 
 
-async def nothing_offered(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
+async def offer_nothing(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
     """No server is known."""
     why = "no MCP server is known here"
     return {role: FromServers(absent=dict.fromkeys(tools, why)) for role, tools in wanted.items()}

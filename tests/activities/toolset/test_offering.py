@@ -19,7 +19,7 @@ from holdfast.activities.toolset import offering as offering_module
 from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import Server, read_servers
-from holdfast.activities.toolset.serving import FromServers, RolesHere, add_offers, nothing_offered
+from holdfast.activities.toolset.serving import FromServers, RolesHere, add_offers, offer_nothing
 from holdfast.activities.toolset.shelf import outlets_of, shipped
 from holdfast.activities.wiring import build
 from holdfast.contracts import RoleCard
@@ -241,7 +241,7 @@ async def test_what_several_roles_go_without_for_one_reason_is_one_line() -> Non
         RoleCard(name=name, description="x", tools=(*map(ACT.format, "ab"), "read_file"))
         for name in ("reader", "writer")
     ]
-    here = await add_offers(RolesHere(tuple(cards), {}, {}), None, nothing_offered)
+    here = await add_offers(RolesHere(tuple(cards), {}, {}), None, offer_nothing)
     assert [each.tools for each in here.roles] == [("read_file",), ("read_file",)]
     (line,) = here.omissions(None)
     assert line.what == "tools mcp__a__act, mcp__b__act"
