@@ -20,13 +20,13 @@ from holdfast.activities.toolset.serving import (
     IdleLenses,
     Offer,
     RolesHere,
-    absent,
     add_offers,
     mark_approvals,
     mark_effects,
     narrowed,
     none_idle,
     offer_nothing,
+    omit_roles,
     roles_in,
     servable,
     serve,
@@ -124,7 +124,7 @@ class Preparation:
                 plan, lacking = await narrowed(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
             if goal.use_models and goal.plan is None and plan is None:
-                not_run = absent(self._missed(goal, {**unusable, **served.unset}, served))
+                not_run = omit_roles(self._missed(goal, {**unusable, **served.unset}, served))
             not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             named = self._named(goal, ready)
             _refuse_unreached(goal.plan or plan, served)

@@ -16,7 +16,7 @@ class FromServers:
     specs: str = ""
     """Digest of what endpoints are told of it; empty: nothing is offered."""
     size: int = 0
-    absent: Mapping[str, str] = field(default_factory=dict)
+    omit_roles: Mapping[str, str] = field(default_factory=dict)
     """Each tool that the role goes without, and why: a line."""
     unreached: tuple[str, ...] = ()
     """Of those, the tools of servers that could not be asked."""
@@ -207,7 +207,7 @@ def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
     return plan.model_copy(update={"subtasks": subtasks})
 
 
-def absent(roles: Mapping[str, str]) -> tuple[Omission, ...]:
+def omit_roles(roles: Mapping[str, str]) -> tuple[Omission, ...]:
     """What to say of roles that a planner is not offered."""
     return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
 
