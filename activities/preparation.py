@@ -21,10 +21,10 @@ from holdfast.activities.toolset.serving import (
     Offer,
     RolesHere,
     add_offers,
+    find_none_idle,
     mark_approvals,
     mark_effects,
     narrowed,
-    none_idle,
     offer_nothing,
     omit_roles,
     roles_in,
@@ -81,7 +81,7 @@ class Preparation:
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
     offer: Offer = field(default=offer_nothing, kw_only=True)
-    idle_lenses: IdleLenses = field(default=none_idle, kw_only=True)
+    idle_lenses: IdleLenses = field(default=find_none_idle, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """Whether a person must approve each call of a tool."""
     outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)

@@ -218,7 +218,7 @@ empty: no file is for it.
 """
 
 
-async def none_idle(digest: str) -> Mapping[str, str]:
+async def find_none_idle(digest: str) -> Mapping[str, str]:
     """Every lens has something to look at."""
     del digest
     return {}
