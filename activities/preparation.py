@@ -21,10 +21,10 @@ from holdfast.activities.toolset.serving import (
     Offer,
     RolesHere,
     add_offers,
+    drop_idle,
     find_none_idle,
     mark_approvals,
     mark_effects,
-    narrowed,
     offer_nothing,
     omit_roles,
     roles_in,
@@ -121,7 +121,7 @@ class Preparation:
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             plan, not_run = servable(_written(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
-                plan, lacking = await narrowed(plan, served.roles, inputs, self.idle_lenses)
+                plan, lacking = await drop_idle(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
             if goal.use_models and goal.plan is None and plan is None:
                 not_run = omit_roles(self._missed(goal, {**unusable, **served.unset}, served))

@@ -224,7 +224,7 @@ async def find_none_idle(digest: str) -> Mapping[str, str]:
     return {}
 
 
-async def narrowed(
+async def drop_idle(
     plan: Plan, roles: Iterable[RoleCard], inputs: Iterable[PinnedInput], idle_lenses: IdleLenses
 ) -> tuple[Plan, tuple[Omission, ...]]:
     """The plan without the subtasks of lenses that could look at nothing. Those with a reason are

@@ -16,7 +16,7 @@ from bench.review.believed import SHOWN
 from holdfast.activities.review import lenses
 from holdfast.activities.review.analysers import dockerfiles, javascript
 from holdfast.activities.review.lenses import analysers, find_idle, readers
-from holdfast.activities.toolset.serving import narrowed
+from holdfast.activities.toolset.serving import drop_idle
 from holdfast.contracts import Draft, Omission, Plan, RoleCard, Subtask
 from holdfast.contracts.errors import LensFailed
 from holdfast.deployment.extras import needs
@@ -276,10 +276,10 @@ async def test_a_plan_leaves_out_what_is_idle_and_says_what_is_lacking(
         assert digest
         return {"bugs": "", "dockerfiles": "hadolint is not installed"}
 
-    kept, omitted = await narrowed(plan, cards, [await bench.pin(repository)], idle)
+    kept, omitted = await drop_idle(plan, cards, [await bench.pin(repository)], idle)
     assert [each.id for each in kept.subtasks] == ["patterns"]
     assert omitted == (Omission(what="Title of dockerfiles", why="hadolint is not installed"),)
-    assert (await narrowed(plan, cards, [], idle)) == (plan, ())
+    assert (await drop_idle(plan, cards, [], idle)) == (plan, ())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces of Linux")
