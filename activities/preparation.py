@@ -23,12 +23,12 @@ from holdfast.activities.toolset.serving import (
     add_offers,
     drop_idle,
     find_none_idle,
+    keep_servable,
     mark_approvals,
     mark_effects,
     offer_nothing,
     omit_roles,
     roles_in,
-    servable,
     serve,
     without_inputs,
 )
@@ -119,7 +119,7 @@ class Preparation:
             served = mark_approvals(served, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
-            plan, not_run = servable(_written(goal, playbook), served.missing)
+            plan, not_run = keep_servable(_written(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
                 plan, lacking = await drop_idle(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking

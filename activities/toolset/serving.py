@@ -237,12 +237,12 @@ async def drop_idle(
         for card in roles
         if card.tier == "none" and card.tools and card.tools[0] in idle
     }
-    kept, omissions = servable(plan, whys)
+    kept, omissions = keep_servable(plan, whys)
     assert kept is not None
     return kept, tuple(each for each in omissions if each.why)
 
 
-def servable(
+def keep_servable(
     plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
     """The part of a playbook's plan that can be served here; the rest is said, not planned, a line
