@@ -22,6 +22,7 @@ from holdfast.activities.toolset.serving import (
     RolesHere,
     add_offers,
     drop_idle,
+    drop_inputs,
     find_none_idle,
     keep_servable,
     mark_approvals,
@@ -30,7 +31,6 @@ from holdfast.activities.toolset.serving import (
     omit_roles,
     roles_in,
     serve,
-    without_inputs,
 )
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
@@ -290,7 +290,7 @@ def _written(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
     if playbook is None:
         return None
     given = [each.name for each in goal.inputs]
-    return without_inputs(playbook.plan, [each for each in playbook.inputs if each not in given])
+    return drop_inputs(playbook.plan, [each for each in playbook.inputs if each not in given])
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:

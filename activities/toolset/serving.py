@@ -194,7 +194,7 @@ def roles_in(plan: Plan) -> frozenset[str]:
     return frozenset(name for each in plan.subtasks for name in (each.role, each.secondary) if name)
 
 
-def without_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
+def drop_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
     """A playbook's plan without these inputs, which nobody has to give and nobody gave."""
     if plan is None or not absent:
         return plan
