@@ -26,7 +26,7 @@ FOLDER = "tools"
 
 
 @functools.cache
-def shipped() -> Mapping[str, Tool]:
+def shipped_tools() -> Mapping[str, Tool]:
     """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
     return tools_of(importlib.import_module("holdfast.activities.tools"))
 
@@ -36,7 +36,7 @@ def tools_for(project: Path | None) -> Mapping[str, Tool]:
     shipped ones of the same name. BadSettings names a file that cannot be used, and why.
     """
     own, brought = own_tools(project), brought_tools()
-    return MappingProxyType(dict(sorted({**shipped(), **brought, **own}.items())))
+    return MappingProxyType(dict(sorted({**shipped_tools(), **brought, **own}.items())))
 
 
 def source_of(tool: Tool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.activities.toolset.tool import Tool
 
 _SENTENCE = re.compile(r"(.+?[.:])(?:\s|\Z)", re.DOTALL)
@@ -16,7 +16,7 @@ def markdown() -> str:
     rows = [
         f"| `{tool.name}` | {_first(tool)} | {_effects(tool)} | {tool.seconds:g} |"
         f" {', '.join(_needs(tool)) or '–'} |"
-        for tool in shipped().values()
+        for tool in shipped_tools().values()
     ]
     head = ("| tool | what it does | effects | seconds | needs |", "|---|---|---|---|---|")
     return "\n".join([*head, *rows])

@@ -11,7 +11,7 @@ from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.catalogue.tools import OF_CLAUDE_CODE
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.review.lenses import analysers
-from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.calls.turn import READS_ON
 from holdfast.calls.work import join_rules
 from holdfast.contracts import HARD_SUBTASK_LIMIT, policies
@@ -31,7 +31,7 @@ def test_each_role_can_be_planned_and_served(name: str) -> None:
     assert card.description.strip(), "the planner chooses by it"
     assert role.prompt.strip() or card.team
     assert card.prompt_bytes >= len(role.prompt.encode())
-    here = TOOLS if card.tier == "none" else shipped()
+    here = TOOLS if card.tier == "none" else shipped_tools()
     unknown = [tool for tool in card.tools if tool not in here]
     assert not unknown, f"tools that nobody registers: {unknown}"
     if card.tier == "none":
@@ -159,7 +159,7 @@ def test_a_subagent_file_of_claude_code_gets_its_tools_by_our_names_and_each_of_
     loaded = Catalogue.load(write(tmp_path, role(f"tools: {tools}\n")))
     card = loaded.roles["code-reviewer"].card
     assert card.tools == ours
-    told = sum(len(shipped()[name].description.encode()) for name in ours)
+    told = sum(len(shipped_tools()[name].description.encode()) for name in ours)
     assert card.prompt_bytes > len("You review code.") + told, "what an endpoint is told is paid"
 
 
@@ -189,7 +189,7 @@ def test_a_role_without_a_model_has_no_tool_of_agents(tmp_path: Path, tool: str)
 
 
 def test_each_tool_of_claude_codes_that_we_take_is_one_of_ours() -> None:
-    assert {name for names in OF_CLAUDE_CODE.values() for name in names} <= {*shipped()}
+    assert {name for names in OF_CLAUDE_CODE.values() for name in names} <= {*shipped_tools()}
 
 
 def test_the_turns_of_a_role_are_read_and_bounded(tmp_path: Path) -> None:

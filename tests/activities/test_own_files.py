@@ -69,7 +69,7 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 def test_without_a_project_everything_is_as_it_ships() -> None:
     assert Catalogue.of(None) == SHIPPED
-    assert shelf.tools_for(None) == shelf.shipped()
+    assert shelf.tools_for(None) == shelf.shipped_tools()
 
 
 def test_an_own_role_stands_for_the_shipped_one_of_its_name_and_the_others_stay(
@@ -133,7 +133,7 @@ def test_an_own_tool_may_be_named_by_an_own_role_and_replaces_a_shipped_one(
     own = Catalogue.of(write(tmp_path, files))
     assert own.roles["sayer"].card.tools == ("say", "read_result")
     tools = shelf.tools_for(tmp_path)
-    assert {*tools} == {*shelf.shipped(), "say"}
+    assert {*tools} == {*shelf.shipped_tools(), "say"}
     assert shelf.source_of(tools["say"]) == "from your project"
     assert shelf.source_of(tools["calculate"]) == ""
     write(tmp_path, {"tools/two.py": TOOL.format(name="calculate")})

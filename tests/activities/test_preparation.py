@@ -20,7 +20,7 @@ from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.snapshots import plain
 from holdfast.activities.tools.read_document import unreadable
-from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.cli.commands.care import doctor
 from holdfast.contracts import (
     Briefing,
@@ -94,7 +94,7 @@ def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
         store=store,
         pricing=Cards(),
         lenses=REVIEW_TOOLS,
-        tools=tuple(shipped()),
+        tools=tuple(shipped_tools()),
         take_snapshot=take_snapshot,
         take_folder=plain.take,
         allowed_roots=lambda: (root,),
@@ -481,7 +481,7 @@ def without_key(preparation: Preparation, tools: str, home: Path) -> Preparation
     return replace(
         preparation,
         catalogue=reader(tools, home),
-        tools=tuple(shipped()),
+        tools=tuple(shipped_tools()),
         lacking={"search_files": "needs SEARCH_KEY, which is not set here"},
     )
 

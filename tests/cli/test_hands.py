@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset import mcp
-from holdfast.activities.toolset.shelf import outlets_of, shipped
+from holdfast.activities.toolset.shelf import outlets_of, shipped_tools
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.checks.hands import check_servers, check_tools
 from holdfast.deployment.settings import Settings
@@ -32,7 +32,7 @@ def catalogue(home: Path) -> Catalogue:
 
 def test_each_tool_is_named_with_the_roles_that_have_it(tmp_path: Path) -> None:
     told = {each.name: each.detail for each in check_tools(catalogue(tmp_path), Settings())}
-    assert sorted(told) == sorted(shipped())
+    assert sorted(told) == sorted(shipped_tools())
     assert told["read_file"] == "of reader; a role may write Read for it"
     assert told["git_diff"] == "no role has it"
     assert "a role may write Glob or LS for it" in told["list_files"]
@@ -44,9 +44,9 @@ def test_a_sandbox_elsewhere_is_named(tmp_path: Path) -> None:
     assert "its code is sent to https://sandbox.example/run, with no key" in told["run_python"]
     assert "t0ken" not in told["run_python"]
     assert "sent to" not in told["web_fetch"]
-    found = {each.tool: each.what for each in outlets_of(shipped(), given.key)}
+    found = {each.tool: each.what for each in outlets_of(shipped_tools(), given.key)}
     assert found["run_python"] == "run_python, the sandbox at https://sandbox.example/run"
-    assert "run_python" not in {each.tool for each in outlets_of(shipped(), lambda _: "")}
+    assert "run_python" not in {each.tool for each in outlets_of(shipped_tools(), lambda _: "")}
 
 
 def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -> None:
@@ -55,7 +55,9 @@ def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -
     for name in ("web_search", "web_fetch"):
         assert "the endpoint's own (HOLDFAST_ENDPOINT_WEB)" in told[name].detail
         assert "not set" not in told[name].detail and told[name].mark == "ok"
-    found = {each.tool: each.what for each in outlets_of(shipped(), on.key, endpoint_web=True)}
+    found = {
+        each.tool: each.what for each in outlets_of(shipped_tools(), on.key, endpoint_web=True)
+    }
     assert all(found[name].endswith("the endpoint, which asks the web itself") for name in found)
     off = {
         each.name: each for each in check_tools(Catalogue.load(tmp_path), Settings(_env_file=None))
@@ -65,7 +67,7 @@ def test_web_tools_that_are_the_endpoints_own_need_no_provider(tmp_path: Path) -
 
 
 def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path) -> None:
-    tool = replace(shipped()["read_file"], needs=("anthropic_api_key",), effects=True)
+    tool = replace(shipped_tools()["read_file"], needs=("anthropic_api_key",), effects=True)
     unset = Settings(anthropic_api_key=None)
     (line,) = check_tools(catalogue(tmp_path), unset, {"read_file": tool})
     assert line.mark == "note"
@@ -77,7 +79,7 @@ def test_a_key_that_is_not_set_is_named_where_a_role_has_its_tool(tmp_path: Path
 
 
 def test_a_tool_that_asks_a_person_is_said_to(tmp_path: Path) -> None:
-    asks = replace(shipped()["read_file"], approval=True)
+    asks = replace(shipped_tools()["read_file"], approval=True)
     (line,) = check_tools(catalogue(tmp_path), Settings(), {"read_file": asks})
     assert line.detail.endswith("; a person approves each call")
 

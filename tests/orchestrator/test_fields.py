@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from holdfast import contracts
 from holdfast.activities.catalogue.files import FrontMatter, PlaybookFile, PlaybookInput
-from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.calls.turn import TurnMaterial
 from holdfast.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
 from holdfast.deployment.settings import HOME, Settings
@@ -122,7 +122,7 @@ def test_each_field_that_somebody_can_set_is_read(model: type[BaseModel], field:
         assert field in COPIED[model, field].__annotations__
         assert field in {name for _, name in reads()}
         return
-    if model is Settings and any(field in tool.needs for tool in shipped().values()):
+    if model is Settings and any(field in tool.needs for tool in shipped_tools().values()):
         # It is read by its name, for the tools that need it.
         return
     holders = SET_BY_PEOPLE[model]

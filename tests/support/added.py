@@ -17,7 +17,7 @@ from holdfast.activities.agents import Agents
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import read_role
 from holdfast.activities.prompts.files import system_prompts
-from holdfast.activities.toolset.shelf import shipped
+from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.calls import KINDS
 from holdfast.calls.plan import PlanMaterial, plan_prompt
 from holdfast.cli.main import main
@@ -52,7 +52,7 @@ def test_a_playbook_plans_its_role_over_its_input() -> None:
 
 @pytest.mark.anyio
 async def test_a_tool_is_on_the_shelf_and_a_role_may_name_it(tmp_path: Path) -> None:
-    added = shipped()["count_letters"]
+    added = shipped_tools()["count_letters"]
     assert await Hands(contents={"notes": b"abc"}).told(added, name="notes") == "3 letters"
     role = tmp_path / "counter.md"
     role.write_text("---\nname: counter\ndescription: Counts.\ntools: count_letters\n---\nCount.\n")

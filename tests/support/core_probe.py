@@ -16,7 +16,7 @@ from hands import Bench
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.toolset.mcp import ServerFailed, list_tools
 from holdfast.activities.toolset.servers import read_servers
-from holdfast.activities.toolset.shelf import lacking, shipped
+from holdfast.activities.toolset.shelf import lacking, shipped_tools
 from holdfast.activities.toolset.tool import Tool
 from holdfast.cli.commands.care.doctor import check_extras
 from holdfast.cli.main import main, program
@@ -85,7 +85,7 @@ async def used(tool: Tool, bench: Bench, **arguments: str | list[str]) -> str:
 
 async def tools() -> dict[str, str]:
     """What each tool that lacks something says when it is called all the same, and calculations."""
-    shelf, bench = shipped(), Bench(contents=dict(DOCUMENTS))
+    shelf, bench = shipped_tools(), Bench(contents=dict(DOCUMENTS))
     elsewhere = Bench(settings={"python_sandbox": "https://sandbox.example"})
     return {
         "calculate": await used(shelf["calculate"], bench, expression="(1 + 2) * 3"),
@@ -99,7 +99,7 @@ async def tools() -> dict[str, str]:
 
 
 async def readers() -> dict[str, str]:
-    bench, tool = Bench(contents=dict(DOCUMENTS)), shipped()["read_document"]
+    bench, tool = Bench(contents=dict(DOCUMENTS)), shipped_tools()["read_document"]
     return {name: await used(tool, bench, file_path=name) for name in DOCUMENTS}
 
 
@@ -125,7 +125,7 @@ async def servers(folder: Path) -> str:
 
 
 async def probe(folder: Path, repository: repositories.Repository) -> dict[str, object]:
-    shelf, settings = shipped(), Settings(web_search="brave:key")
+    shelf, settings = shipped_tools(), Settings(web_search="brave:key")
     left_out = {name: lacking(each, settings, endpoint_web=False) for name, each in shelf.items()}
     return {
         "left out": {name: why for name, why in left_out.items() if why},

@@ -11,7 +11,7 @@ from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Tool
 
 OF = Catalogue.of
-SHIPPED = shelf.shipped()
+SHIPPED = shelf.shipped_tools()
 
 
 def furnish(state: Path, name: str, role: str, tool: Tool) -> None:
@@ -23,5 +23,5 @@ def furnish(state: Path, name: str, role: str, tool: Tool) -> None:
         shipped = OF(project)
         return Catalogue({**shipped.roles, name: read_role(path, "")}, shipped.playbooks)
 
-    shelf.shipped = functools.cache(lambda: {**SHIPPED, tool.name: tool})
+    shelf.shipped_tools = functools.cache(lambda: {**SHIPPED, tool.name: tool})
     Catalogue.of = with_role  # type: ignore[method-assign]

@@ -53,7 +53,7 @@ async def test_the_board_tells_the_turn_and_the_tool_that_an_agent_is_at(
         await held.wait()
         return words
 
-    tools = {**shelf.shipped(), "hold": hold}
+    tools = {**shelf.shipped_tools(), "hold": hold}
     monkeypatch.setattr(shelf, "shipped", lambda: tools)
     first = calls(("hold", {"words": HOSTILE}), ("hold", {"words": "two"}))
     model = ScriptedModel(

@@ -49,7 +49,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         texts.append(text)
         return f"written: {text}"
 
-    tools = {**shelf.shipped(), "write": write}
+    tools = {**shelf.shipped_tools(), "write": write}
     monkeypatch.setattr(shelf, "shipped", lambda: tools)
     return texts
 

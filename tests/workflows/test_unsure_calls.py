@@ -43,7 +43,7 @@ async def send(here: Here, to: str, key: str) -> str:
     return "told"
 
 
-HANDS = {**shelf.shipped(), "send": send}
+HANDS = {**shelf.shipped_tools(), "send": send}
 HASTY = {**HANDS, "send": replace(send, seconds=0.2)}
 
 

@@ -20,7 +20,7 @@ from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import Server, read_servers
 from holdfast.activities.toolset.serving import FromServers, RolesHere, add_offers, offer_nothing
-from holdfast.activities.toolset.shelf import outlets_of, shipped
+from holdfast.activities.toolset.shelf import outlets_of, shipped_tools
 from holdfast.activities.wiring import build
 from holdfast.contracts import RoleCard
 from holdfast.contracts.policies import PREPARE_SECONDS
@@ -258,7 +258,7 @@ async def test_a_briefing_names_where_tools_of_its_roles_send_words_and_nothing_
     file.write_text(json.dumps({"mcpServers": {"far": far, "bad": {"command": 7}}}))
     others = of_file(file)
     near = here.read()["own"]
-    outlets = (*outlets_of(shipped(), lambda _: ""), *here.outlets(), *others.outlets())
+    outlets = (*outlets_of(shipped_tools(), lambda _: ""), *here.outlets(), *others.outlets())
     tools = (ACT.format("own"), ACT.format("far"), "web_fetch", "read_file", "query_data")
     role = RoleCard(name="reader", description="x", tools=tools)
     found = RolesHere((role,), {}, {}).reached(outlets)

@@ -14,7 +14,7 @@ import pytest
 from pydantic import Field
 
 from holdfast.activities.toolset import tables
-from holdfast.activities.toolset.shelf import shipped, tools_of
+from holdfast.activities.toolset.shelf import shipped_tools, tools_of
 from holdfast.activities.toolset.tool import Here, NotATool, tool
 
 MODULE = '''
@@ -164,7 +164,7 @@ def test_two_tools_of_one_name_are_an_error_that_names_both(package: Make) -> No
 
 
 def test_a_name_for_a_shipped_tool_is_its_own_and_its_limits_are_set() -> None:
-    tools = shipped()
+    tools = shipped_tools()
     assert "read_result" in tools
     assert all(each.name == name and 0 < each.seconds <= 600 for name, each in tools.items())
 
@@ -180,5 +180,5 @@ def test_the_table_of_tools_has_a_row_for_each_with_its_seconds_and_needs() -> N
         "web_search": "web_search, holdfast[web]",
     }
     assert rows == [
-        (name, f"{tool.seconds:g}", needs.get(name, "–")) for name, tool in shipped().items()
+        (name, f"{tool.seconds:g}", needs.get(name, "–")) for name, tool in shipped_tools().items()
     ]
