@@ -64,7 +64,7 @@ def own_tools(project: Path | None) -> Mapping[str, Tool]:
         package.__path__ = [str(folder)]
         sys.modules[name] = package
         importlib.invalidate_caches()
-    return _loaded(lambda: tools_of(sys.modules[name]), str(folder), name)
+    return _load(lambda: tools_of(sys.modules[name]), str(folder), name)
 
 
 @functools.cache
@@ -72,7 +72,7 @@ def brought_tools() -> Mapping[str, Tool]:
     """Return the tools that installed packages bring, by name. BadSettings as `tools_for`."""
     found: dict[str, Tool] = {}
     for each in of_group("holdfast.tools"):
-        for tool in _loaded(functools.partial(_of_package, each), each.shown, each.module).values():
+        for tool in _load(functools.partial(_of_package, each), each.shown, each.module).values():
             if tool.name in found:
                 other = found[tool.name].function.__module__
                 raise BadSettings(
@@ -88,7 +88,7 @@ def _of_package(brought: Brought) -> Mapping[str, Tool]:
     return {**found, **{each.name: each for each in _defined_in(module)}}
 
 
-def _loaded(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Mapping[str, Tool]:
+def _load(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Mapping[str, Tool]:
     """What a stranger's code raises while it is imported, as one line with its file."""
     try:
         return load()
