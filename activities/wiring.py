@@ -35,7 +35,7 @@ from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import read_servers
-from holdfast.activities.toolset.shelf import lacking, outlets_of, tools_for
+from holdfast.activities.toolset.shelf import find_lacking, outlets_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.activities.turns.workshop import Workshop
 from holdfast.activities.use_tool import Tools
@@ -179,7 +179,7 @@ class _Parts:
         """The tools that cannot do their work here, and why."""
         web = web_of_endpoint(self.settings, self.prices)
         whys = {
-            name: lacking(tool, self.settings, endpoint_web=web)
+            name: find_lacking(tool, self.settings, endpoint_web=web)
             for name, tool in self.tools.items()
         }
         return {name: why for name, why in whys.items() if why}

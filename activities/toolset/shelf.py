@@ -116,7 +116,7 @@ def _place_of(error: BaseException, where: str) -> str:
     return place
 
 
-def lacking(tool: Tool, settings: Settings, *, endpoint_web: bool) -> str:
+def find_lacking(tool: Tool, settings: Settings, *, endpoint_web: bool) -> str:
     """Say why a tool cannot do its work with these settings and packages, as the rest of a
     sentence; empty: it can. With `endpoint_web` the endpoint itself searches and reads the web.
     """

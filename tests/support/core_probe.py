@@ -16,7 +16,7 @@ from hands import Bench
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.toolset.mcp import ServerFailed, list_tools
 from holdfast.activities.toolset.servers import read_servers
-from holdfast.activities.toolset.shelf import lacking, shipped_tools
+from holdfast.activities.toolset.shelf import find_lacking, shipped_tools
 from holdfast.activities.toolset.tool import Tool
 from holdfast.cli.commands.care.doctor import check_extras
 from holdfast.cli.main import main, program
@@ -126,7 +126,9 @@ async def servers(folder: Path) -> str:
 
 async def probe(folder: Path, repository: repositories.Repository) -> dict[str, object]:
     shelf, settings = shipped_tools(), Settings(web_search="brave:key")
-    left_out = {name: lacking(each, settings, endpoint_web=False) for name, each in shelf.items()}
+    left_out = {
+        name: find_lacking(each, settings, endpoint_web=False) for name, each in shelf.items()
+    }
     return {
         "left out": {name: why for name, why in left_out.items() if why},
         "tools": await tools(),

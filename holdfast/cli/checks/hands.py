@@ -12,7 +12,7 @@ from holdfast.activities.tools.run_python import run_python
 from holdfast.activities.toolset.mcp import PART, Offered, ServerFailed, find_server, list_tools
 from holdfast.activities.toolset.offering import describe_unasked
 from holdfast.activities.toolset.servers import BadServers, Server, read_servers
-from holdfast.activities.toolset.shelf import lacking, source_of, tools_for
+from holdfast.activities.toolset.shelf import find_lacking, source_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.calls.turn import OF_SERVERS, READS_ON, WEB_FETCH, WEB_SEARCH
 from holdfast.cli.checks.diagnosis import Checkup
@@ -67,7 +67,7 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
 
 def lacking_for(tool: Tool, settings: Settings) -> str:
     """Return what a tool lacks here, without which it is left out; empty if it works."""
-    return lacking(tool, settings, endpoint_web=settings.endpoint_web)
+    return find_lacking(tool, settings, endpoint_web=settings.endpoint_web)
 
 
 def _elsewhere(tool: Tool, settings: Settings) -> str:
