@@ -181,7 +181,7 @@ class Tool:
         """The call, begun by nobody. What a person approves is what the function gets: there `"5"`
         is no number, and 1.0 no whole one.
         """
-        checked = _checked(self.function, here)
+        checked = _adapter(self.function, here)
         if self.approval:
             return checked.validate_json(json.dumps(dict(arguments)), strict=True)
         return checked.validate_python(dict(arguments))
@@ -220,7 +220,7 @@ def tool(
     return make
 
 
-def _checked(
+def _adapter(
     function: Callable[..., Awaitable[Returned]], here: Here | None
 ) -> TypeAdapter[Awaitable[Returned]]:
     """What checks arguments and calls with them; pydantic reads the signature without `here`."""
@@ -231,7 +231,7 @@ def _schema(function: Callable[..., Awaitable[Returned]]) -> dict[str, JsonValue
     try:
         # Names in annotations are looked up where they mean something, which is not here.
         function.__annotations__ = get_type_hints(function, include_extras=True)
-        return _checked(function, None).json_schema()
+        return _adapter(function, None).json_schema()
     except (PydanticUserError, NameError) as error:
         raise NotATool(f"{function.__module__}.{function.__qualname__}: {error}") from error
 
