@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.activities.toolset.child import in_child
 from holdfast.activities.toolset.servers import Server
-from holdfast.activities.toolset.tool import Tool, misfits
+from holdfast.activities.toolset.tool import Tool, describe_misfits
 from holdfast.deployment.address import withheld_of
 from holdfast.text import exact_json
 from holdfast.untrusted.known_secrets import KnownSecrets
@@ -75,4 +75,4 @@ async def find_unfit(
     except Exception:
         logger.warning("arguments for %s could not be checked", spec["name"], exc_info=True)
         return ""
-    return misfits(f"arguments{each}" for each in wrong)
+    return describe_misfits(f"arguments{each}" for each in wrong)

@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from pydantic import JsonValue
 
 from holdfast.activities.toolset.servers import Server
-from holdfast.activities.toolset.tool import NAME, Here, Result, Tool, ToolError, misfits
+from holdfast.activities.toolset.tool import NAME, Here, Result, Tool, ToolError, describe_misfits
 from holdfast.calls.envelopes import defang
 from holdfast.text import for_terminal, one_line
 from holdfast.untrusted.process import Finished, ProgramStopped, run
@@ -179,7 +179,7 @@ def make_tool(
         tool = name.split(PART, 2)[2]
         answer = await _converse(server, tool, arguments)
         if "unfit" in answer:
-            raise ToolError(misfits(f"arguments{each}" for each in answer["unfit"]))
+            raise ToolError(describe_misfits(f"arguments{each}" for each in answer["unfit"]))
         return Result(answer["text"] or "It answered nothing.", answer["is_error"], answer["data"])
 
     return Tool(

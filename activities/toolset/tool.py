@@ -240,10 +240,10 @@ def _said(error: ValidationError) -> str:
     """What is wrong with the arguments, a line each."""
     wrong = mistakes(error, "arguments")
     more = [f"and {len(wrong) - MOST_MISTAKES} more"] if len(wrong) > MOST_MISTAKES else []
-    return misfits((*wrong[:MOST_MISTAKES], *more))
+    return describe_misfits((*wrong[:MOST_MISTAKES], *more))
 
 
-def misfits(wrong: Iterable[str]) -> str:
+def describe_misfits(wrong: Iterable[str]) -> str:
     """What a model is told of arguments that do not fit, a line each; empty: they do."""
     lines = [*wrong]
     return "\n".join(["these arguments do not fit:", *lines]) if lines else ""
