@@ -158,7 +158,7 @@ class Tool:
         try:
             running = self._called(None, arguments)
         except ValidationError as error:
-            return _said(error)
+            return _list_mistakes(error)
         # A tool is an async function: called and not awaited, nothing of it has run.
         cast(Coroutine[Any, Any, object], running).close()
         return ""
@@ -170,7 +170,7 @@ class Tool:
         try:
             running = self._called(here, arguments)
         except ValidationError as error:
-            raise ToolError(_said(error)) from None
+            raise ToolError(_list_mistakes(error)) from None
         if lacking := self.lacking(lambda name: here.setting(name)):
             cast(Coroutine[Any, Any, object], running).close()
             raise ToolError(f"{self.name} {lacking}; do without it")
@@ -236,7 +236,7 @@ def _schema(function: Callable[..., Awaitable[Returned]]) -> dict[str, JsonValue
         raise NotATool(f"{function.__module__}.{function.__qualname__}: {error}") from error
 
 
-def _said(error: ValidationError) -> str:
+def _list_mistakes(error: ValidationError) -> str:
     """What is wrong with the arguments, a line each."""
     wrong = mistakes(error, "arguments")
     more = [f"and {len(wrong) - MOST_MISTAKES} more"] if len(wrong) > MOST_MISTAKES else []
