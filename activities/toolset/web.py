@@ -102,7 +102,7 @@ def is_public(address: str) -> bool:
     return not any(found in each for each in SPECIAL_V4)
 
 
-def guarded(info: aiohttp.AddrInfoType) -> socket.socket:
+def open_guarded(info: aiohttp.AddrInfoType) -> socket.socket:
     """A socket to this address. NotPublic where nothing may connect to it."""
     family, kind, protocol, _, target = info
     if not is_public(str(target[0])):
@@ -115,7 +115,7 @@ def connector(resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
     import aiohttp
 
     return aiohttp.TCPConnector(
-        socket_factory=guarded, resolver=resolver, use_dns_cache=False, limit=4
+        socket_factory=open_guarded, resolver=resolver, use_dns_cache=False, limit=4
     )
 
 
