@@ -10,7 +10,7 @@ from pydantic import Field
 from holdfast.activities.repositories.documents import decode
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.activities.toolset.web import Answer, fetched
+from holdfast.activities.toolset.web import Answer, fetch
 from holdfast.deployment import extras
 from holdfast.text import one_line
 
@@ -35,7 +35,7 @@ async def web_fetch(
     cannot be read, nor can addresses that are not public.
     """
     del here
-    answer = await fetched(url, most=PAGE_BYTES)
+    answer = await fetch(url, most=PAGE_BYTES)
     if answer.status >= 300:
         raise ToolError(f"{one_line(answer.url)[:200]!r} answered with status {answer.status}")
     text = await _text(answer)

@@ -119,7 +119,7 @@ def connector(resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
     )
 
 
-async def fetched(
+async def fetch(
     url: str, *, most: int, resolver: AbstractResolver | None = None, seconds: float = SECONDS
 ) -> Answer:
     """The first `most` bytes of a page. ToolError, in a line, for an address that is no public one,

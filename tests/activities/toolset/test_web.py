@@ -116,7 +116,7 @@ def edges(network: Any) -> Iterator[Any]:
 async def test_this_machine_is_not_asked_by_any_of_its_names(host: str) -> None:
     async with site(hello) as here:
         with pytest.raises(ToolError, match="not of the public web"):
-            await web.fetched(here.url.replace("127.0.0.1", host), most=LIMIT)
+            await web.fetch(here.url.replace("127.0.0.1", host), most=LIMIT)
     assert here.asked == []
 
 
@@ -124,7 +124,7 @@ async def test_this_machine_is_not_asked_by_any_of_its_names(host: str) -> None:
 async def test_addresses_in_odd_numbers_reach_nothing(host: str) -> None:
     async with site(hello) as here:
         with pytest.raises(ToolError):
-            await web.fetched(here.url.replace("127.0.0.1", host), most=LIMIT)
+            await web.fetch(here.url.replace("127.0.0.1", host), most=LIMIT)
     assert here.asked == []
 
 
@@ -155,7 +155,7 @@ async def test_a_public_name_that_leads_to_a_private_address_is_not_asked() -> N
         port = here.port
         names = Names("127.0.0.1")
         with pytest.raises(ToolError, match="not of the public web"):
-            await web.fetched(f"http://public.example:{port}/", most=LIMIT, resolver=names)
+            await web.fetch(f"http://public.example:{port}/", most=LIMIT, resolver=names)
     assert here.asked == [] and names.looked_up == 1
 
 
@@ -163,7 +163,7 @@ async def test_a_name_is_looked_up_once_and_what_was_found_is_asked(opened: None
     async with site(hello) as here:
         port = here.port
         names = Names("127.0.0.1")
-        answer = await web.fetched(f"http://public.example:{port}/", most=LIMIT, resolver=names)
+        answer = await web.fetch(f"http://public.example:{port}/", most=LIMIT, resolver=names)
     assert answer.content == b"hello" and names.looked_up == 1
 
 
@@ -174,7 +174,7 @@ async def test_a_redirect_is_followed_and_where_it_ended_is_told(opened: None) -
         raise served.HTTPFound("/end")
 
     async with site(move) as here:
-        answer = await web.fetched(f"{here.url}/start", most=LIMIT)
+        answer = await web.fetch(f"{here.url}/start", most=LIMIT)
     assert answer.url == f"{here.url}/end" and answer.content == b"hello"
     assert here.paths == ["/start", "/end"]
 
@@ -202,7 +202,7 @@ async def test_a_redirect_into_what_is_not_public_is_not_followed(
 
         async with site(move) as here:
             with pytest.raises(ToolError, match=why):
-                await web.fetched(here.url, most=LIMIT)
+                await web.fetch(here.url, most=LIMIT)
         assert len(here.asked) == 1
     assert inside.asked == []
 
@@ -213,7 +213,7 @@ async def test_endless_redirects_end(opened: None) -> None:
 
     async with site(move) as here:
         with pytest.raises(ToolError, match="redirects in a row"):
-            await web.fetched(here.url, most=LIMIT)
+            await web.fetch(here.url, most=LIMIT)
     assert len(here.asked) == web.REDIRECTS + 1
 
 
@@ -231,7 +231,7 @@ async def test_a_page_without_end_and_a_bomb_are_cut(opened: None) -> None:
 
     for handler in (endless, bomb):
         async with site(handler) as here:
-            answer = await web.fetched(here.url, most=LIMIT)
+            answer = await web.fetch(here.url, most=LIMIT)
         assert answer.cut and len(answer.content) == LIMIT
 
 
@@ -250,7 +250,7 @@ async def test_a_server_that_is_silent_or_drips_is_given_up(opened: None) -> Non
     for handler in (silent, drips):
         async with site(handler) as here:
             with pytest.raises(ToolError, match="did not answer within"):
-                await web.fetched(here.url, most=LIMIT, seconds=0.5)
+                await web.fetch(here.url, most=LIMIT, seconds=0.5)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ async def test_a_server_that_is_silent_or_drips_is_given_up(opened: None) -> Non
 )  # fmt: skip
 async def test_what_is_no_address_of_a_page_is_refused(url: str) -> None:
     with pytest.raises(ToolError) as error:
-        await web.fetched(url, most=LIMIT)
+        await web.fetch(url, most=LIMIT)
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 
@@ -270,7 +270,7 @@ async def test_a_proxy_of_the_environment_is_not_a_way_around(
     async with site(hello) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         with pytest.raises(ToolError, match="not of the public web"):
-            await web.fetched("http://10.0.0.1/", most=LIMIT)
+            await web.fetch("http://10.0.0.1/", most=LIMIT)
     assert proxy.asked == []
 
 
