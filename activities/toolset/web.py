@@ -135,14 +135,14 @@ async def fetch(
     )
     try:
         async with asyncio.timeout(seconds), session:
-            return await _followed(session, checked(url), most)
+            return await _followed(session, check_url(url), most)
     except TimeoutError:
         raise ToolError(f"{_named(url)} did not answer within {seconds:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise ToolError(f"{_named(url)} {why(error)}") from None
 
 
-def checked(url: str) -> URL:
+def check_url(url: str) -> URL:
     """The address of a page. ToolError for what is none, or carries a password."""
     from yarl import URL
 
@@ -168,7 +168,7 @@ async def _followed(session: aiohttp.ClientSession, url: URL, most: int) -> Answ
             target = response.headers.get("Location", "")
             if response.status not in MOVED or not target:
                 return await _read(response, most)
-            url = checked(str(url.join(URL(target))))
+            url = check_url(str(url.join(URL(target))))
     raise ToolError(f"more than {REDIRECTS} redirects in a row, the last one to {_named(str(url))}")
 
 
