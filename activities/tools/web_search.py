@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
-from holdfast.activities.toolset.web import asked
+from holdfast.activities.toolset.web import call_service
 from holdfast.text import one_line
 
 SETTING = "web_search"
@@ -87,7 +87,7 @@ async def web_search(
     name, _, key = here.setting(SETTING).partition(":")
     provider = PROVIDERS[name]
     question = provider.question(key, query, count)
-    status, content = await asked(
+    status, content = await call_service(
         question.method,
         question.url,
         headers={"Accept": "application/json", **question.headers},

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from holdfast.activities.toolset.tool import Here, ToolError
-from holdfast.activities.toolset.web import asked
+from holdfast.activities.toolset.web import call_service
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 NAME = "the Python sandbox of this deployment"
@@ -37,7 +37,7 @@ async def run(here: Here, address: str, wanted: Mapping[str, Any]) -> dict[str, 
     told of what the code did then, which had nothing that it could change.
     """
     key = here.setting(KEY)
-    status, content = await asked(
+    status, content = await call_service(
         "POST",
         address,
         headers={"Authorization": f"Bearer {key}"} if key else {},

@@ -202,7 +202,7 @@ def _named(url: str) -> str:
     return repr(line if len(line) <= 200 else f"{line[:200]}…")
 
 
-async def asked(
+async def call_service(
     method: str,
     url: str,
     *,

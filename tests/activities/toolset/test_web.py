@@ -279,5 +279,5 @@ async def test_a_service_of_the_deployment_may_be_on_this_machine_and_moves_nowh
         raise served.HTTPFound("/elsewhere")
 
     async with site(move) as here:
-        status, _ = await web.asked("GET", here.url, headers={"Key": "secret"}, most=LIMIT)
+        status, _ = await web.call_service("GET", here.url, headers={"Key": "secret"}, most=LIMIT)
     assert status == 302 and here.paths == ["/"]
