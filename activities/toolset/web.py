@@ -139,7 +139,7 @@ async def fetch(
     except TimeoutError:
         raise ToolError(f"{_named(url)} did not answer within {seconds:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise ToolError(f"{_named(url)} {why(error)}") from None
+        raise ToolError(f"{_named(url)} {explain(error)}") from None
 
 
 def check_url(url: str) -> URL:
@@ -188,7 +188,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> Answer:
     )
 
 
-def why(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """Why an address was not reached, for whoever named it."""
     causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
     causes += [getattr(error, "os_error", None)]
