@@ -135,7 +135,7 @@ async def fetch(
     )
     try:
         async with asyncio.timeout(seconds), session:
-            return await _followed(session, check_url(url), most)
+            return await _follow(session, check_url(url), most)
     except TimeoutError:
         raise ToolError(f"{_named(url)} did not answer within {seconds:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -159,7 +159,7 @@ def check_url(url: str) -> URL:
     return found
 
 
-async def _followed(session: aiohttp.ClientSession, url: URL, most: int) -> Answer:
+async def _follow(session: aiohttp.ClientSession, url: URL, most: int) -> Answer:
     from yarl import URL
 
     for _ in range(REDIRECTS + 1):
