@@ -137,9 +137,9 @@ async def fetch(
         async with asyncio.timeout(seconds), session:
             return await _follow(session, check_url(url), most)
     except TimeoutError:
-        raise ToolError(f"{_named(url)} did not answer within {seconds:g} s") from None
+        raise ToolError(f"{_quote_url(url)} did not answer within {seconds:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise ToolError(f"{_named(url)} {explain(error)}") from None
+        raise ToolError(f"{_quote_url(url)} {explain(error)}") from None
 
 
 def check_url(url: str) -> URL:
@@ -151,9 +151,11 @@ def check_url(url: str) -> URL:
     try:
         found = URL(url)
     except ValueError:
-        raise ToolError(f"{_named(url)} is no address of a page") from None
+        raise ToolError(f"{_quote_url(url)} is no address of a page") from None
     if found.scheme not in ("http", "https") or not found.host:
-        raise ToolError(f"{_named(url)} is no address of a page; give it with http:// or https://")
+        raise ToolError(
+            f"{_quote_url(url)} is no address of a page; give it with http:// or https://"
+        )
     if found.user is not None or found.password is not None:
         raise ToolError("an address with a user or a password in it is not asked")
     return found
@@ -169,7 +171,9 @@ async def _follow(session: aiohttp.ClientSession, url: URL, most: int) -> Answer
             if response.status not in MOVED or not target:
                 return await _read(response, most)
             url = check_url(str(url.join(URL(target))))
-    raise ToolError(f"more than {REDIRECTS} redirects in a row, the last one to {_named(str(url))}")
+    raise ToolError(
+        f"more than {REDIRECTS} redirects in a row, the last one to {_quote_url(str(url))}"
+    )
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> Answer:
@@ -197,7 +201,7 @@ def explain(error: Exception) -> str:
     return f"cannot be reached ({type(error).__name__})"
 
 
-def _named(url: str) -> str:
+def _quote_url(url: str) -> str:
     line = one_line(url)
     return repr(line if len(line) <= 200 else f"{line[:200]}…")
 
