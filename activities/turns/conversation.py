@@ -42,7 +42,7 @@ async def load(store: Store, transcript: str) -> Spoke:
     return Spoke.model_validate_json(await store.get(transcript)) if transcript else Spoke()
 
 
-async def messages(
+async def build_messages(
     store: Store, spoke: Spoke, first: str, now: Told
 ) -> tuple[Mapping[str, Any], ...]:
     """The conversation as an endpoint takes it. `first` is the first user turn, `now` what the

@@ -64,7 +64,7 @@ async def take(
     specs = _told(material.tools, {**tools, **offered, **own})
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
-    messages = await conversation.messages(store, spoke, first, told)
+    messages = await conversation.build_messages(store, spoke, first, told)
     shape = shape_of(material.work.form)
     read = partial(saying.read, shape, approval=material.approval)
     talk = Conversation(messages, specs, read, shape.asked)
