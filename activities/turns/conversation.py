@@ -73,7 +73,7 @@ async def append(store: Store, spoke: Spoke, told: Told, content: Sequence[Any])
     return await store.put(longer.model_dump_json().encode())
 
 
-async def arguments_of(store: Store, transcript: str, use_id: str) -> Mapping[str, Any]:
+async def find_arguments(store: Store, transcript: str, use_id: str) -> Mapping[str, Any]:
     """What a model gave a tool in the last message. CallRefused if it made no such call."""
     spoke = await load(store, transcript)
     content = json.loads(await store.get(spoke.exchanges[-1].message)) if spoke.exchanges else []

@@ -15,7 +15,7 @@ from holdfast.activities.toolset import running
 from holdfast.activities.toolset.mcp import find_server, make_tool
 from holdfast.activities.toolset.servers import BadServers, Server
 from holdfast.activities.toolset.tool import Tool, ToolError
-from holdfast.activities.turns.conversation import arguments_of
+from holdfast.activities.turns.conversation import find_arguments
 from holdfast.calls.turn import OF_SERVERS, UseMaterial
 from holdfast.contracts import MadeFile, PinnedInput
 from holdfast.contracts.errors import PossiblyBilled
@@ -142,7 +142,7 @@ class Workshop:
         if tool is not None and tool.approval and not material.approved:
             return NOT_APPROVED, True, False, (), ()
         # Before the mark: what cannot be read has surely not run.
-        arguments = await arguments_of(self.store, material.transcript, material.use.id)
+        arguments = await find_arguments(self.store, material.transcript, material.use.id)
         if tool is not None and tool.effects and not tool.idempotent:
             try:
                 await self.journal.mark_sent(key)

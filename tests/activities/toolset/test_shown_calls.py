@@ -28,7 +28,7 @@ from holdfast.activities.toolset.mcp_client import over_pipes
 from holdfast.activities.toolset.servers import Server
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.activities.turns import saying
-from holdfast.activities.turns.conversation import Spoke, Told, append, arguments_of
+from holdfast.activities.turns.conversation import Spoke, Told, append, find_arguments
 from holdfast.calls.turn import ToolUse
 from holdfast.cli.screen.board import board
 from holdfast.cli.screen.waiting import reminders
@@ -219,7 +219,7 @@ async def test_what_stands_in_an_approval_is_what_a_server_receives(tmp_path: Pa
             if place % 10 == 0:
                 # The store takes a file for each, which is most of the time that this takes.
                 kept = await append(store, Spoke(), Told(), answer.content)
-                called = await arguments_of(store, kept, "u1")
+                called = await find_arguments(store, kept, "u1")
             assert same(approved, called), use.shown
             # As the client, a program of its own, is asked.
             handed = json.loads(json.dumps({"arguments": dict(called)}))["arguments"]
