@@ -55,7 +55,7 @@ async def build_messages(
         if place and (told := await _told(store, exchange.told, names, paused)):
             made.append(_user(told))
         content = json.loads(await store.get(exchange.message))
-        names |= {each["id"]: each["name"] for each in calls_in(content)}
+        names |= {each["id"]: each["name"] for each in find_calls(content)}
         made.append({"role": "assistant", "content": content})
         paused = is_paused(content)
     if spoke.exchanges:
@@ -77,13 +77,13 @@ async def find_arguments(store: Store, transcript: str, use_id: str) -> Mapping[
     """What a model gave a tool in the last message. CallRefused if it made no such call."""
     spoke = await load(store, transcript)
     content = json.loads(await store.get(spoke.exchanges[-1].message)) if spoke.exchanges else []
-    for block in calls_in(content):
+    for block in find_calls(content):
         if block["id"] == use_id:
             return dict(block["input"])
     raise CallRefused(f"the transcript holds no call {use_id!r}")
 
 
-def calls_in(content: Sequence[Any]) -> list[dict[str, Any]]:
+def find_calls(content: Sequence[Any]) -> list[dict[str, Any]]:
     """The calls of tools in a message, those whose arguments are an object."""
     blocks = [each for each in content if isinstance(each, dict) and each.get("type") == "tool_use"]
     return [each for each in blocks if isinstance(each.get("input"), dict)]

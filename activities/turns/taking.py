@@ -97,7 +97,7 @@ async def _misfits(
     known = {str(spec["name"]): spec for spec in specs}
     blocks = [
         each
-        for each in conversation.calls_in(said.content)
+        for each in conversation.find_calls(said.content)
         if each["name"] in approval and each["name"] in known
     ][: policies.MOST_TOOL_CALLS]
     wrong = await asyncio.gather(*(unfit(known[each["name"]], each["input"]) for each in blocks))
