@@ -52,14 +52,14 @@ async def build_messages(
     paused = False
     names: dict[str, str] = {}
     for place, exchange in enumerate(spoke.exchanges):
-        if place and (told := await _told(store, exchange.told, names, paused)):
+        if place and (told := await _to_blocks(store, exchange.told, names, paused)):
             made.append(_user(told))
         content = json.loads(await store.get(exchange.message))
         names |= {each["id"]: each["name"] for each in find_calls(content)}
         made.append({"role": "assistant", "content": content})
         paused = is_paused(content)
     if spoke.exchanges:
-        if told := await _told(store, now, names, paused):
+        if told := await _to_blocks(store, now, names, paused):
             made.append(_user(told))
     elif now.said:
         made[0] = _user([{"type": "text", "text": first}, _said(now)])
@@ -103,7 +103,7 @@ def is_paused(content: Sequence[Any]) -> bool:
     return any(each not in found for each in own)
 
 
-async def _told(
+async def _to_blocks(
     store: Store, told: Told, names: Mapping[str, str], paused: bool
 ) -> list[dict[str, Any]]:
     """All results first, in one message, as endpoints want them; empty: nothing is to be said."""
