@@ -36,7 +36,7 @@ class Said(Contract):
     tokens: int = 0
 
 
-def read(
+def read_message(
     shape: Shape[Any, Draft], answer: ModelAnswer, approval: Sequence[str] = ()
 ) -> tuple[Said | None, Problem | None]:
     """The message, unless no conversation can go on from it; and what is wrong with it. `shape`: of

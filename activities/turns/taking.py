@@ -66,7 +66,7 @@ async def take(
     told = Told(results=material.results, said=material.said)
     messages = await conversation.build_messages(store, spoke, first, told)
     shape = shape_of(material.work.form)
-    read = partial(saying.read, shape, approval=material.approval)
+    read = partial(saying.read_message, shape, approval=material.approval)
     talk = Conversation(messages, specs, read, shape.asked)
     reply = await asking.converse(call, material, talk, system)
     said = reply.value

@@ -190,7 +190,7 @@ def answered(document: str) -> ModelAnswer:
 def shown(document: str) -> tuple[ModelAnswer, ToolUse] | None:
     """A call as a person is asked about it; None: nobody is."""
     answer = answered(document)
-    said, _ = saying.read(shape_of({}), answer, approval=("act",))
+    said, _ = saying.read_message(shape_of({}), answer, approval=("act",))
     if said is None or not said.uses or not said.uses[0].shown:
         return None
     return answer, said.uses[0]
