@@ -53,7 +53,7 @@ def read_message(
     if answer.stop_reason == "pause_turn" and not answer.flaw:
         return said, None
     uses = tuple(_use(block, approval) for block in answer.calls)
-    why = _unusable(answer, uses)
+    why = _explain_unusable(answer, uses)
     if why:
         return None, Problem(kind="malformed", why=why)
     return (
@@ -61,7 +61,7 @@ def read_message(
     )
 
 
-def _unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
+def _explain_unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
     """Why no conversation can go on from its calls: each must get a result, by its own id."""
     if not answer.content:
         return answer.flaw or "it is empty"
