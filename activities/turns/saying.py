@@ -57,7 +57,9 @@ def read_message(
     if why:
         return None, Problem(kind="malformed", why=why)
     return (
-        (said.model_copy(update={"uses": uses}), None) if uses else _answered(shape, said, answer)
+        (said.model_copy(update={"uses": uses}), None)
+        if uses
+        else _read_answer(shape, said, answer)
     )
 
 
@@ -73,7 +75,7 @@ def _explain_unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
     return ""
 
 
-def _answered(
+def _read_answer(
     shape: Shape[Any, Draft], said: Said, answer: ModelAnswer
 ) -> tuple[Said, Problem | None]:
     if answer.flaw:
