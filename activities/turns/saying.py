@@ -95,11 +95,14 @@ def _use(block: dict[str, Any], approval: Sequence[str]) -> ToolUse:
     )
     says = one_line(redact(words[: WORDS + MARGIN]))[:WORDS]
     return ToolUse(
-        id=block["id"], name=name, says=says, shown=_shown(given) if name in approval else ""
+        id=block["id"],
+        name=name,
+        says=says,
+        shown=_show_arguments(given) if name in approval else "",
     )
 
 
-def _shown(given: dict[str, Any]) -> str:
+def _show_arguments(given: dict[str, Any]) -> str:
     """All arguments of a call for a person: the JSON that the tool gets, with nothing taken out by
     how it looks, as whoever talked the model into the call chose its looks. Empty: they are too
     long to be read.
