@@ -19,7 +19,7 @@ from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.prompts.writing import write_turn
-from holdfast.activities.turns.taking import Unfit, fits, take
+from holdfast.activities.turns.taking import Unfit, accept_any, take
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial
 from holdfast.calls.envelopes import mend
@@ -67,7 +67,7 @@ class Agents:
     """What this deployment lets calls cost. None: what their runs do."""
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What an endpoint is told of each tool that agents may be given."""
-    unfit: Unfit = fits
+    unfit: Unfit = accept_any
     """What is wrong with the arguments of a call that a person is to approve."""
     address: str = ""
     """Of the endpoint, as `Unreached` has it; empty: not known."""

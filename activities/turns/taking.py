@@ -41,7 +41,7 @@ Unfit = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[str]]
 """(what the endpoint is told of a tool, arguments) -> what is wrong with them; empty: nothing."""
 
 
-async def fits(_tool: Mapping[str, Any], _arguments: Mapping[str, Any]) -> str:
+async def accept_any(_tool: Mapping[str, Any], _arguments: Mapping[str, Any]) -> str:
     """Where nobody looks at arguments before the call is made."""
     return ""
 
