@@ -61,7 +61,7 @@ async def take(
     """
     offered = json.loads(await store.get(material.specs)) if material.specs else {}
     own = OF_ENDPOINT if call.capabilities.web else {}
-    specs = _told(material.tools, {**tools, **offered, **own})
+    specs = _tool_specs(material.tools, {**tools, **offered, **own})
     spoke = await conversation.load(store, material.transcript)
     told = Told(results=material.results, said=material.said)
     messages = await conversation.build_messages(store, spoke, first, told)
@@ -104,7 +104,7 @@ async def _misfits(
     return {each["id"]: why for each, why in zip(blocks, wrong, strict=True)}
 
 
-def _told(
+def _tool_specs(
     names: Sequence[str], tools: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
     """What the endpoint is told of the tools, in the order of the role: the same in each turn."""
