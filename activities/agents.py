@@ -102,7 +102,7 @@ class Agents:
             WORK,
             contents,
             role=await self._role(call, material),
-            after=lambda draft: _checked(draft, material),
+            after=lambda draft: _check(draft, material),
             shape=shape_of(material.form),
         )
 
@@ -126,7 +126,7 @@ class Agents:
         turn = reply.value
         if turn is None or turn.draft is None:
             return reply
-        draft = _checked(turn.draft, material.work)
+        draft = _check(turn.draft, material.work)
         return reply.model_copy(update={"value": turn.model_copy(update={"draft": draft})})
 
     @activity.defn
@@ -280,7 +280,7 @@ def routing_line(subtask: Subtask) -> str:
     return visible(f"planned {subtask.id}: {subtask.role}{second}{why}")
 
 
-def _checked(draft: Draft, material: WorkMaterial) -> Draft:
+def _check(draft: Draft, material: WorkMaterial) -> Draft:
     if draft.status != "complete":
         return draft
     return draft.model_copy(update={"verdicts": checks.verdicts(material.subtask.checks, draft)})
