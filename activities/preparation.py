@@ -119,7 +119,7 @@ class Preparation:
             served = mark_approvals(served, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
-            plan, not_run = keep_servable(_written(goal, playbook), served.missing)
+            plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
                 plan, lacking = await drop_idle(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
@@ -285,7 +285,7 @@ def _whose(goal: Goal) -> str:
     return goal.playbook or goal.roles_of
 
 
-def _written(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
+def _ready_plan(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
     """The ready plan of a playbook for the inputs that there are."""
     if playbook is None:
         return None
