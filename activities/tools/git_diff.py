@@ -53,11 +53,11 @@ async def git_diff(
     if not files:
         return f"[nothing at {quote_path(path)} differs from {manifest.base[:12]}]"
     root = await here.folder(place.input)
-    lines = await anyio.to_thread.run_sync(_shown, root, place.input, files, context)
+    lines = await anyio.to_thread.run_sync(_show_changes, root, place.input, files, context)
     return "\n".join([f"[compared with {manifest.base[:12]}]", *lines])
 
 
-def _shown(root: Path, name: str, files: list[SnapshotFile], context: int) -> list[str]:
+def _show_changes(root: Path, name: str, files: list[SnapshotFile], context: int) -> list[str]:
     """The changed lines of some files, up to MOST_LINES. Blocking."""
     shown_lines: list[str] = []
     for number, file in enumerate(files):
