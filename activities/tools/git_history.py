@@ -36,7 +36,7 @@ async def git_history(
         )
     wanted = "/".join(place.below)
     touching = [each for each in manifest.commits if not wanted or _changes(each, wanted)]
-    lines = [_told(commit, wanted) for commit in touching[skip : skip + limit]]
+    lines = [_describe(commit, wanted) for commit in touching[skip : skip + limit]]
     left = len(touching) - skip - len(lines)
     if left > 0:
         lines.append(f"[{pluralize(left, 'older commit')}; skip={skip + len(lines)} goes on]")
@@ -55,7 +55,7 @@ def _changes(commit: Commit, path: str) -> list[tuple[str, int, int]]:
     ]
 
 
-def _told(commit: Commit, path: str) -> str:
+def _describe(commit: Commit, path: str) -> str:
     day = _day(commit.time)
     changes = _changes(commit, path)
     lines = [f"{commit.id[:12]}  {day}  {redact(one_line(commit.author))}"]
