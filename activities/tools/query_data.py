@@ -53,13 +53,13 @@ async def query_data(
             each: await _placed(here, each, Path(folder) / str(place))
             for place, each in enumerate(sources)
         }
-        answer = await _asked(placed, sql.strip())
+        answer = await _ask(placed, sql.strip())
     if "error" in answer:
         raise ToolError(answer["error"])
     return "\n".join([*map(_table, answer["tables"]), *_bracketed(answer.get("notes", ()))])
 
 
-async def _asked(placed: dict[str, Path], sql: str) -> dict[str, Any]:
+async def _ask(placed: dict[str, Path], sql: str) -> dict[str, Any]:
     """What the child answers: `tables` and `notes`, or an `error`."""
     # One more than is shown tells that there are more.
     asked: dict[str, Any] = {"sql": sql, "rows": MOST_ROWS + 1}
