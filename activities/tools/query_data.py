@@ -69,7 +69,7 @@ async def _ask(placed: dict[str, Path], sql: str) -> dict[str, Any]:
         (path,) = placed.values()
         script, asked = "query_sqlite.py", {**asked, "path": str(path)}
     else:
-        named = [{"name": _named(each), "path": str(path)} for each, path in placed.items()]
+        named = [{"name": _table_name(each), "path": str(path)} for each, path in placed.items()]
         script, asked = "query_tables.py", {**asked, "sources": named}
     answer = await in_child(script, json.dumps(asked).encode(), seconds=SECONDS)
     return cast(dict[str, Any], json.loads(answer))
@@ -98,7 +98,7 @@ def _is_sqlite(path: Path) -> bool:
         return file.read(len(SQLITE)) == SQLITE
 
 
-def _named(source: str) -> str:
+def _table_name(source: str) -> str:
     """What a table is called: as its input, or as its file without the ending."""
     return PurePosixPath(source).stem
 
