@@ -50,7 +50,7 @@ async def query_data(
     """
     with tempfile.TemporaryDirectory(prefix="query-") as folder:
         placed = {
-            each: await _placed(here, each, Path(folder) / str(place))
+            each: await _place(here, each, Path(folder) / str(place))
             for place, each in enumerate(sources)
         }
         answer = await _ask(placed, sql.strip())
@@ -103,7 +103,7 @@ def _table_name(source: str) -> str:
     return PurePosixPath(source).stem
 
 
-async def _placed(here: Here, source: str, free: Path) -> Path:
+async def _place(here: Here, source: str, free: Path) -> Path:
     """A file of its own with what the source holds, as libraries read no bytes."""
     content = await read(here, source, LARGEST)
     await anyio.to_thread.run_sync(free.write_bytes, content)
