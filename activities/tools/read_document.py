@@ -88,7 +88,7 @@ def lacking_for(kind: str) -> str:
     return "" if kind in ("csv", "text") else extras.lacking("documents")
 
 
-async def unreadable(content: bytes) -> str:
+async def explain_unreadable(content: bytes) -> str:
     """Why nobody would read a word of a document, as the rest of a sentence. Empty: there is one,
     or that cannot be told soon, or not here.
     """

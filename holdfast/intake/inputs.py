@@ -112,10 +112,10 @@ async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
         _, reader = unread_of(each)
         if reader == "read_document":
             # Only here, because what reads documents takes a moment to load.
-            from holdfast.activities.tools.read_document import unreadable
+            from holdfast.activities.tools.read_document import explain_unreadable
 
             content = await asyncio.to_thread(read_regular, Path(each.value), DOCUMENT_BYTES)
-            if why := await unreadable(content):
+            if why := await explain_unreadable(content):
                 raise Refused(f"--input {each.name}: {each.value!r} {one_line(why)}")
 
 

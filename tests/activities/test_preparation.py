@@ -19,7 +19,7 @@ from holdfast.activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparat
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.snapshots import plain
-from holdfast.activities.tools.read_document import unreadable
+from holdfast.activities.tools.read_document import explain_unreadable
 from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.cli.commands.care import doctor
 from holdfast.contracts import (
@@ -335,9 +335,11 @@ async def test_a_document_that_nothing_here_can_read_is_refused_with_what_to_ins
 ) -> None:
     path = allowed / "report"
     path.write_bytes(content)
-    assert await unreadable(b"PK\x03\x04 broken word/document.xml")
+    assert await explain_unreadable(b"PK\x03\x04 broken word/document.xml")
     monkeypatch.setattr("holdfast.deployment.extras.has_module", lambda _: False)
-    assert not await unreadable(b"PK\x03\x04 broken word/document.xml"), "another may read it"
+    assert not await explain_unreadable(b"PK\x03\x04 broken word/document.xml"), (
+        "another may read it"
+    )
     asked = goal(inputs=given(path))
     if not extra:
         assert (await prepare(preparation, asked)).inputs
