@@ -73,7 +73,7 @@ async def read_document(
         "seconds": SECONDS,
     }
     try:
-        answer = await _parsed(content, asked, ALL_SECONDS)
+        answer = await _parse(content, asked, ALL_SECONDS)
     except ChildFailed as error:
         raise ToolError(f"{quote_path(file_path)} is not read: a reader of it {error}") from None
     if answer["refused"]:
@@ -110,7 +110,7 @@ async def explain_unreadable(content: bytes) -> str:
         "seconds": LOOK_SECONDS,
     }
     try:
-        answer = await _parsed(content, asked, ALL_LOOK_SECONDS)
+        answer = await _parse(content, asked, ALL_LOOK_SECONDS)
     except ChildFailed:
         # What an agent that has more time makes of it, it says.
         return ""
@@ -120,7 +120,7 @@ async def explain_unreadable(content: bytes) -> str:
     return str(answer["refused"] or ("" if words else NOTHING))
 
 
-async def _parsed(content: bytes, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+async def _parse(content: bytes, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """What the script for this kind of document answers. ChildFailed: it did not."""
     script = SCRIPTS.get(asked["kind"], "read_office.py")
     request = json.dumps(asked).encode() + b"\n" + content
