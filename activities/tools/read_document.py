@@ -78,7 +78,7 @@ async def read_document(
         raise ToolError(f"{quote_path(file_path)} is not read: a reader of it {error}") from None
     if answer["refused"]:
         raise ToolError(f"{quote_path(file_path)} {one_line(answer['refused'])}")
-    return Result(await anyio.to_thread.run_sync(_told, answer, name, first))
+    return Result(await anyio.to_thread.run_sync(_render, answer, name, first))
 
 
 def lacking_for(kind: str) -> str:
@@ -152,7 +152,7 @@ def _clean(content: bytes) -> bytes:
     return without_keys(decode(content)).encode("utf-8", "replace")
 
 
-def _told(answer: dict[str, Any], name: str, first: int) -> str:
+def _render(answer: dict[str, Any], name: str, first: int) -> str:
     """What a model is told, without secrets. Blocking."""
     unit, total, parts = answer["unit"], answer["total"], answer["parts"]
     if not parts and first > 1:
