@@ -28,10 +28,10 @@ async def read_file(
     What looks like a secret is shown as [redacted]. For PDF and Office documents use read_document.
     """
     content = await read(here, file_path, TEXT_BYTES)
-    return await anyio.to_thread.run_sync(_numbered, content, file_path, offset, limit)
+    return await anyio.to_thread.run_sync(_number_lines, content, file_path, offset, limit)
 
 
-def _numbered(content: bytes, path: str, offset: int, limit: int) -> str:
+def _number_lines(content: bytes, path: str, offset: int, limit: int) -> str:
     lines = decode_text(content, path).split("\n")
     if lines[-1] == "":
         lines.pop()
