@@ -35,7 +35,9 @@ async def list_files(
     lines = [f"{file.path}  {file.size}{_input(file)}" for file in found[:MOST]]
     if len(found) > MOST:
         lines.append(f"[{len(found) - MOST:,} more; give a pattern or a path to see fewer]")
-    notes = [note for name in _named(found, path, here) if (note := await _unread(here, name))]
+    notes = [
+        note for name in _shown_inputs(found, path, here) if (note := await _unread(here, name))
+    ]
     for name in here.inputs:
         here.not_read(name)
     return "\n".join([*(lines or ["[no file matches]"]), *notes])
@@ -54,7 +56,7 @@ def _matches(pattern: object, file: File) -> bool:
     return any(pattern.search(each.encode("utf-8", "replace")) for each in paths)  # type: ignore[attr-defined]
 
 
-def _named(found: list[File], path: str, here: Here) -> list[str]:
+def _shown_inputs(found: list[File], path: str, here: Here) -> list[str]:
     first = path.strip("/").partition("/")[0]
     return sorted({file.place.input for file in found} | ({first} & here.inputs.keys()))
 
