@@ -84,7 +84,7 @@ async def search_documents(
     answer = json.loads(said)
     if not answer["searched"]:
         here.not_read(place.input)
-    return await anyio.to_thread.run_sync(_told, root, place.input, answer, query)
+    return await anyio.to_thread.run_sync(_render, root, place.input, answer, query)
 
 
 def _chosen(files: list[File]) -> tuple[list[str], dict[str, int]]:
@@ -106,7 +106,7 @@ def _chosen(files: list[File]) -> tuple[list[str], dict[str, int]]:
     return chosen, left_out
 
 
-def _told(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
+def _render(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
     """The passages, as the files have them. Blocking."""
     words = {_plain(word) for word in WORD.findall(query)}
 
