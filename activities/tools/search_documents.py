@@ -62,7 +62,7 @@ async def search_documents(
         )
     root = await here.folder(place.input)
     index = here.scratch / f"search-{here.inputs[place.input].digest}" / "index.db"
-    files, left_out = _chosen([] if index.exists() else await list_below(here, path))
+    files, left_out = _choose([] if index.exists() else await list_below(here, path))
     asked = {
         "root": str(root),
         "files": files,
@@ -87,7 +87,7 @@ async def search_documents(
     return await anyio.to_thread.run_sync(_render, root, place.input, answer, query)
 
 
-def _chosen(files: list[File]) -> tuple[list[str], dict[str, int]]:
+def _choose(files: list[File]) -> tuple[list[str], dict[str, int]]:
     """The files to index, by their paths below the folder, and how many are left out and why."""
     chosen: list[str] = []
     left_out: Counter[str] = Counter()
