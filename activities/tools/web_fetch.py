@@ -51,11 +51,11 @@ async def _text(answer: Answer) -> str:
         return await _read(answer, reader)
     ending = answer.kind.rpartition("+")[2]
     if answer.kind.startswith("text/") or answer.kind in TEXTUAL or ending in ("json", "xml"):
-        return _decoded(answer)[:LETTERS]
+        return _decode(answer)[:LETTERS]
     raise ToolError(f"this address holds {answer.kind[:100]!r}, which is no text")
 
 
-def _decoded(answer: Answer) -> str:
+def _decode(answer: Answer) -> str:
     """The text of a page, by the encoding it names, if there is such a one."""
     if not answer.charset:
         return decode(answer.content)
@@ -71,7 +71,7 @@ async def _read(answer: Answer, reader: str) -> str:
     asked |= {"letters": LETTERS, "seconds": SECONDS, "links": answer.url}
     content = answer.content
     if reader == "html":
-        content = _decoded(answer).encode("utf-8", "replace")
+        content = _decode(answer).encode("utf-8", "replace")
     request = json.dumps(asked).encode() + b"\n" + content
     try:
         found = json.loads(await in_child(SCRIPTS[reader], request, seconds=ALL_SECONDS))
