@@ -99,7 +99,7 @@ async def web_search(
         raise ToolError(f"{name} refused to search (status {status}){MEANING.get(status, '')}")
     pages = _pages(provider, name, content)[:count]
     return Result(
-        "\n\n".join(map(_told, pages)) or "No page was found.", data=[{**each} for each in pages]
+        "\n\n".join(map(_render, pages)) or "No page was found.", data=[{**each} for each in pages]
     )
 
 
@@ -126,5 +126,5 @@ def _pages(provider: Provider, name: str, content: bytes) -> list[dict[str, str]
     return [each for each in found if each["url"].startswith(("http://", "https://"))]
 
 
-def _told(page: Mapping[str, str]) -> str:
+def _render(page: Mapping[str, str]) -> str:
     return "\n".join(filter(None, (page["title"], page["url"], page["text"])))
