@@ -57,13 +57,13 @@ async def run_python(
     address = here.setting(SANDBOX)
     answer = await (remote.run(here, address, asked) if address else _here(asked))
     # Of a long output a model sees the beginning: what went wrong stands there.
-    parts = [answer.get("error", ""), *await _handed_up(here, answer)]
+    parts = [answer.get("error", ""), *await _hand_up(here, answer)]
     parts += [answer["printed"], answer.get("value", "")]
     text = "\n".join(each.rstrip("\n") for each in parts if each)
     return Result(text or "It ran, printed nothing and has no value.", "error" in answer)
 
 
-async def _handed_up(here: Here, answer: dict[str, Any]) -> list[str]:
+async def _hand_up(here: Here, answer: dict[str, Any]) -> list[str]:
     """Keep what the code has saved, unless it failed in the end; a line for each file."""
     saved = {} if "error" in answer else answer.get("saved", {})
     # Half a character, which no file has, is shown as its escape.
