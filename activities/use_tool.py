@@ -48,14 +48,14 @@ class Tools:
             digest=digest,
             size=len(content),
             is_error=is_error,
-            text=reason(text) if is_error else "",
+            text=shorten_reason(text) if is_error else "",
             unknown=unknown,
             files=tuple(map(MadeFile.model_validate, files)),
             opened=tuple(opened),
         )
 
 
-def reason(text: str) -> str:
+def shorten_reason(text: str) -> str:
     """Why a tool failed, in one harmless line without secrets."""
     whole = REASON_LETTERS + MARGIN
     if len(text) <= whole:

@@ -20,7 +20,7 @@ from holdfast.activities.toolset.servers import Server, read_servers
 from holdfast.activities.toolset.tool import Here, Tool, tool
 from holdfast.activities.turns.conversation import Told, append, load
 from holdfast.activities.turns.workshop import MAY_HAVE_RUN, NO_FILE, NOT_APPROVED, Workshop
-from holdfast.activities.use_tool import REASON_LETTERS, Tools, reason
+from holdfast.activities.use_tool import REASON_LETTERS, Tools, shorten_reason
 from holdfast.calls.turn import ToolResult, ToolUse, UseMaterial
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts.errors import BlobLost
@@ -229,8 +229,11 @@ async def test_a_tool_of_a_server_asks_as_its_file_says_when_it_is_called(place:
 
 def test_why_a_tool_failed_is_one_harmless_line_with_its_beginning_and_its_end() -> None:
     lines = "\n".join(f"  File {each}" for each in range(1_000))
-    said = reason(f"exit code 1\x1b[2J\n{lines}\nZeroDivisionError: division by zero\n")
+    said = shorten_reason(f"exit code 1\x1b[2J\n{lines}\nZeroDivisionError: division by zero\n")
     assert said.startswith("exit code 1\\x1b[2J File 0") and len(said) <= REASON_LETTERS
     assert said.endswith("ZeroDivisionError: division by zero") and " … " in said
     key = "sk-ant-api03-" + "aB3" * 30
-    assert key not in reason(f"refused with {key}") and reason("no such file") == "no such file"
+    assert (
+        key not in shorten_reason(f"refused with {key}")
+        and shorten_reason("no such file") == "no such file"
+    )
