@@ -211,7 +211,7 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
     )
 
 
-def _told(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
+def _describe(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
     """What calls are told, and why that cannot be used: a worker without it does all other work."""
     if endpoint.model is None:
         return {}, ""
@@ -244,7 +244,7 @@ def build(
     common = next(iter(settings.by_project.values()))
     prices = Prices.of(common)
     endpoint = endpoint or model_endpoint(common, prices, state.heard)
-    system, untold = _told(endpoint)
+    system, untold = _describe(endpoint)
     journal, lenses = make_journal(state.journal), make_lenses(store, state.snapshots)
     spending = threading.Lock()
 
