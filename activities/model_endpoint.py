@@ -14,7 +14,7 @@ from holdfast.ports import Model
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 
-async def _nothing() -> Capabilities:
+async def _no_capabilities() -> Capabilities:
     return Capabilities()
 
 
@@ -28,7 +28,7 @@ class ModelEndpoint:
 
     model: Model | None = None
     address: str = ""
-    capabilities: Callable[[], Awaitable[Capabilities]] = _nothing
+    capabilities: Callable[[], Awaitable[Capabilities]] = _no_capabilities
     close: Callable[[], Awaitable[None]] = _closed
 
 

@@ -16,7 +16,7 @@ class FromServers:
     specs: str = ""
     """Digest of what endpoints are told of it; empty: nothing is offered."""
     size: int = 0
-    omit_roles: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
     """Each tool that the role goes without, and why: a line."""
     unreached: tuple[str, ...] = ()
     """Of those, the tools of servers that could not be asked."""

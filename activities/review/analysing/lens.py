@@ -71,7 +71,7 @@ class Parsed:
     not_parsed: tuple[str, ...] = ()
     read: int | None = None
     notes: tuple[str, ...] = ()
-    parse_beyond: tuple[Beyond, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
     """File, row of the table, and how many sightings of it are not among the sightings."""
     withheld: tuple[str, ...] = ()
     """Values of secrets, for the redactor of every lens: they stay in this process."""
