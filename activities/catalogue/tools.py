@@ -43,7 +43,7 @@ Shelf = Callable[[], "Mapping[str, Tool]"]
 
 
 def tools_of(
-    path: Path, given: str | list[str], tier: RoleTier, *, team: bool, shelf: Shelf = shipped_tools
+    path: Path, given: str | list[str], tier: RoleTier, *, team: bool, shelf: Shelf = shipped
 ) -> tuple[str, ...]:
     """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
     names those that there are not.
@@ -78,7 +78,7 @@ def _of_agents(name: str, shelf: Shelf) -> bool:
     return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in shelf()
 
 
-def bytes_told(tools: Sequence[str], shelf: Shelf = shipped_tools) -> int:
+def bytes_told(tools: Sequence[str], shelf: Shelf = shipped) -> int:
     """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
     known = shelf() if tools else {}
     ours = [known[name] for name in tools if not name.startswith(OF_SERVERS)]

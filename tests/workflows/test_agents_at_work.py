@@ -54,7 +54,7 @@ async def test_the_board_tells_the_turn_and_the_tool_that_an_agent_is_at(
         return words
 
     tools = {**shelf.shipped_tools(), "hold": hold}
-    monkeypatch.setattr(shelf, "shipped", lambda: tools)
+    monkeypatch.setattr(shelf, "shipped_tools", lambda: tools)
     first = calls(("hold", {"words": HOSTILE}), ("hold", {"words": "two"}))
     model = ScriptedModel(
         {"t1": [first, asked, works("40")], "synthesize": [synthesizes("40 [t1].")]}

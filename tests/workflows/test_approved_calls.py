@@ -50,7 +50,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return f"written: {text}"
 
     tools = {**shelf.shipped_tools(), "write": write}
-    monkeypatch.setattr(shelf, "shipped", lambda: tools)
+    monkeypatch.setattr(shelf, "shipped_tools", lambda: tools)
     return texts
 
 

@@ -50,7 +50,7 @@ HASTY = {**HANDS, "send": replace(send, seconds=0.2)}
 @pytest.fixture
 def sender(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     """The shipped roles, and one that sends."""
-    monkeypatch.setattr(shelf, "shipped", lambda: HANDS)
+    monkeypatch.setattr(shelf, "shipped_tools", lambda: HANDS)
     sent.clear()
     lasts.clear()
     return catalogue(runs, ROLE)
@@ -112,7 +112,7 @@ async def test_a_call_with_effects_that_was_cut_in_the_middle_is_in_the_notes_of
 async def test_a_call_with_effects_that_took_too_long_is_in_the_notes_of_the_report(
     runs: Runs, sender: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "shipped", lambda: HASTY)
+    monkeypatch.setattr(shelf, "shipped_tools", lambda: HASTY)
     lasts.set()
     model = ScriptedModel({"t1": [SENDS, works("told")], "synthesize": [synthesizes("told [t1].")]})
     report = await runs.run(goal(runs), model, catalogue=sender)

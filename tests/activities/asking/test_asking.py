@@ -230,7 +230,7 @@ async def test_a_cut_counts_what_an_earlier_attempt_may_have_paid(
         waiting.set()
         return True
 
-    monkeypatch.setattr(senders, "lives", lives)
+    monkeypatch.setattr(senders, "is_alive", lives)
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=2, heartbeat_details=(0, 0, 1, 1, 1))
     asking = Asking(Lines([]), FileJournal(tmp_path), lambda *_: Decimal(0), Watched())

@@ -83,7 +83,7 @@ async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_ot
         finally:
             asking -= 1
 
-    monkeypatch.setattr(offering_module, "offered", count)
+    monkeypatch.setattr(offering_module, "list_tools", count)
     here = offering(tmp_path, good="good", one="silent", two="silent", three="silent")
     wanted = {
         "reader": [ACT.format("good"), ACT.format("one")],
@@ -196,7 +196,7 @@ async def test_a_server_is_asked_once_whatever_number_of_roles_name_it(
         await asyncio.sleep(0)
         return mcp.Offered(())
 
-    monkeypatch.setattr("holdfast.activities.toolset.offering.offered", count)
+    monkeypatch.setattr("holdfast.activities.toolset.offering.list_tools", count)
     here = offering(tmp_path, own="good")
     told = await here.to({f"role{number}": [ACT.format("own")] for number in range(20)})
     assert len(asked) == 1 and len(told) == 20
