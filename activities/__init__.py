@@ -7,6 +7,8 @@ from typing import Any
 
 
 def activities_of(holder: object) -> list[Callable[..., Any]]:
-    """The methods of an object that are activities, so that a new one needs no second entry."""
+    """Return the methods of an object that are activities, so that a new one needs no second
+    entry.
+    """
     members = (getattr(holder, name) for name in dir(type(holder)))
     return [each for each in members if hasattr(each, "__temporal_activity_definition")]

@@ -1,4 +1,6 @@
-"""The model activities: a call is data (`holdfast/calls/`), an activity a line over `_ask`."""
+"""The model activities: a call is data (`holdfast/calls/`), and an activity is a line over
+`_ask`.
+"""
 
 from __future__ import annotations
 
@@ -56,27 +58,28 @@ class Agents:
     """The system prompt of each kind of call, by the name of its file."""
     templates: Mapping[str, Template]
     price: Callable[[str, Usage], Decimal | None]
-    """Dollars of a call by the id of the model that served it; None when it is unpriced."""
+    """Return the dollars of a call by the id of the model that served it; None if it has no price.
+    """
     gate: Gate | None = None
-    """None: every call leaves at once."""
+    """Paces the calls; None: every call leaves at once."""
     code: Code | None = None
-    """The code around remarks, without secrets; None: no review is verified here."""
+    """Returns the code around remarks, without secrets; None: no review is verified here."""
     flights: Flights = field(default_factory=Flights)
     """The calls that this process has under way."""
     budget: Budget | None = None
-    """What this deployment lets calls cost. None: what their runs do."""
+    """The spending caps of this deployment; None: there are none but the run's."""
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What an endpoint is told of each tool that agents may be given."""
     unfit: Unfit = accept_any
-    """What is wrong with the arguments of a call that a person is to approve."""
+    """Return what is wrong with the arguments of a call that a person is to approve."""
     address: str = ""
-    """Of the endpoint, as `Unreached` has it; empty: not known."""
+    """The endpoint's, as `Unreached` has it; empty: not known."""
     untold: str = ""
     """Why the system prompts cannot be used; empty: they can."""
 
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
-        """The planner's plan for this goal: always valid."""
+        """Return the planner's plan for this goal, always valid."""
         limit = material.subtask_limit
         reply = await self._ask(
             call, material, PLAN, problem=lambda plan: _plan_problem(plan, material, limit)
@@ -87,10 +90,11 @@ class Agents:
 
     @activity.defn
     async def work(self, call: Call, material: WorkMaterial) -> Reply[Draft]:
-        """One try of an agent at a subtask; checks run here and their verdicts are in the draft.
+        """Return one try of an agent at a subtask; checks run here, and their verdicts are in the
+        draft.
 
-        CallRefused, before anything is paid, when a check cannot be carried out: a plan that was
-        edited past the starter is checked nowhere before.
+        Raise CallRefused, before anything is paid, if a check cannot be carried out: a plan that
+        was edited past the starter is checked nowhere before.
         """
         wrong = checks.problems(material.subtask.checks)
         if wrong:
@@ -108,7 +112,9 @@ class Agents:
 
     @activity.defn
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
-        """One turn of an agent with tools: calls of tools, or its answer, which is checked here."""
+        """Return one turn of an agent with tools: calls of tools, or its answer, which is checked
+        here.
+        """
         contents = await self._contents(call, material.work)
         first = await write_turn(call, work_prompt, material.work, contents)
         role = await self._role(call, material.work)
@@ -131,34 +137,38 @@ class Agents:
 
     @activity.defn
     async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
-        """Whether a draft meets the criteria that no check covers; asked of another role."""
+        """Return whether a draft meets the criteria that no check covers; another role is asked."""
         return await self._ask(call, material, REVIEW)
 
     @activity.defn
     async def refine(self, call: Call, material: RefineMaterial) -> Reply[Refined]:
-        """A better instruction, from what went wrong with the tries so far."""
+        """Return a better instruction, from what went wrong with the tries so far."""
         return await self._ask(call, material, REFINE)
 
     @activity.defn
     async def replan(self, call: Call, material: ReplanMaterial) -> Reply[Patch]:
-        """Changes to the part of the plan that has not finished. Always applicable."""
+        """Return changes to the part of the plan that has not finished, always applicable."""
         return await self._ask(
             call, material, REPLAN, problem=lambda patch: _patch_problem(patch, material)
         )
 
     @activity.defn
     async def judge(self, call: Call, material: JudgeMaterial) -> Reply[Judgement]:
-        """The best of several findings, or the right side of a conflict."""
+        """Return the best of several findings, or the right side of a conflict."""
         return await self._ask(call, material, JUDGE)
 
     @activity.defn
     async def digest(self, call: Call, material: DigestMaterial) -> Reply[Digest]:
-        """Findings in fewer words, for a reader with a limited context; the full text is kept."""
+        """Return findings in fewer words, for a reader with a limited context; the full text is
+        kept.
+        """
         return await self._ask(call, material, DIGEST)
 
     @activity.defn
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:
-        """The answer from all findings: by the model, or by a template when the call names none."""
+        """Return the answer from all findings: by the model, or by a template if the call names
+        none.
+        """
         if call.model is None:
             # Thousands of remarks are merged: not on the loop, which serves every call.
             template = self.templates[material.template]
@@ -173,7 +183,9 @@ class Agents:
 
     @activity.defn
     async def verify(self, call: Call, material: VerifyMaterial) -> Reply[Verdicts]:
-        """Whether remarks of analysers hold, by the code around each; secrets in it stay here."""
+        """Return whether remarks of analysers hold, by the code around each; secrets in it stay
+        here.
+        """
         assert self.code is not None, "whoever asks models can open snapshots"
         shown = await self.code(material)
         return await self._ask(
@@ -182,13 +194,13 @@ class Agents:
 
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:
-        """What is wrong with a synthesis, before anybody relies on it."""
+        """Return what is wrong with a synthesis, before anybody relies on it."""
         return await self._ask(call, material, CRITIQUE)
 
     @activity.defn
     async def reach(self, call: Call, material: ReachMaterial) -> Reply[Reached]:  # noqa: ARG002
-        """Return as soon as the endpoint can be reached; asks for nothing that is paid, and gives
-        up only when it is told to.
+        """Return as soon as the endpoint can be reached. Nothing is paid; gives up only when told
+        to.
         """
         if self.model is None:
             raise CallRefused("this worker has no endpoint that it could reach")
@@ -199,7 +211,7 @@ class Agents:
 
     @activity.defn
     async def ping(self, call: Call, material: PingMaterial) -> Reply[Pinged]:
-        """Ask for a few tokens: whether this endpoint answers calls."""
+        """Ask for a few tokens, to see whether this endpoint answers calls."""
         shape: Shape[Any, Pinged] = Shape(PING.answer, lambda each: PING.value(each, material))
         return await self._asking().ask(call, material, shape, "", PING.turn(material))
 
@@ -215,8 +227,8 @@ class Agents:
         shape: Shape[Any, Value] | None = None,
     ) -> Reply[Value]:
         """Ask for one call. `added` stands beside the material in its user turn, `role` above its
-        system prompt; `after` is done to the value of a complete answer, and `problem` says what is
-        wrong with it. `shape` stands for that of its kind.
+        system prompt. `after` is applied to the value of a complete answer, and `problem` says what
+        is wrong with it. `shape` replaces that of its kind.
         """
         system = self._told(call, kind.prompt)
         if role:
@@ -229,7 +241,7 @@ class Agents:
         return await self._asking().ask(call, material, whole, system, prompt)
 
     async def _role(self, call: Call, material: WorkMaterial) -> str:
-        """The system prompt of whoever works: of a composed role ours, as of all of its kind."""
+        """Return the system prompt of whoever works; of a composed role it is ours."""
         if material.composed:
             return self._told(call, COMPOSED_ROLE)
         if material.prompt:
@@ -237,8 +249,8 @@ class Agents:
         return self.roles[call.role]
 
     def _told(self, call: Call, name: str) -> str:
-        """The system prompt of this name. A run that began before a file of them was damaged gets
-        RunStopping, or PossiblyBilled when another attempt had sent the call.
+        """Return the system prompt of this name. If its file is damaged by now, raise RunStopping,
+        or PossiblyBilled if another attempt had sent the call.
         """
         if self.untold and Past.read().sent:
             raise lost_call(call, f"it was sent, and then: {self.untold}")
@@ -257,13 +269,13 @@ class Agents:
         )
 
     async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
-        """The inputs of a subtask by name."""
+        """Return the inputs of a subtask by name."""
         given = [each for each in material.inputs if each.enclosed]
         return {each.name: await self._given(call, each.digest) for each in given}
 
     async def _given(self, call: Call, digest: str) -> str:
-        """A text that `prepare` kept. PossiblyBilled when it was lost after another attempt had
-        sent the call.
+        """Return a text that `prepare` kept. Raise PossiblyBilled if it was lost after another
+        attempt had sent the call.
         """
         try:
             return (await self.store.get(digest)).decode("utf-8")
@@ -274,7 +286,7 @@ class Agents:
 
 
 def routing_line(subtask: Subtask) -> str:
-    """Who was chosen for a subtask and why, for the worker's log."""
+    """Return who was chosen for a subtask and why, for the worker's log."""
     second = f", else {subtask.secondary}" if subtask.secondary else ""
     why = f": {subtask.why}" if subtask.why else ""
     return visible(f"planned {subtask.id}: {subtask.role}{second}{why}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.activities import activities_of
 from holdfast.activities.asking.past import Past
-from holdfast.activities.asking.replies import lost
+from holdfast.activities.asking.replies import lost_call
 from holdfast.calls.turn import UseMaterial
 from holdfast.contracts import Call, Goal
 from holdfast.contracts.errors import BadGoal, CallRefused, RunStopping
@@ -46,6 +46,6 @@ def _unserved(told: Goal | Call | UseMaterial, served: list[str]) -> Exception:
         case UseMaterial():
             return CallRefused(why)
         case Call() if Past.read().sent:
-            return lost(told, f"it was sent, and then: {why}")
+            return lost_call(told, f"it was sent, and then: {why}")
         case Call():
             return RunStopping(why)

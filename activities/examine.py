@@ -1,4 +1,4 @@
-"""`examine`: the lens of a role without a model, scheduled by the supervisor itself."""
+"""`examine`: the lens of a role without a model, which the supervisor schedules itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Lenses:
     @activity.defn
     async def examine(self, material: WorkMaterial) -> Reply[Draft]:
         """Look at a subtask's inputs through one lens. What it found is recorded, and not looked
-        for again when only the completion was lost. LensFailed when the lens cannot do its work.
+        for again if only the completion was lost. Raise LensFailed if the lens cannot do its work.
         """
         lens = self.lenses.get(material.lens)
         if lens is None:

@@ -1,4 +1,4 @@
-"""Reading the file that a goal names, once, when its run is prepared."""
+"""Read the file that a goal names, once, when its run is prepared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from holdfast.untrusted.roots import Outside, Roots, open_file
 
 
 def read_given(given: GoalInput, roots: Roots) -> tuple[bytes, str]:
-    """The bytes of a file, and the tool that reads them; empty: they are text. BadGoal: why not."""
+    """Return the bytes of a file, and the tool that reads them; empty: they are text. Raise BadGoal
+    saying why it cannot be used.
+    """
     what = f"input {given.name!r}: {given.value!r:.300}"
     try:
         content = read_handle(open_file(Path(given.value), roots), DOCUMENT_BYTES)

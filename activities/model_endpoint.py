@@ -24,7 +24,7 @@ async def _closed() -> None:
 
 @dataclass(frozen=True)
 class ModelEndpoint:
-    """Where models are asked; without a model nobody can be."""
+    """Where models are asked; without a model none can be."""
 
     model: Model | None = None
     address: str = ""
@@ -33,13 +33,13 @@ class ModelEndpoint:
 
 
 def web_of_endpoint(settings: Settings, prices: Prices) -> bool:
-    """Whether the endpoint's own web tools are used: a search without a price has no bound."""
+    """True if the endpoint's own web tools are used: a search without a price has no bound."""
     return settings.endpoint_web and prices.of_searches
 
 
 def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None) -> ModelEndpoint:
-    """The endpoint that the settings name, if they name one; `heard`: the file that remembers which
-    have ever answered.
+    """Return the endpoint that the settings name, if any. `heard` is the file that remembers which
+    endpoints have ever answered.
     """
     if not settings.has_endpoint:
         return ModelEndpoint()

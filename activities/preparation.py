@@ -1,4 +1,6 @@
-"""`prepare`, the first activity of every run: the Briefing is all that the deployment decides."""
+"""`prepare`, the first activity of every run: it resolves all that the deployment decides into the
+Briefing.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from holdfast.activities.catalogue.files import PlaybookFile
 
 PREVIEW_BYTES = 2_000
-"""500 tokens of four bytes: what the planner sees of each input."""
+"""What the planner sees of each input: 500 tokens of four bytes."""
 INPUT_BYTES = 4 * 1024 * 1024
 
 TakeSnapshot = Callable[[str, Path, Roots, Wanted, Store], Awaitable[PinnedInput]]
@@ -83,7 +85,7 @@ class Preparation:
     offer: Offer = field(default=offer_nothing, kw_only=True)
     idle_lenses: IdleLenses = field(default=find_none_idle, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
-    """Whether a person must approve each call of a tool."""
+    """True if a person must approve each call of a tool."""
     outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)
     """Where tools of this worker send the words of agents."""
     take_snapshot: TakeSnapshot
@@ -95,15 +97,17 @@ class Preparation:
     endpoint: str = ""
     """The address of the models, as it may be shown."""
     most_dollars: Decimal | None = None
-    """What a run may spend here, whatever its goal says. None: what the goal says."""
+    """What a run may spend here, whatever its goal says; None: what the goal says."""
     capped: str = ""
-    """The setting that bounds dollars here, if one does: then every model needs a price."""
+    """The setting that bounds dollars here, if any: then every model needs a price."""
     untold: str = ""
-    """Why what calls are told cannot be used here; empty: it can."""
+    """Why the system prompts cannot be used here; empty: they can."""
 
     @activity.defn
     async def prepare(self, goal: Goal) -> Briefing:
-        """Everything the run needs to know of its deployment. BadGoal refuses the run for good."""
+        """Return everything that the run needs to know of its deployment. Raise BadGoal to refuse
+        the run for good.
+        """
         async with beating():
             await self._read_probe(goal)
             playbook = self._playbook(goal)
@@ -170,7 +174,9 @@ class Preparation:
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
 
     async def _told(self, cards: Iterable[RoleCard]) -> tuple[RoleCard, ...]:
-        """The roles with what each is told from now on, whatever its file says later."""
+        """Return the roles with the prompt that each keeps from now on, whatever its file says
+        later.
+        """
         prompts = {name: role.prompt for name, role in self.catalogue.roles.items()}
         asked = {each.name: prompts.get(each.name, "") for each in cards if each.tier != "none"}
         kept = {name: await self.store.put(text.encode()) for name, text in asked.items() if text}
@@ -181,7 +187,7 @@ class Preparation:
         return playbook.card(plan).model_copy(update={"source": source})
 
     def _served(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
-        """The roles that this worker has for a goal, without what servers offer."""
+        """Return the roles that this worker has for a goal, without what servers offer."""
         here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
         return mark_effects(here, self.effects)
 
@@ -205,20 +211,22 @@ class Preparation:
             )
 
     def _missed(self, goal: Goal, lost: Mapping[str, str], served: RolesHere) -> Mapping[str, str]:
-        """Return which of the roles that a planner is not offered are said: its playbook's, and any
-        whose servers were away. What is wrong with others `doctor` tells.
+        """Return which roles that a planner is not offered are reported: its playbook's, and any
+        whose servers were away. `doctor` reports the others.
         """
         own = self.catalogue.own_roles(_whose(goal))
         return {name: why for name, why in lost.items() if name in own or name in served.unreached}
 
     def _idle(self, goal: Goal, playbook: PlaybookFile | None) -> Iterator[Omission]:
-        """The lenses that a plan of all lenses goes without, because no role uses them."""
+        """Yield the lenses that a plan of all lenses goes without, because no role uses them."""
         if playbook and playbook.lenses and goal.plan is None:
             for name in self.catalogue.idle(self.lenses):
                 yield Omission(what=f"lens {name}", why="no role uses it")
 
     def _named(self, goal: Goal, ready: Plan | None) -> Collection[str]:
-        """The roles that a goal asks for by name: those of its ready plan, else its playbook's."""
+        """Return the roles that a goal asks for by name: those of its ready plan, else its
+        playbook's.
+        """
         if ready is not None:
             return roles_in(ready)
         roles = self.catalogue.roles.items()
@@ -281,12 +289,12 @@ class Preparation:
 
 
 def _whose(goal: Goal) -> str:
-    """The playbook whose roles its agents may have beside the common ones; empty: none's."""
+    """Return the playbook whose roles agents may have beside the common ones; empty: none's."""
     return goal.playbook or goal.roles_of
 
 
 def _ready_plan(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
-    """The ready plan of a playbook for the inputs that there are."""
+    """Return the ready plan of a playbook for the inputs that are given."""
     if playbook is None:
         return None
     given = [each.name for each in goal.inputs]
@@ -294,8 +302,8 @@ def _ready_plan(goal: Goal, playbook: PlaybookFile | None) -> Plan | None:
 
 
 def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
-    """What could only end without an answer is refused before anything is paid; whoever waits for a
-    higher cap is asked for one.
+    """Raise CapTooSmall, before anything is paid, for a run that could only end without an answer,
+    unless it waits for a higher cap.
     """
     if goal.use_models and (not goal.wait_for_raise or keeping.is_hopeless(goal, briefing)):
         why = keeping.short_of(goal, briefing)
@@ -304,7 +312,7 @@ def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
 
 
 def _refuse_unreached(plan: Plan | None, served: RolesHere) -> None:
-    """Nothing is wrong with a plan whose role has no tool but those of a server that is away."""
+    """Raise BadGoal if a role of the plan has no tools but those of a server that is away."""
     for name in sorted(roles_in(plan)) if plan else ():
         if name in served.missing and name in served.unreached:
             raise BadGoal(
@@ -314,7 +322,9 @@ def _refuse_unreached(plan: Plan | None, served: RolesHere) -> None:
 
 
 def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]) -> None:
-    """`unusable` says of roles that exist why this run cannot use them."""
+    """Raise BadGoal if the ready plan cannot be carried out. `unusable` says of roles that exist
+    why this run cannot use them.
+    """
     plan = goal.plan or (briefing.playbook.plan if briefing.playbook else None)
     unread = validity.only_by_tools(briefing.inputs)
     problem = validity.unread_problem(plan, briefing.roles, unread)

@@ -16,12 +16,14 @@ from holdfast.text import one_line
 from holdfast.untrusted.redact import MARGIN, redact
 
 REASON_LETTERS = 300
-"""Of an error, in the history: its beginning, and its end, where a traceback says what it was."""
+"""Characters of an error in the history: its beginning, and its end, where a traceback says what it
+was.
+"""
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What runs the tools of this worker, and what remembers that they ran."""
+    """Runs the tools of this worker, and remembers that they ran."""
 
     call: CallTool
     store: Store
@@ -29,8 +31,8 @@ class Tools:
 
     @activity.defn
     async def use_tool(self, material: UseMaterial) -> ToolResult:
-        """Run one tool. What it brought is recorded before all else: it is not run again when only
-        the completion was lost or the store failed, and never when it has effects and may have run.
+        """Run one tool. Its result is recorded before anything else: it is not run again if only
+        the completion was lost or the store failed, and never if it has effects and may have run.
         """
         key = key_of(material.model_dump_json(), material.run)
         async with beating():
@@ -56,7 +58,7 @@ class Tools:
 
 
 def shorten_reason(text: str) -> str:
-    """Why a tool failed, in one harmless line without secrets."""
+    """Return why a tool failed, in one harmless line without secrets."""
     whole = REASON_LETTERS + MARGIN
     if len(text) <= whole:
         line = one_line(redact(text))

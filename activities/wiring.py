@@ -1,5 +1,5 @@
-"""Builds what a worker registers: each activity with its collaborators. Every worker is built here,
-that of a deployment and those of tests and measurements, which bring parts of their own.
+"""Build what a worker registers: each activity with its collaborators. Every worker is built here,
+also those of tests and measurements, which bring parts of their own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MakeJournal = Callable[[Path], Journal]
 
 
 def shipped_lenses(store: Store, scratch: Path) -> Mapping[str, Lens]:
-    """The analysers."""
+    """Return the analysers."""
     return lenses_of(Snapshots(store, scratch))
 
 
@@ -67,14 +67,14 @@ def shipped_lenses(store: Store, scratch: Path) -> Mapping[str, Lens]:
 
 @dataclass(frozen=True)
 class Served:
-    """What a process registers, by who may carry it out."""
+    """The activities that a process registers, by who may carry them out."""
 
     preparing: list[Callable[..., Any]]
-    """On the runs' queue where they ask models, on that of tools for the others."""
+    """On the queue of runs where they ask models, else on that of tools."""
     free: list[Callable[..., Any]]
     """On the queue of tools: they ask no model."""
     asking: list[Callable[..., Any]]
-    """On the runs' queue; on that of tools as far as a template answers."""
+    """On the queue of runs; on that of tools as far as a template answers."""
     tiers: tuple[Tier, ...]
     close: Callable[[], Awaitable[None]]
     """Closes the connections to the models."""
@@ -82,7 +82,7 @@ class Served:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the activities of a worker hold in common, for the runs of one project."""
+    """What the activities of one worker share."""
 
     settings: Settings
     state: StateDir
@@ -95,14 +95,14 @@ class _Parts:
     tools: Mapping[str, Tool]
     offering: Offering
     system: Mapping[str, str]
-    """What each kind of call is told; empty where no model is asked."""
+    """The system prompt of each kind of call; empty where no model is asked."""
     untold: str
-    """Why that cannot be used; empty: it can, or nobody needs it."""
+    """Why the system prompts cannot be used; empty: they can, or nobody needs them."""
     spending: threading.Lock
     """One for all projects: what a day has cost is in one file."""
 
     def preparation(self, *, embedded: bool) -> Preparation:
-        """What runs are told of this deployment."""
+        """Return the activity that tells runs of this deployment."""
         return Preparation(
             catalogue=self.catalogue,
             store=self.store,
@@ -128,7 +128,9 @@ class _Parts:
         )
 
     def _secrets(self) -> KnownSecrets:
-        """What no person is shown in a call, as the file of servers has it now."""
+        """Return the values that no person is shown in a call, as the file of servers has them
+        now.
+        """
         return fitting.collect_secrets(self.settings.secrets, os.environ, self.offering.known()[0])
 
     def _outlets(self) -> tuple[Outlet, ...]:
@@ -137,12 +139,12 @@ class _Parts:
         return (*ours, *self.offering.outlets())
 
     def asks(self, name: str) -> bool:
-        """Whether a person must approve each call of a tool."""
+        """True if a person must approve each call of a tool."""
         ours = self.tools.get(name)
         return ours.approval if ours else self.offering.asks(name)
 
     def agents(self, gate: Gate | None) -> Agents:
-        """What asks models."""
+        """Return the activities that ask models."""
         return Agents(
             model=self.endpoint.model,
             journal=self.journal,
@@ -161,7 +163,7 @@ class _Parts:
         )
 
     def using(self) -> Tools:
-        """What runs the tools of agents."""
+        """Return what runs the tools of agents."""
         snapshots = Snapshots(self.store, self.state.snapshots)
         scratch = self.state.tools
         workshop = Workshop(
@@ -176,7 +178,7 @@ class _Parts:
         return Tools(workshop.call, self.store, self.journal)
 
     def _lacking(self) -> Mapping[str, str]:
-        """The tools that cannot do their work here, and why."""
+        """Return the tools that cannot do their work here, and why."""
         web = web_of_endpoint(self.settings, self.prices)
         whys = {
             name: find_lacking(tool, self.settings, endpoint_web=web)
@@ -185,7 +187,7 @@ class _Parts:
         return {name: why for name, why in whys.items() if why}
 
     def _budget(self) -> Allowance | None:
-        """What holds calls to the caps of deployment and project; None without one."""
+        """Return what holds calls to the deployment's own caps; None if it has none."""
         if not self.settings.capped_by:
             return None
         run, day = self.settings.most_dollars_run, self.settings.most_dollars_day
@@ -212,7 +214,9 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
 
 
 def _describe(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:
-    """What calls are told, and why that cannot be used: a worker without it does all other work."""
+    """Return the system prompts, and why they cannot be used: a worker without them does all other
+    work.
+    """
     if endpoint.model is None:
         return {}, ""
     try:
@@ -235,7 +239,7 @@ def build(
     endpoint: ModelEndpoint | None = None,
 ) -> Served:
     """Wire the collaborators; what is None is as the settings say, and without a gate every call
-    leaves at once. ValueError says what is wrong with a setting or a file.
+    leaves at once. Raise ValueError saying what is wrong with a setting or a file.
     """
     state = StateDir.of(settings)
     with explained(state.path):

@@ -1,1 +1,1 @@
-"""One paid call, within its reservation: from the journal to the journal, and what it brought."""
+"""One paid call, within its reservation: from the journal to its answer and back."""

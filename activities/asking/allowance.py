@@ -36,17 +36,17 @@ from holdfast.storage.files import to_disk
 
 FILE_BYTES = 4 * 2**20
 LOCK_SECONDS = 10.0
-"""How long a call waits for another that writes; then it goes back to the server."""
+"""How long a call waits for the lock; then it goes back to the server."""
 LOOK_SECONDS = 0.01
 BACK = timedelta(seconds=3)
-"""After this, a call comes back that waits for what others have set aside."""
+"""When a call comes back that waits for what others have set aside."""
 KEPT_DAYS = 2
 
 logger = logging.getLogger(__name__)
 
 
 class _Held(BaseModel):
-    """What is set aside for a call that is under way, and by whom."""
+    """Dollars set aside for a call under way, and the process that did it."""
 
     dollars: Decimal = Field(ge=0)
     machine: int
@@ -54,7 +54,7 @@ class _Held(BaseModel):
 
     @property
     def lives(self) -> bool:
-        """Whether its process can still tell what it paid."""
+        """True while its process can still tell what it paid."""
         own = self.machine == senders.this_machine() and self.process == os.getpid()
         return own or senders.is_alive(self.machine, self.process)
 
@@ -68,41 +68,45 @@ _DAYS = TypeAdapter(dict[date, _Day])
 
 
 class Unreadable(Exception):
-    """What was spent today cannot be told."""
+    """The file of what was spent cannot be read."""
 
 
 def utc_today() -> date:
-    """The day that counts."""
+    """Return today's date in UTC."""
     return datetime.now(UTC).date()
 
 
 def spent_today(path: Path, today: date) -> tuple[Decimal, Decimal]:
-    """(paid, set aside) so far. Unreadable if the file is damaged. Blocking."""
+    """Return the dollars paid and the dollars set aside today. Raise Unreadable if the file is
+    damaged. Blocking.
+    """
     day = _read(path).get(today, _Day())
     return day.paid, sum((each.dollars for each in day.held.values()), Decimal(0))
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """The caps of a deployment; one for each project of a worker process."""
+    """The spending caps of a deployment; one instance per worker process."""
 
     path: Path
-    """The file that adds up; its lock lies beside it."""
+    """The file that adds up what was spent; its lock lies beside it."""
     price: PriceOf
-    """The project's own."""
+    """This worker's own prices."""
     run: Decimal | None = None
     day: Decimal | None = None
     today: Callable[[], date] = utc_today
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """Threads of this process wait for each other here."""
+    """Held by one thread of this process at a time."""
 
     async def hold(
         self, key: str, model: str, input_tokens: int, max_output: int, searches: int = 0
     ) -> None:
-        """Set aside what a call can cost at most. AllowanceReached if it is above what a run or a
-        day may cost, SpendLimitReached if nobody can tell; NotBilled if it fits only when others
-        turn out cheaper, or nothing can be written: it comes back. Whoever holds the mark of the
-        journal alone asks for its key.
+        """Set aside the most that a call can cost, in dollars.
+
+        Raise AllowanceReached if that is above what a run or a day may cost, SpendLimitReached if
+        it cannot be computed, and NotBilled, so that the call comes back, if it fits only when
+        others turn out cheaper or if nothing can be written. Call it while holding the journal's
+        mark: then only one attempt does so for a key.
         """
         dollars = self._worst(model, input_tokens, max_output, searches)
         if self.run is not None and dollars > self.run:
@@ -114,9 +118,9 @@ class Allowance:
             await asyncio.to_thread(self._hold, _name(key), dollars, self.day)
 
     async def settle(self, key: str, model: str, served: str, usage: Usage | None) -> None:
-        """Put what was paid in the place of what was set aside: by the dearer of the model that was
-        asked and the one that served. None, or no price: all of it. Never fails: what cannot be
-        written stays set aside.
+        """Replace what was set aside by what was paid, at the dearer of the model that was asked
+        and the one that served. Without usage or a price the full amount counts. Never raises: what
+        cannot be written stays set aside.
         """
         if self.day is None:
             return
@@ -130,7 +134,7 @@ class Allowance:
             logger.warning("a call counts in full towards %s: %s", MOST_DAY, error)
 
     async def release(self, key: str) -> None:
-        """Nothing was paid. Never fails, as above."""
+        """Give back what was set aside: nothing was paid. Never raises."""
         if self.day is None:
             return
         try:
@@ -192,8 +196,8 @@ class Allowance:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Alone among threads and processes. NotBilled if that takes too long, for example because
-        a process was stopped while it wrote.
+        """Hold the lock among threads and processes. Raise NotBilled after LOCK_SECONDS, as when a
+        process was stopped while it wrote.
         """
         end = time.monotonic() + LOCK_SECONDS
         busy = NotBilled(f"nothing was sent: another process holds {str(self.path)!r}")
@@ -229,7 +233,7 @@ _ZERO = Decimal(0)
 
 
 def _explain_reached(most: Decimal, paid: Decimal, dollars: Decimal, today: date) -> str:
-    """Which cap a call is above, whose it is, and when it has room again."""
+    """Return which cap a call is above, whose it is, and when there is room again."""
     raised = f"its operator can raise {MOST_DAY}"
     if dollars > most:
         again = f"more than a whole day has: {raised}"
@@ -246,7 +250,7 @@ def _name(key: str) -> str:
 
 
 def _settle_dead(day: _Day) -> _Day:
-    """What the dead had set aside is paid: nobody will say what it cost."""
+    """Count what dead processes had set aside as paid: nobody will say what it cost."""
     held = {key: each for key, each in day.held.items() if each.lives}
     gone = sum((each.dollars for key, each in day.held.items() if key not in held), _ZERO)
     return _Day(paid=day.paid + gone, held=held)

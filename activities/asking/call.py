@@ -1,4 +1,4 @@
-"""One paid call: recorded answers are returned, unanswered ones are never sent again."""
+"""One paid call: recorded answers are returned, and a call that was sent is never sent again."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ from holdfast.contracts import Call, Contract, Reply
 from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest, PriceOf
 
 HEAVY_LETTERS = 2**16
-"""Characters of an answer beyond which it is looked at in a thread: the loop serves every call."""
+"""Characters of an answer beyond which it is read in a thread: the event loop serves every call."""
 
 
 @dataclass(frozen=True)
 class Asking:
-    """The way from a call to its reply: journal, ceiling, model, journal, validation."""
+    """Takes a call to its reply: journal, ceiling, model, journal, validation."""
 
     model: Model | None
     journal: Journal
     price: PriceOf
+    """Return the dollars of a call by the id of the model that served it; None if it has no price.
+    """
     gate: Gate | None = None
-    """None: every call leaves at once."""
+    """Paces the calls; None: every call leaves at once."""
     chance: Callable[[], float] = random.random
-    """Gives a random number from 0 to 1, 1 excluded."""
+    """Return a random number from 0 up to, but not including, 1."""
     flights: Flights = field(default_factory=Flights)
-    """What this process has under way: one for all its calls."""
+    """The calls that this process has under way."""
     budget: Budget | None = None
-    """What this deployment lets calls cost. None: what their runs do."""
+    """The spending caps of this deployment; None: there are none but the run's."""
 
     async def ask(
         self,
@@ -47,14 +49,14 @@ class Asking:
         system: str,
         prompt: str,
     ) -> Reply[Value]:
-        """Ask once; what is wrong with a complete answer comes back as data, never raised."""
+        """Ask once. What is wrong with a complete answer is returned as data, never raised."""
         request = make_request(call, shape.asked, system, prompt, Past.read())
         return await self._reply(call, material, shape, request)
 
     async def converse(
         self, call: Call, material: Contract, talk: Conversation[Value], system: str
     ) -> Reply[Value]:
-        """Ask for the next message of a conversation; the rest is as with `ask`."""
+        """Ask for the next message of a conversation; otherwise as `ask`."""
         request = make_request(call, talk.asked, system, "", Past.read())
         request = replace(request, messages=talk.messages, tools=talk.tools, cached=True)
         return await self._reply(call, material, talk, request)

@@ -1,5 +1,5 @@
-"""What of an answer its form does not know is left out and told: where outputs are not structured a
-model adds a property now and then, and nothing that was asked for is worth less for it.
+"""Leave out, and report, properties of an answer that its schema does not have. Models without
+structured outputs add one now and then, and the rest of the answer is worth no less for it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ REFERENCE = "#/$defs/"
 
 
 def drop_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the JSON without the properties that the closed objects of its schema do not have, and
-    their places. ValueError or RecursionError: it is no JSON that could be written again.
+    """Return the JSON without properties that the closed objects of its schema do not have, and the
+    places of those. Raise ValueError or RecursionError if the text is not JSON that can be written
+    again.
     """
     dropped: list[str] = []
     kept = _keep_known(schema, json.loads(text), schema, "", dropped)
@@ -26,7 +27,7 @@ def drop_unknown(schema: Json, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def describe_dropped(dropped: tuple[str, ...]) -> str:
-    """What a reader must know of properties that were left out; empty: none was."""
+    """Return a note on the properties that were left out; empty if there are none."""
     if not dropped:
         return ""
     more = f" and {len(dropped) - MOST_NAMED} more" if len(dropped) > MOST_NAMED else ""
@@ -62,7 +63,9 @@ def _properties(
 
 
 def _keep_best(choices: Any, value: Any, root: Json, place: str, dropped: list[str]) -> Any:
-    """The value by the choice of its kind that has all it needs and leaves out least."""
+    """Return the value by the choice that lacks the fewest required properties, and of those leaves
+    out least.
+    """
     fitting: list[tuple[int, list[str], Any]] = []
     for choice in choices:
         part = _resolve(choice, root)

@@ -1,4 +1,6 @@
-"""Whether a figure follows from two others: an answer that adds up what was found invents none."""
+"""Find out whether a number follows from two others: an answer that adds up what was found invents
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, localcontext
 
 MOST_FIGURES = 60
-"""Of very many something gives any number: then nothing follows from it."""
+"""With more figures than this, some two of them give any number, so nothing follows."""
 LEAST_DIGITS = 3
-"""Digits that count in a number; of fewer some two figures give it by chance."""
+"""Significant digits of a number; one with fewer is matched by chance."""
 DIGITS = 100
-"""Of the arithmetic: more than a figure of material has."""
+"""Precision of the arithmetic: more than any figure of the material has."""
 EXACT: tuple[tuple[str, Callable[[Decimal, Decimal], Decimal]], ...] = (
     ("{} + {}", lambda one, other: one + other),
     ("{} - {}", lambda one, other: one - other),
@@ -22,7 +24,7 @@ ROUNDED: tuple[tuple[str, Callable[[Decimal, Decimal], Decimal]], ...] = (
     ("100 × {} / {}", lambda one, other: 100 * one / other),
     ("100 × ({0} - {1}) / {1}", lambda one, other: 100 * (one - other) / other),
 )
-"""A quotient is right as far as it is written out."""
+"""Formulas whose result is compared only as far as the number is written out."""
 
 
 def derive(number: str, figures: Collection[str]) -> str:

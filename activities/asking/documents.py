@@ -1,4 +1,4 @@
-"""The answer of a run as somebody wants it: as data by a schema, or as a table."""
+"""The answer of a run in the form that was asked for: data by a schema, or a table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from holdfast.text import pluralize, visible
 
 TEXT = {"type": "string"}
 CHOSEN_COLUMNS = 30
-"""How many a table may have whose columns a model chooses."""
+"""Most columns of a table whose columns the model chooses."""
 MISFIT = 500
-"""Letters of what is said to be wrong with an answer."""
+"""Characters of the description of what is wrong with an answer."""
 
 
 def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
-    """What the synthesis is asked for, and how its answer becomes one."""
+    """Return what the synthesis is asked for, and how its answer is read."""
     if not material.form.is_data:
         return Shape(SynthesisAnswer, lambda answer: SYNTHESIZE.value(answer, material))
     return Shape(
@@ -43,7 +43,7 @@ def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
 
 
 def schema_of(form: AnswerForm) -> dict[str, Any]:
-    """The schema of the answer itself."""
+    """Return the schema of the answer itself."""
     if form.kind == "json":
         return dict(form.result)
     told = f"exactly these, in this order: {', '.join(form.columns)}" if form.columns else ""
@@ -65,7 +65,7 @@ def schema_of(form: AnswerForm) -> dict[str, Any]:
 
 
 def _wrap_schema(own: dict[str, Any]) -> dict[str, Any]:
-    """The schema with what stands beside every answer."""
+    """Return the schema together with the fields that stand beside every answer."""
     schema = FormedAnswer.model_json_schema()
     shared = own.pop("$defs", None)
     whole = {
@@ -78,8 +78,8 @@ def _wrap_schema(own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
-    """The answer as data; where it is not in its form as text, with what is wrong in words for the
-    model that wrote it.
+    """Return the answer as data; if it is not in its form, as text with what is wrong, in words for
+    the model that wrote it.
     """
     if wrong := "; ".join([*_find_mistakes(form, answer.answer)][:MOST_MISTAKES]):
         said = answer.answer if isinstance(answer.answer, str) else block(answer.answer)
@@ -90,13 +90,13 @@ def _to_synthesis(form: AnswerForm, answer: FormedAnswer) -> Synthesis:
 
 
 def _as_text(synthesis: Synthesis, wrong: str) -> Synthesis:
-    """The same, as what it is: not in its form."""
+    """Return the synthesis as text that is not in its form."""
     misfit = "; ".join(each for each in (synthesis.misfit, wrong) if each)
     return synthesis.model_copy(update={"misfit": misfit, "document": None})
 
 
 def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
-    """Each place where the answer is not in its form, and what is wrong there."""
+    """Yield each place where the answer is not in its form, and what is wrong there."""
     found = [*find_mistakes(schema_of(form), answer, "answer")]
     yield from found
     if found or form.kind == "json" or not isinstance(answer, dict):
@@ -114,7 +114,7 @@ def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
 
 
 def _render(form: AnswerForm, answer: JsonValue) -> str:
-    """The answer as people read it."""
+    """Return the answer as people read it."""
     if form.kind == "json":
         return block(answer)
     assert isinstance(answer, dict)

@@ -19,7 +19,7 @@ from temporalio import activity
 from holdfast.activities.asking.heartbeat import Notes, beating
 
 KEPT_SECONDS = 900.0
-"""How long an outcome waits that no attempt was there to take."""
+"""How long an outcome is kept that no attempt was there to take."""
 
 
 @dataclass
@@ -33,20 +33,20 @@ class Flight:
 
 
 class Flights:
-    """By journal key. One a worker process, used from one event loop."""
+    """Calls under way by journal key. One per worker process, used from one event loop."""
 
     def __init__(self) -> None:
         self._open: dict[str, Flight] = {}
 
     def under_way(self, key: str) -> bool:
-        """Whether the call with this key is, or its outcome waits."""
+        """True if the call with this key is under way, or its outcome waits."""
         return key in self._open
 
     async def join(
         self, key: str, notes: Notes, start: Callable[[Notes], Coroutine[Any, Any, str]]
     ) -> str:
-        """The outcome of the call under way with this key, else of the one that `start` makes;
-        beats, with what the call notes, while waiting. Must run inside an activity.
+        """Return the outcome of the call under way with this key, or else of the one that `start`
+        begins. Beats meanwhile, with what the call notes. Must run inside an activity.
         """
         flight = self._open.get(key)
         if flight is None:
@@ -74,7 +74,7 @@ class Flights:
         self._keep(key, flight)
 
     def _keep(self, key: str, flight: Flight) -> None:
-        """Let an outcome wait for an attempt, but not forever."""
+        """Keep an outcome for the next attempt, up to KEPT_SECONDS."""
         if not flight.waiting and self._open.get(key) is flight:
             asyncio.get_running_loop().call_later(KEPT_SECONDS, self._forget, key, flight)
 
@@ -104,8 +104,8 @@ async def _outcome(flight: Flight) -> str:
 
 
 def _unwanted() -> bool:
-    """Whether the attempt is cancelled because nobody wants its call any more. Else the server only
-    lost sight of the attempt, or holds it back.
+    """True if the attempt is cancelled because nobody wants its call any more. Otherwise the server
+    only lost sight of the attempt, or holds it back.
     """
     details = activity.cancellation_details()
     return details is None or details.cancel_requested or details.worker_shutdown

@@ -1,4 +1,4 @@
-"""An agent's answer as its role wants it: as text, or as data in the form that its role sets."""
+"""An agent's answer in the form that its role sets: text, or data by a schema."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from holdfast.text import visible
 Form = Mapping[str, JsonValue]
 MOST_MISTAKES = 5
 NAMES = 120
-"""Letters of a place or of the values that are allowed there."""
+"""Characters of a place, or of the values that are allowed there."""
 
 
 def shape_of(form: Form) -> Shape[Any, Draft]:
-    """What an agent is asked for, and how its answer becomes a draft."""
+    """Return what an agent is asked for, and how its answer becomes a draft."""
     if not form:
         return Shape(WorkAnswer, to_draft)
     return Shape(DataAnswer, partial(_to_draft, form), schema=_schema(form))
 
 
 def _schema(form: Form) -> dict[str, Any]:
-    """The schema of the whole answer: data, or words where there is no result."""
+    """Return the schema of the whole answer: data, or words where there is no result."""
     schema = DataAnswer.model_json_schema()
     shared = form.get("$defs")
     own = {name: value for name, value in form.items() if name != "$defs"}
@@ -38,8 +38,9 @@ def _schema(form: Form) -> dict[str, Any]:
 
 
 def _to_draft(form: Form, answer: DataAnswer) -> Draft:
-    """ValueError, in words for the model that wrote it: a complete answer is not in its form. What
-    is given up may be: then it is words, or what there is of the data.
+    """Return the draft of an answer. Raise ValueError, in words for the model that wrote it, if a
+    complete answer is not in its form; one that gives up may be words, or data as far as there is
+    any.
     """
     data = answer.result
     if answer.status != "complete":
@@ -54,8 +55,8 @@ def _to_draft(form: Form, answer: DataAnswer) -> Draft:
 
 
 def find_mistakes(form: Form, data: JsonValue, top: str = "result") -> Iterator[str]:
-    """Each place where data is not in its form, and what is wrong there; `top` names the whole. The
-    values themselves are not repeated: one may be a secret.
+    """Yield each place where data does not fit the schema, and what is wrong there; `top` names the
+    whole. Values are not repeated: one may be a secret.
     """
     # Most workers never see a role with a form of its own.
     from jsonschema import Draft202012Validator

@@ -1,4 +1,4 @@
-"""Heartbeats on a timer of their own: they tell that a worker lives, however silent its model or
+"""Heartbeats on a timer of their own: they show that a worker lives, however silent its model or
 busy its tool.
 """
 
@@ -16,28 +16,28 @@ from temporalio import activity
 from holdfast.contracts.policies import BEATS
 
 SOON = BEATS[0]
-"""Seconds until the server is told that a call left. Until then only the journal knows: a call that
-is tried again on another machine, because this one was lost in that time, may be paid twice.
+"""Seconds after sending until the server is told that a call left. Until then only the journal
+knows: a call may be paid twice if its machine is lost in that time and another one tries again.
 """
 
 
 @dataclass
 class Notes:
-    """What each beat carries: the server hands the last of them to the next attempt. Several
-    attempts that wait for one call carry the same.
+    """Numbers that each beat carries; the server hands the last ones to the next attempt. Attempts
+    that wait for one call share them.
     """
 
     numbers: tuple[int, ...] = ()
     tellers: list[Callable[[], None]] = field(default_factory=list)
-    """Each makes an attempt beat now."""
+    """Each makes one attempt beat now."""
 
     def take(self, *numbers: int) -> None:
-        """Note this instead of what was noted before, and tell the server at once."""
+        """Replace the numbers, and tell the server at once."""
         self.numbers = numbers
         self._tell()
 
     def take_soon(self, *numbers: int) -> None:
-        """The same for what most calls need not tell, because they are over sooner."""
+        """Replace the numbers, and tell the server after SOON: most calls are over sooner."""
         self.numbers = numbers
         asyncio.get_running_loop().call_later(SOON, self._tell)
 
@@ -68,7 +68,7 @@ async def beating(notes: Notes | None = None) -> AsyncIterator[Notes]:
 
 
 def read_notes() -> tuple[int, ...]:
-    """What the attempt before this one noted last; empty if it noted nothing."""
+    """Return the numbers that the attempt before this one noted last; empty if there are none."""
     return tuple(each for each in activity.info().heartbeat_details if isinstance(each, int))
 
 

@@ -25,11 +25,11 @@ from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.storage.files import create, to_disk, write_whole
 
 WRITTEN_AT_ONCE = 2**16
-"""Bytes of an answer up to which it is written where it arrives, in less time than a thread takes
-to begin; only to bring it to disk is left to one.
+"""Bytes up to which an answer is written on the event loop: that takes less time than to start a
+thread, which only syncs it.
 """
 UNWRITTEN_LETTERS = 64 * 2**20
-"""Of answers that a disk did not take, how much is kept in memory until it does."""
+"""Characters kept in memory, in all, of answers that the disk did not take."""
 ROOM = 32 * 2**20
 """Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 
 
 class _Disk:
-    """Brings to disk what many calls wrote in the same moment: for all of them together, by one
-    thread at a time. For each by itself it would cost as much as to send the call.
+    """Syncs files to disk for many calls at once, by one thread at a time: for each call by itself
+    it would cost as much as sending it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -48,8 +48,8 @@ class _Disk:
         self._turn = asyncio.Lock()
 
     async def reached(self, *files: str) -> None:
-        """Return once these files, and all names in the directory, are on the disk. OSError for all
-        who waited together, if they are not.
+        """Return once these files, and all names in the directory, are on the disk. Raise OSError,
+        to all who waited together, if that fails.
         """
         self._files += files
         if self._next is None:
@@ -65,10 +65,10 @@ class _Disk:
 
 
 class FileJournal:
-    """Implements the `Journal` seam in a private directory (0700, files 0600)."""
+    """Implements `Journal` in a private directory (0700, files 0600)."""
 
     def __init__(self, directory: Path, room: int = ROOM) -> None:
-        """Creates the directory if need be; OSError if it cannot be made private."""
+        """Create the directory if need be. Raise OSError if it cannot be made private."""
         self._directory = directory
         self._room = room
         self._disk = _Disk(directory)
@@ -77,15 +77,15 @@ class FileJournal:
         directory.chmod(0o700)
 
     async def sent(self, key: str) -> bool:
-        """Whether the call may have left, in this process or an earlier one."""
+        """True if the call may have left, in this process or an earlier one."""
         # A look at a name takes less than a thread takes to begin.
         return any(_is_there(self._path(key, kind)) for kind in ("sent", "answer"))
 
     async def mark_sent(self, key: str) -> None:
         """Record, durably, that the first byte is about to leave.
 
-        PossiblyBilled if another attempt was faster; NotBilled if the disk is full or not writable,
-        and then nothing may be sent.
+        Raise PossiblyBilled if another attempt was faster, and NotBilled if the disk is full or not
+        writable: then nothing may be sent.
         """
         path = self._path(key, "sent")
         try:
@@ -112,7 +112,7 @@ class FileJournal:
             os.unlink(self._path(key, "sent"))
 
     async def answer(self, key: str) -> str | None:
-        """The recorded answer, if one arrived and is as it was recorded."""
+        """Return the recorded answer; None if none arrived, or it is not as it was recorded."""
         if key in self._unwritten:
             return self._unwritten[key]
         if not os.path.lexists(self._path(key, "answer")):
@@ -122,8 +122,8 @@ class FileJournal:
     async def record(self, key: str, answer: str) -> None:
         """Record, durably, the complete raw answer.
 
-        A disk that fails now is only logged: the answer is paid, and the caller still has it. So
-        has the next attempt in this process, and the disk as soon as it takes anything again.
+        A failing disk is only logged: the answer is paid, and the caller still has it. The next
+        attempt in this process has it, too, and the disk as soon as it takes anything again.
         """
         try:
             await self._put(key, answer)
@@ -152,7 +152,7 @@ class FileJournal:
         return f"{self._directory}/{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
 
     def _mark(self, key: str, path: str) -> None:
-        """In less time than a thread takes to begin."""
+        """Create the mark; takes less time than to start a thread."""
         if os.path.lexists(self._path(key, "answer")):
             raise FileExistsError
         free = shutil.disk_usage(self._directory).free
@@ -172,8 +172,8 @@ class FileJournal:
 
 
 def _is_there(path: str) -> bool:
-    """Also what is not a file was once written by a call that was sent, and so may have been what
-    nobody can look at.
+    """True if there is anything of this name, or nobody can tell: a call that was sent once wrote
+    it.
     """
     try:
         os.lstat(path)
@@ -185,7 +185,7 @@ def _is_there(path: str) -> bool:
 
 
 def _write(path: str, content: bytes) -> None:
-    """An answer below its SHA-256, by which one that did not reach the disk is told."""
+    """Write an answer below its SHA-256, which shows later whether it reached the disk whole."""
     write_whole(
         Path(path), hashlib.sha256(content).hexdigest().encode() + b"\n" + content, sync=False
     )
@@ -200,8 +200,8 @@ def _sync(files: Sequence[str], directory: Path) -> None:
 
 
 def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
-    """Recorded answers that are not as they were recorded, as far as a look of this many seconds
-    finds them. Blocking; OSError if the directory cannot be read.
+    """Return recorded answers that are not as they were recorded, as far as `seconds` of looking
+    find them. Blocking. Raise OSError if the directory cannot be read.
     """
     until = time.monotonic() + seconds
     found = []
@@ -219,7 +219,7 @@ def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
 
 
 def _verify(recorded: bytes) -> str:
-    """The answer in a file; ValueError if it is not the one that was recorded."""
+    """Return the answer in a file. Raise ValueError if it is not the one that was recorded."""
     digest, _, content = recorded.partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise ValueError("the recorded answer is damaged")

@@ -1,4 +1,4 @@
-"""Under which key an activity is recorded in the journal."""
+"""The key of an activity in the journal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from temporalio import activity
 
 
 def key_of(asked: str, run: str = "") -> str:
-    """Namespace / workflow id / execution / activity id / SHA-256 of what is asked; never the
-    attempt. `run`: the first execution of a run that was reset; empty: this one.
+    """Return namespace / workflow id / run id / activity id / SHA-256 of what is asked, never the
+    attempt. `run` is the first execution of a run that was reset; empty: this one.
     """
     info = activity.info()
     digest = hashlib.sha256(asked.encode()).hexdigest()

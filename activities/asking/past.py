@@ -1,4 +1,4 @@
-"""What an attempt of a call tells the next one, through its heartbeats."""
+"""What one attempt of a call tells the next one, through its heartbeats."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from holdfast.activities.asking.heartbeat import Notes, read_notes
 
 @dataclass(frozen=True)
 class Past:
-    """What the attempts before this one noted with their heartbeats.
+    """What earlier attempts noted with their heartbeats.
 
-    How often the call was refused: Temporal's attempt does not tell, because it also counts the
-    times that a call was sent back before it left. And whether it is under way: the journal knows,
-    but a worker on another machine has another journal.
+    How often the call was refused: Temporal's attempt number does not tell, because it also counts
+    calls that were sent back before they left. And whether the call is under way: the journal
+    knows, but a worker on another machine has another journal.
     """
 
     throttled: int = 0
     faults: int = 0
     sent: int = 0
-    """1: it left, and was not refused."""
+    """1 if it left and was not refused."""
     machine: int = 0
-    """Where it left from, as `senders.this_machine` has it."""
+    """Where it left from, by `senders.this_machine`."""
     process: int = 0
 
     @classmethod
     def read(cls) -> Past:
-        """What was noted last."""
+        """Return what was noted last."""
         numbers = read_notes()
         return cls(*numbers) if len(numbers) == 5 else cls()
 
     def leaving(self) -> Past:
-        """The same call as it leaves from here."""
+        """Return this with the call on its way from this process."""
         return replace(self, sent=1, machine=senders.this_machine(), process=os.getpid())
 
     def note(self, notes: Notes) -> None:
-        """Keep for the next attempt. That it left is told a little later, as the journal knows."""
+        """Keep this for the next attempt. That the call left is told a little later, as the journal
+        knows it already.
+        """
         tell = notes.take_soon if self.sent else notes.take
         tell(*astuple(self))

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 LATE_SECONDS = 1.0
-"""A timer that fires this much too late did not run late: the process did not run."""
+"""A timer that fires later than this was not late: the process did not run."""
 LAST_LOOK_SECONDS = 0.25
 """How long what has arrived may still be read after a limit."""
 
 
 class Patience:
-    """Ends a block with TimeoutError when nothing moves for `stall` seconds or `deadline` seconds
-    have passed in all. Whoever sees something move calls `moved`.
+    """Ends a block with TimeoutError after `stall` seconds without progress, or `deadline` seconds
+    in all. Call `moved` on progress.
     """
 
     def __init__(self, stall: float, deadline: float) -> None:
@@ -53,7 +53,7 @@ class Patience:
         await self._scope.__aexit__(kind, error, trace)
 
     def moved(self) -> None:
-        """Something arrived."""
+        """Note progress."""
         self._last = self._loop.time()
 
     @property
@@ -88,8 +88,8 @@ class Patience:
 
 
 async def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """Work that must not be left half done: what cancels this task meanwhile is put off, and shows
-    in the task's `cancelling`.
+    """Return the result of work that must not be left half done. A cancellation meanwhile is put
+    off, and shows in the task's `cancelling`.
     """
     task = asyncio.ensure_future(work)
     while not task.done():

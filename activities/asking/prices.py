@@ -32,7 +32,9 @@ MILLION = Decimal(1_000_000)
 FILE_BYTES = 1024 * 1024
 """The largest price file."""
 PROVIDER = "anthropic"
-"""Only this provider's list: another provider's price for a model of the same name is a guess."""
+"""Only this provider's list counts: another provider's price for a model of the same name would be
+a guess.
+"""
 
 
 class PriceFileError(ValueError):
@@ -40,7 +42,7 @@ class PriceFileError(ValueError):
 
 
 class PriceRow(BaseModel):
-    """One step of the override file, dollars per million tokens."""
+    """One step of the override file, in dollars per million tokens."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,7 +66,7 @@ PRICE_FILE = TypeAdapter(dict[str, PriceRow | list[PriceRow]])
 
 
 class Prices:
-    """Implements the `Pricing` seam: prices of all model ids that the library or the file knows."""
+    """Implements `Pricing`: prices of all model ids that the library or the override file knows."""
 
     def __init__(
         self,
@@ -76,7 +78,9 @@ class Prices:
 
     @classmethod
     def of(cls, settings: Settings) -> Prices:
-        """The prices of this deployment. PriceFileError if the override file is unusable."""
+        """Return the prices of this deployment. Raise PriceFileError if the override file cannot be
+        used.
+        """
         models: dict[Tier, str] = {
             "haiku": settings.model_haiku,
             "sonnet": settings.model_sonnet,
@@ -86,7 +90,7 @@ class Prices:
         return cls(models, overrides)
 
     def cards(self) -> tuple[ModelCard, ...]:
-        """One card per tier that this deployment serves; a card without steps is unpriced."""
+        """Return a card per tier that this deployment serves; one without steps is unpriced."""
         return tuple(
             ModelCard(tier=tier, id=model, prices=self.steps(model), search=library_search(model))
             for tier, model in self._models.items()
@@ -94,17 +98,19 @@ class Prices:
 
     @property
     def of_searches(self) -> bool:
-        """Whether a search by the endpoint has a known price, whichever model makes it."""
+        """True if a search by the endpoint has a known price, whichever model makes it."""
         return all(card.search is not None for card in self.cards())
 
     def steps(self, model: str) -> tuple[PriceStep, ...]:
-        """The price steps of a model id; empty when nobody knows its price."""
+        """Return the price steps of a model id; empty if its price is not known."""
         if model in self._overrides:
             return self._overrides[model]
         return library_steps(model)
 
     def price(self, model: str, usage: Usage) -> Decimal | None:
-        """Dollars of a call, by the id of the model that served it; None when it is unpriced."""
+        """Return the dollars of a call, by the id of the model that served it; None if it is
+        unpriced.
+        """
         # The tier of a card has no part in its price.
         search = library_search(model) if usage.searches else None
         card = ModelCard(tier="sonnet", id=model, prices=self.steps(model), search=search)
@@ -113,7 +119,9 @@ class Prices:
 
 @lru_cache(maxsize=256)
 def library_steps(model: str) -> tuple[PriceStep, ...]:
-    """Today's price of a model, per token; empty when the library does not know it."""
+    """Return today's price of a model, in dollars per token; empty if the library does not know
+    it.
+    """
     try:
         found = calc_price(
             LibraryUsage(input_tokens=1, output_tokens=1), model, provider_id=PROVIDER
@@ -147,7 +155,9 @@ def library_steps(model: str) -> tuple[PriceStep, ...]:
 
 @lru_cache(maxsize=256)
 def library_search(model: str) -> Decimal | None:
-    """Dollars of one search by the endpoint's own tool; None when the library does not know."""
+    """Return the dollars of one search by the endpoint's own tool; None if the library does not
+    know them.
+    """
     usage = LibraryUsage(input_tokens=1, output_tokens=1)
     try:
         found = calc_price(usage, model, provider_id=PROVIDER).model_price
@@ -165,7 +175,9 @@ def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:
 
 
 def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
-    """The override file as steps per model id. PriceFileError names the file and every mistake."""
+    """Return the override file as steps by model id. Raise PriceFileError naming the file and every
+    mistake.
+    """
     try:
         text = read_regular(resolve_path(path), FILE_BYTES).decode()
         rows = PRICE_FILE.validate_python(from_yaml(text) or {})

@@ -1,4 +1,4 @@
-"""Where an answer's statements come from: material has what it cites, counts and links."""
+"""Check an answer against its material: what it cites, counts and links must stand there."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST_FLAGS = 20
 
 
 def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
-    """The synthesis with a flag for each citation, figure and address that nothing supports, and
-    with these words themselves.
+    """Return the synthesis with a flag for each citation, figure and address that nothing supports,
+    and with these words themselves.
 
-    Single digits are not figures: they number lists and chapters. What two figures of the material
-    give is no invention, and a note says how.
+    Single digits are not checked: they number lists and chapters. A figure that two figures of the
+    material give is not flagged; a note says how.
     """
     planned = [subtask.id for subtask in material.subtasks]
     said = _stated(synthesis)
@@ -64,7 +64,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
 
 
 def _stated(synthesis: Synthesis) -> str:
-    """What it states: of an answer that is data its texts and numbers, a line each, so that no
+    """Return what the answer states. Of data, its texts and numbers, a line each, so that no
     bracket of the data looks like a citation.
     """
     if synthesis.document is None:
@@ -73,7 +73,7 @@ def _stated(synthesis: Synthesis) -> str:
 
 
 def _find_citations(answer: str, planned: Sequence[str]) -> Iterator[str]:
-    """The ids in square brackets: one by itself, or, where one of them is planned, several."""
+    """Yield the ids in square brackets: one by itself, or several where one of them is planned."""
     for inside in BRACKETS.findall(answer):
         yield from _ids(inside, planned)
 

@@ -1,4 +1,4 @@
-"""Waiting until an endpoint that nobody answers at can be reached again, at no cost."""
+"""Wait, at no cost, until an endpoint that does not answer can be reached again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from holdfast.contracts.errors import NotBilled
 from holdfast.ports import Model
 
 FIRST_PAUSE = 1.0
-"""Seconds between the first look and the second; doubled from look to look."""
+"""Seconds between the first try and the second; doubled from try to try."""
 LONGEST_PAUSE = 30.0
 SPREAD = 0.25
-"""Share by which a pause is shortened at random: the runs of many machines that lost one endpoint
-do not all come back in one moment.
+"""Share by which a pause is shortened at random, so that runs on many machines that lost one
+endpoint do not all come back at once.
 """
 MARGIN_SECONDS = 30.0
-"""How much sooner than its start-to-close an attempt hands itself back."""
+"""How long before its start-to-close timeout an attempt hands itself back."""
 AGAIN = timedelta(seconds=1)
 
 logger = logging.getLogger(__name__)
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 async def wait_until_reached(
     model: Model, wait: ReachMaterial, chance: Callable[[], float] = random.random
 ) -> Reached:
-    """Wait as asked, then look with growing pauses until somebody is there.
+    """Wait as asked, then try with growing pauses until the endpoint answers.
 
-    NotBilled, which Temporal retries at once, when this attempt must end or its worker does: the
-    wait goes on with the next, and the Web UI shows what was seen last.
+    Raise NotBilled, which Temporal retries at once, if this attempt or its worker must end: the
+    next one goes on with the wait, and the Web UI shows what was seen last.
     """
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -60,7 +60,7 @@ async def wait_until_reached(
 
 
 async def _wait_or_shutdown(seconds: float) -> bool:
-    """Sleep; whether this worker was told to end meanwhile."""
+    """Sleep. Return True if this worker was told to shut down meanwhile."""
     try:
         async with asyncio.timeout(seconds):
             await activity.wait_for_worker_shutdown()

@@ -1,4 +1,4 @@
-"""What becomes of a recorded answer: its bill, and a value or what is wrong with it.
+"""Turn a recorded answer into its bill, and a value or what is wrong with it.
 
 Answers come from outside. Whatever they hold, what leaves here can be stored and read again: a
 reply that cannot would be tried again for an hour, or stop its run for good.
@@ -26,12 +26,12 @@ from holdfast.text import visible
 from holdfast.text.mistakes import mistakes
 
 BROKEN_CHARACTERS = 20_000
-"""How much of a malformed answer goes back to be mended."""
+"""Characters of a malformed answer that are sent back to be mended."""
 SAID = 80
-"""Characters of an answer without JSON that are quoted."""
+"""Characters quoted of an answer without JSON."""
 _MAYBE_JSON = re.compile(r'\{\s*"')
 NAME = 100
-"""Letters of a name that is shown."""
+"""Characters shown of a name."""
 NO_COUNT = (
     "the endpoint's count of tokens is none that a call can have, so no less than the full"
     " reservation counts"
@@ -47,17 +47,19 @@ def _refuse(_: object, why: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Shape(Generic[Asked, Value]):
-    """One kind of model call: what it asks for, and what becomes of the answer."""
+    """What one kind of call asks for, and how its answer is read."""
 
     answer: type[Asked]
     value: Callable[[Asked], Value]
     problem: Callable[[Value], Problem | None] = lambda _: None
     schema: Mapping[str, Any] = field(default_factory=dict)
-    """What the endpoint is given; empty: that of `answer`."""
+    """The schema that the endpoint is given; empty: that of `answer`."""
     misfit: Callable[[Value], str] = lambda _: ""
-    """Where a value is not in its form: it is to be mended, and kept until it is."""
+    """Return where a value is not in its form: it is to be mended, and kept until it is."""
     doubled: Callable[[Value, str], Value] = _refuse
-    """What becomes of a value in whose text an object has a name twice; else it is malformed."""
+    """Return what becomes of a value in whose text an object has a name twice. Raise ValueError if
+    it is malformed.
+    """
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -67,15 +69,15 @@ class Shape(Generic[Asked, Value]):
 
 @cache
 def _schema_of(answer: type[Answer]) -> dict[str, Any]:
-    """It never changes, and to make it costs as much as a call's whole journal. Nobody writes to
-    it: what is sent is a copy.
+    """Return the schema of an answer, made once: that costs as much as a call's whole journal.
+    Nobody writes to it; a copy is sent.
     """
     return answer.model_json_schema()
 
 
 @dataclass(frozen=True)
 class Conversation(Generic[Value]):
-    """A call in the middle of a conversation: all that was said, and how the next message reads."""
+    """A call within a conversation: all messages so far, and how the next one is read."""
 
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[Mapping[str, Any], ...]
@@ -85,15 +87,15 @@ class Conversation(Generic[Value]):
 
 
 def lost_call(call: Call, why: str, *, earlier: bool = False) -> PossiblyBilled:
-    """A call that may have been paid, of which nothing is known."""
+    """Return the error of a call that may have been paid and of which nothing is known."""
     assert call.model is not None
     bill = Bill(model=call.model.id, calls=1, dollars=None, final=False, earlier=earlier)
     return PossiblyBilled(why, bill)
 
 
 def dump_answer(answer: ModelAnswer) -> str:
-    """An answer as the journal keeps it. What of the raw message cannot be kept, because it is
-    nested without end, is left out.
+    """Return an answer as the journal keeps it. A raw message that JSON cannot hold, as one nested
+    without end, is left out.
     """
     fields = {
         "text": answer.text,
@@ -111,7 +113,7 @@ def dump_answer(answer: ModelAnswer) -> str:
 
 
 def load_answer(kept: str) -> ModelAnswer:
-    """The answer that the journal keeps. Raises whatever a damaged record makes it raise."""
+    """Return the answer that the journal keeps. Raises whatever a damaged record makes it raise."""
     fields: dict[str, Any] = json.loads(kept)
     return ModelAnswer(**fields | {"usage": Usage.model_validate(fields["usage"])})
 
@@ -119,8 +121,8 @@ def load_answer(kept: str) -> ModelAnswer:
 def make_reply(
     call: Call, shape: Shape[Asked, Value] | Conversation[Value], kept: str, price_of: PriceOf
 ) -> Reply[Value]:
-    """The reply that a recorded answer makes. PossiblyBilled when the record is damaged, or holds
-    what nobody thought of.
+    """Return the reply that a recorded answer makes. Raise PossiblyBilled if the record is damaged,
+    or for anything unforeseen.
     """
     try:
         answer = load_answer(kept)
@@ -157,8 +159,8 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
 
 
 def read_value(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:
-    """The value of an answer, and the places of what its form does not know, which is left out.
-    ValueError, ValidationError or RecursionError: it is malformed, all the same.
+    """Return the value of an answer, and the places of what its schema does not have, which is left
+    out. Raise ValueError, ValidationError or RecursionError if it is malformed all the same.
     """
     value, dropped = _read(shape, text)
     twice = _find_double_name(text) if shape.schema else ""
@@ -166,7 +168,9 @@ def read_value(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str,
 
 
 def _read(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:
-    """As it came, and only if that is malformed without what its form does not know."""
+    """Read the text as it came, and only if that is malformed without what its schema does not
+    have.
+    """
     try:
         value = shape.value(shape.answer.model_validate_json(text))
     except ValueError:
@@ -179,7 +183,9 @@ def _read(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]
 
 
 def _read_known(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]] | None:
-    """None: nothing is to be left out, or what is left is malformed, too."""
+    """Read the text without what its schema does not have; None if there is nothing to leave out,
+    or the rest is malformed, too.
+    """
     try:
         known, dropped = drop_unknown(shape.asked, text)
         if not dropped:
@@ -191,13 +197,15 @@ def _read_known(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str
 
 
 def note_dropped(bill: Bill, dropped: tuple[str, ...]) -> Bill:
-    """The bill with a note on what of its answer was left out."""
+    """Return the bill with a note on what was left out of its answer."""
     notes = filter(None, (bill.note, describe_dropped(dropped)))
     return bill.model_copy(update={"note": "; ".join(notes)}) if dropped else bill
 
 
 def _find_double_name(text: str) -> str:
-    """Which name an object of an answer has twice: readers differ in which of the two they take."""
+    """Return which name an object of the text has twice: readers differ in which of the two they
+    take. Empty: none.
+    """
     found: list[str] = []
 
     def seen(pairs: list[tuple[str, object]]) -> None:
@@ -210,8 +218,8 @@ def _find_double_name(text: str) -> str:
 
 
 def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
-    """What an answer cost, by the price of the model that served it, and by no less than that of
-    the model that was asked when the other has none.
+    """Return what an answer cost, by the price of the model that served it; if that has none, by no
+    less than the price of the model that was asked.
     """
     assert call.model is not None
     usage, asked = answer.usage, price(call.model, answer.usage)
@@ -239,7 +247,7 @@ def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
 
 
 def _explain_stop(answer: ModelAnswer) -> Problem | None:
-    """What a stop reason says against the answer; None: it ended by itself."""
+    """Return what a stop reason says against the answer; None if the answer ended by itself."""
     if answer.stop_reason == "refusal":
         return Problem(kind="refusal", why=f"the model refused: {answer.detail or 'no reason'}")
     if answer.stop_reason in ("max_tokens", "model_context_window_exceeded"):
@@ -254,7 +262,9 @@ def _explain_stop(answer: ModelAnswer) -> Problem | None:
 
 
 def malformed_problem(text: str, error: Exception) -> Problem:
-    """Return what is wrong with an answer that could not be read: it holds no JSON, or other."""
+    """Return what is wrong with an answer that could not be read: it holds no JSON, or other
+    JSON.
+    """
     answer = text[:BROKEN_CHARACTERS]
     if _holds_json(text):
         return Problem(kind="malformed", why=first_lines(error), answer=answer)
@@ -263,7 +273,7 @@ def malformed_problem(text: str, error: Exception) -> Problem:
 
 
 def _holds_json(text: str) -> bool:
-    """True also of JSON that is broken: whoever tries knows what is asked for."""
+    """True also for broken JSON: whoever tries knows what is asked for."""
     if _MAYBE_JSON.search(text):
         return True
     try:

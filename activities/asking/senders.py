@@ -1,4 +1,6 @@
-"""Which process sent a call, told in numbers that fit a heartbeat, and whether it still lives."""
+"""Identify the process that sent a call, in numbers that fit a heartbeat, and tell whether it still
+lives.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from pathlib import Path
 
 @functools.cache
 def this_machine() -> int:
-    """A number that two processes share exactly if their process ids can be compared: same boot of
-    the same machine, same container.
+    """Return a number that two processes share exactly if their process ids can be compared: same
+    boot of the same machine, same container.
     """
     parts = [platform.node(), str(uuid.getnode())]
     for source in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
@@ -26,8 +28,8 @@ def this_machine() -> int:
 
 
 def is_alive(machine: int, process: int) -> bool:
-    """Whether another process of this machine that has this id is alive, stopped or not. Another's
-    machine cannot be looked at: False.
+    """True if the process with this id on this machine is alive, stopped or not. False for other
+    machines, which cannot be looked at.
     """
     if machine != this_machine() or process <= 0 or process == os.getpid():
         return False
@@ -42,7 +44,7 @@ def is_alive(machine: int, process: int) -> bool:
 
 
 def _is_dead(process: int) -> bool:
-    """Whether it was killed, and its parent has not looked yet."""
+    """True if it was killed and its parent has not collected it yet."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

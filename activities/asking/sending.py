@@ -1,4 +1,4 @@
-"""Sending one call, once: what was sent is never sent again, what was recorded is handed on."""
+"""Send one call once: what was sent is never sent again, and what was recorded is returned."""
 
 from __future__ import annotations
 
@@ -31,49 +31,49 @@ from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest
 from holdfast.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
-"""How long a tier is shut when nobody says for how long, and after what a throttled call is back at
-the gate if the endpoint named no wait.
+"""How long a tier is closed if nobody says for how long, and when a throttled call is back at the
+gate if the endpoint named no wait.
 """
 
 OUTAGE_SHUT = timedelta(seconds=5)
-"""For how long a call closes its tier that was refused so often that its run waits."""
+"""How long a tier is closed by a call that was refused so often that its run waits."""
 
 SPREAD = 0.25
-"""Share by which the wait of a throttled call is lengthened at random, so that those refused
-together, on many machines, do not return together. Its tier opens when the endpoint said.
+"""Share by which the wait of a throttled call is lengthened at random, so that calls refused
+together, on many machines, do not return together. The tier itself opens when the endpoint said.
 """
 
 BLIP_SECONDS = 4.0
-"""How long a call tries by itself to reach an endpoint that nobody answers at, before its run waits
+"""How long a call tries by itself to reach an endpoint that does not answer, before its run waits
 for it: a blip costs no round trip.
 """
 FIRST_PAUSE = 0.25
-"""Seconds after the first of these tries; doubled from try to try, up to a quarter longer."""
+"""Seconds after the first of these tries; doubled from try to try, and up to a quarter longer."""
 
 USUAL_BYTES = 3
-"""Bytes of a token, or a little more: by them a gate reckons that has no count."""
+"""Bytes of a token, rounded up: the gate's estimate where there is no count."""
 
 SIBLING_SECONDS = 0.5
-"""How often a call that another process sent is looked for in the journal."""
+"""Seconds between two looks into the journal for a call that another process sent."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Sending:
-    """The way from a trip to its recorded answer: journal, ceiling, gate, model, journal."""
+    """Takes a trip to its recorded answer: journal, ceiling, gate, model, journal."""
 
     model: Model | None
     journal: Journal
     gate: Gate | None = None
-    """None: every call leaves at once."""
+    """Paces the calls; None: every call leaves at once."""
     chance: Callable[[], float] = random.random
-    """Gives a random number from 0 to 1, 1 excluded."""
+    """Return a random number from 0 up to, but not including, 1."""
     budget: Budget | None = None
-    """What this deployment lets calls cost. None: what their runs do."""
+    """The spending caps of this deployment; None: there are none but the run's."""
 
     async def fly(self, trip: Trip) -> str:
-        """The answer, as recorded. Whatever nobody thought of ends here: what may have been paid is
+        """Return the answer, as recorded. Anything unforeseen ends here: what may have been paid is
         never sent again, and what cannot be sent is not tried for an hour.
         """
         try:
@@ -101,8 +101,8 @@ class Sending:
             raise CallRefused(f"nothing was sent: {said}") from None
 
     async def _journalled(self, trip: Trip) -> str | None:
-        """The answer that is there already; None: the call may be sent. PossiblyBilled when it was
-        sent, and no answer will come.
+        """Return the answer that is recorded already; None if the call may be sent. Raise
+        PossiblyBilled if it was sent and no answer will come.
         """
         try:
             found = await self.journal.answer(trip.key)
@@ -118,8 +118,8 @@ class Sending:
             raise lost_call(trip.call, f"its recorded answer is damaged: {error}") from None
 
     async def _from_sibling(self, trip: Trip, here: bool) -> str | None:
-        """A call that another attempt sent. Its process may have been frozen for a while: as long
-        as it lives, it will record its answer, or take the mark back.
+        """Wait for a call that another attempt sent. Its process may have been frozen for a while:
+        as long as it lives, it will record its answer or take the mark back.
         """
         past, clock = trip.past, asyncio.get_running_loop().time
         end = clock() + trip.request.deadline_seconds
@@ -188,8 +188,8 @@ class Sending:
         return kept
 
     async def _hold(self, trip: Trip) -> None:
-        """Nothing leaves that this deployment does not allow. Below the mark, which one attempt
-        alone can have: so one alone sets aside for its key.
+        """Set aside what the call may cost. Runs while the call is marked as sent, which only one
+        attempt can do for a key.
         """
         call = trip.call
         if self.budget is None or call.model is None:
@@ -203,7 +203,7 @@ class Sending:
             raise
 
     async def _withdraw(self, trip: Trip) -> None:
-        """Nothing was paid: the call may be sent again."""
+        """Allow the call to be sent again: nothing was paid."""
         if self.budget is not None:
             # While the mark still keeps others from the key.
             await finish(self.budget.release(trip.key))
@@ -222,8 +222,8 @@ class Sending:
             raise
 
     async def _refused(self, trip: Trip, error: NotBilled) -> NotBilled:
-        """What a call that was not billed ends with: a throttle slows its tier and is tried again
-        for as long as the call may take, anything else a few times.
+        """Return what a call that was not billed ends with. A throttle slows its tier, and the call
+        is tried again for as long as it may take; anything else a few times.
         """
         past, away = trip.past, error.unreached
         once = trip.call.kind == PING.name
@@ -252,7 +252,7 @@ class Sending:
         return NotBilled(error.message, retry_after=later, throttled=True)
 
     async def _within(self, trip: Trip) -> None:
-        """OverReservation when the worst case of the real prompt is above what was reserved."""
+        """Raise OverReservation if the worst case of the real prompt is above what was reserved."""
         call = trip.call
         assert self.model is not None and call.model is not None
         # Two steps: bytes bound the tokens for nothing; only a prompt that seems too big is
@@ -273,7 +273,7 @@ class Sending:
 
 
 def _stop_if_cancelled() -> None:
-    """Nothing leaves for a call that was cut while its mark was being written."""
+    """Send nothing for a call that was cut while its mark was being written."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError

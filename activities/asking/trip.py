@@ -18,14 +18,14 @@ from holdfast.contracts.policies import CALL_MARGIN_SECONDS, TOOLS_TOKENS
 from holdfast.ports import ModelRequest
 
 MARGIN_SECONDS = 5.0
-"""How much sooner than its start-to-close a call is cut that had to wait or to be counted for long
+"""How long before its start-to-close timeout a call is cut that waited or was counted for long
 before it left, so that it can still say what it used.
 """
 
 
 @dataclass
 class Trip:
-    """One call on its way to an answer, for whatever happens to it."""
+    """One call on its way to an answer."""
 
     key: str
     call: Call
@@ -33,25 +33,27 @@ class Trip:
     past: Past
     notes: Notes
     left: bool = False
-    """Whether its first byte may have left and it was not refused."""
+    """True once its first byte may have left and it was not refused."""
     tokens: int = 0
-    """The tokens of the prompt, as far as its bound had to be known."""
+    """Tokens of the prompt, as far as their bound had to be known."""
     likely: int = 0
-    """About how many those are."""
+    """Estimate of these tokens."""
     earlier: bool = False
-    """Whether the journal knew it before its first attempt: from before the run was reset."""
+    """True if the journal knew it before its first attempt: from before the run was reset."""
     began: float = field(default_factory=time.monotonic)
 
     @property
     def seconds_left(self) -> float:
-        """For the exchange, should it leave now: all its time, unless the activity's is short."""
+        """Seconds for the exchange, should it leave now: all its time, unless little is left to the
+        activity.
+        """
         most = self.request.deadline_seconds
         spare = CALL_MARGIN_SECONDS - MARGIN_SECONDS - (time.monotonic() - self.began)
         return max(most + min(spare, 0.0), 1.0)
 
 
 async def byte_bound(request: ModelRequest) -> int:
-    """As many tokens as bytes: no tokenizer that works on bytes makes more of them."""
+    """Return as many tokens as bytes: no tokenizer that works on bytes makes more."""
     words = len((request.system + request.prompt).encode()) + len(json.dumps(request.schema))
     if not (request.messages or request.tools):
         return words
@@ -60,8 +62,8 @@ async def byte_bound(request: ModelRequest) -> int:
 
 
 def call_key(call: Call, material: Contract) -> str:
-    """A run that is reset asks again under the same key, and what it asks is the same also when the
-    findings that it works from were come by at another time.
+    """Return the journal key of a call. A run that was reset asks again under the same key, and so
+    does one whose findings were made at another time.
     """
     moments = {"__all__": {"started", "finished", "waited"}}
     known = material.model_dump_json(exclude={"findings": moments, "dependencies": moments})

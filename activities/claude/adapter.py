@@ -1,4 +1,4 @@
-"""The Messages API behind the `Model` seam: one exchange, always streamed, never retried here.
+"""The Messages API behind `Model`: one exchange, always streamed, never retried here.
 
 Trying again is Temporal's when nothing was paid and the ledger's when something may have been, so
 that no retry is invisible or unpaid-for. What differs between endpoints is in `shape`, what a
@@ -35,16 +35,16 @@ CONNECT_SECONDS = 5.0
 POOL_SECONDS = 10.0
 COUNT_SECONDS = 10.0
 MODELS_SECONDS = 10.0
-"""How long the list of models may take, by which it is seen that somebody answers."""
+"""How long the list of models may take, which shows that the endpoint answers."""
 DRAIN_SECONDS = 0.5
 CONNECTIONS = 1_000
 NOT_REACHED = (502, 504, *NOBODY_HOME)
 HEAVY_BYTES = 2**14
-"""Bytes of a text beyond which it is looked at in a thread: the loop serves every call."""
+"""Bytes of a text beyond which it is read in a thread: the event loop serves every call."""
 
 
 class Claude:
-    """Implements the `Model` seam. One instance a worker process, used from one event loop."""
+    """Implements `Model`. One instance per worker process, used from one event loop."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Claude:
         connections: int = CONNECTIONS,
         heard: Path | None = None,
     ) -> None:
-        """`price` prices the bills of failed calls; what is `known` to be secret, at least the key
-        and what the address carries, is in nothing that an endpoint is repeated with.
+        """`price` prices the bills of failed calls. `known` are the secrets that no message of an
+        endpoint is repeated with: at least the key and what the address carries.
         """
         self._base_url = base_url or OFFICIAL
         self._known = known or KnownSecrets((key, *withheld_of(base_url)))
@@ -77,11 +77,11 @@ class Claude:
 
     @property
     def address(self) -> str:
-        """Of the endpoint, without user, password and query."""
+        """The endpoint's address, without user, password and query."""
         return address_of(self._base_url)
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
-        """Send, wait for the whole answer; the errors of the seam, never others."""
+        """Send, and return the whole answer. Raises the errors of `Model` and no others."""
         body = shape(request, request.capabilities)
         patience = Patience(self._stall, request.deadline_seconds)
         most_bytes = ROOM + BYTES_FOR_A_TOKEN * request.max_output
@@ -108,9 +108,11 @@ class Claude:
         return await finish(asyncio.to_thread(_answer, exchange, self._known))
 
     async def count_tokens(self, request: ModelRequest) -> int:
-        """Input tokens of a request: counted by the endpoint where it can, else as many as bytes.
+        """Return the input tokens of a request: counted by the endpoint where it can, else as many
+        as bytes.
 
-        An endpoint's count is taken only if it can be: not above that, nor below 8 bytes a token.
+        An endpoint's count is taken only if it is possible: not above that, nor below 8 bytes a
+        token.
         """
         body = countable(shape(request, request.capabilities))
         most = most_tokens(body)
@@ -129,8 +131,8 @@ class Claude:
         return max(tokens, most // MOST_BYTES_PER_TOKEN)
 
     async def reach(self) -> str:
-        """Ask for the list of models, which is free: why nobody is there, empty when somebody
-        answers, whatever the answer.
+        """Ask for the list of models, which is free. Return why the endpoint is out of reach; empty
+        if it answers, whatever it says.
         """
         passage = Passage()
         why = ""
@@ -194,7 +196,7 @@ async def _drain(open: AsyncExitStack, arriving: AsyncIterator[object]) -> None:
 
 
 def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
-    """What arrived, without the secrets that an endpoint may have repeated in it."""
+    """Return what arrived, without secrets that the endpoint may have repeated in it."""
     transcript = exchange.transcript
     text, raw = transcript.text, known.blot_all(transcript.raw)
     if exchange.request.capabilities.schema_mode == "prompt" or transcript.searched_itself:

@@ -1,4 +1,4 @@
-"""Where the prompt cache is asked to keep a request: pure functions.
+"""Where a request asks the prompt cache to keep it. Pure.
 
 An entry covers everything before its mark, in the order tools, system prompt, messages, and is
 found again where the next request has a mark, or up to 20 blocks before one.
@@ -13,9 +13,9 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def mark_cached(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any]:
-    """A body with at most 3 of the 4 marks that a request may have: after what is the same for all
-    requests of a role, and in a conversation after its newest message and after the one that was
-    newest a turn ago, which is found whatever number of blocks came since.
+    """Return the body with at most 3 of the 4 marks that a request may have: after what is the same
+    for all requests of a role, and in a conversation after its newest message and after the one
+    that was newest a turn ago, which is found whatever number of blocks came since.
     """
     result = dict(body)
     if body.get("system"):
@@ -32,8 +32,9 @@ def mark_cached(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any
 
 
 def _ends(messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    """The last user message, and the last before the newest assistant turn. Turns of the assistant
-    go back as they came, so they get no mark; thoughts could not even have one.
+    """Yield the places of the last user message and of the last one before the newest assistant
+    turn. Turns of the assistant go back as they came, so they get no mark; thoughts could not even
+    have one.
     """
     roles = [message["role"] for message in messages]
     asked = [index for index, role in enumerate(roles) if role == "user"]

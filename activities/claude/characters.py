@@ -1,16 +1,16 @@
-"""Halves of characters: endpoints that count in UTF-16 can cut a character in two."""
+"""Join halves of characters: endpoints that count in UTF-16 can cut a character in two."""
 
 from __future__ import annotations
 
 from typing import Any
 
 DEEPEST = 60
-"""What is nested deeper stays as it is: nothing so deep is kept."""
+"""Levels of nesting; what is deeper stays as it is, and is not kept anyway."""
 
 
 def join_halves(value: Any, keep: bool = False, depth: int = 0) -> Any:
-    """A document of JSON in whose texts two halves that meet are one character again. A half that
-    is left becomes a replacement character, or stays for whoever is to `keep` it.
+    """Return a JSON document in whose texts two halves that meet are one character. A half that is
+    left over becomes a replacement character, or stays if `keep`.
     """
     if depth > DEEPEST:
         return value

@@ -34,8 +34,8 @@ from holdfast.contracts.errors import (
 )
 
 Point = Literal["connect", "sent", "status", "stream"]
-"""How far an exchange came: the request never left; sent, and nothing came back; an error status
-came back; the answer had begun.
+"""How far an exchange came: the request never left; it was sent and nothing came back; an error
+status came back; the answer had begun.
 """
 
 NOT_BILLED_STATUSES = (429, 500, 529)
@@ -50,7 +50,7 @@ SPEND_CODES = (
     "linked_organization_billing_unavailable",
 )
 SPEND_TEXTS = ("api usage limits", "spend limit", "credit balance is too low")
-"""Limits that a customer sets and empty accounts are told apart only by their text."""
+"""Limits that a customer sets, and empty accounts, are told apart only by their text."""
 NOTHING_DONE = "request_body_timeout"
 LONGEST_UNNAMED = 60.0
 """Seconds of the longest wait after a throttle where the server names none."""
@@ -73,7 +73,7 @@ ADVICE: Mapping[type[OrchestrationError], str] = {
 
 @dataclass(frozen=True)
 class Meaning:
-    """Of a failed exchange: the error that it becomes. `retry_after` is seconds, at least what the
+    """The error that a failed exchange becomes. `retry_after` is in seconds, at least what the
     server asked, up to LONGEST_WAIT; None leaves the wait to Temporal's policy. `throttled`: the
     endpoint is short of capacity for everyone.
     """
@@ -82,7 +82,7 @@ class Meaning:
     retry_after: float | None = None
     throttled: bool = False
     beyond: float | None = None
-    """Seconds that the server asked where that is more than is waited."""
+    """Seconds that the server asked for, where that is more than is waited."""
 
     @property
     def advice(self) -> str:
@@ -102,8 +102,8 @@ def classify(
     attempt: int = 1,
     now: datetime | None = None,
 ) -> Meaning:
-    """What a failure at this point means. `headers` has lower-case names; `model` was asked;
-    `attempt` counts from 1 and doubles the wait after a throttle that names none.
+    """Return what a failure at this point means. `headers` has lower-case names; `attempt` counts
+    from 1 and doubles the wait after a throttle that names none.
     """
     if point == "connect":
         return Meaning(EndpointUnreachable)
@@ -122,7 +122,7 @@ def classify(
 
 
 def lacks_api(status: int, message: str, model: str) -> bool:
-    """True if what answered is no Messages API: one knows its path, and speaks of the model that it
+    """True if what answered is not a Messages API: one knows its path, and names the model that it
     does not have.
     """
     said = message.lower()
@@ -171,8 +171,8 @@ def _is_spend_limit(status: int, type: str, error_code: str, message: str) -> bo
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that the server asks to wait: `retry-after-ms`, else `retry-after` as seconds or as
-    an HTTP date; None when it asks for nothing that can be read.
+    """Return the seconds that the server asks to wait: `retry-after-ms`, else `retry-after` as
+    seconds or as an HTTP date; None if it asks for nothing that can be read.
     """
     milliseconds = _parse_number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
@@ -188,7 +188,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def parse_http_date(text: str) -> datetime | None:
-    """An HTTP date; None for what is none."""
+    """Return an HTTP date; None if the text is not one."""
     try:
         when = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
@@ -205,5 +205,5 @@ def _parse_number(text: str) -> float | None:
 
 
 def _positive(seconds: float | None) -> float | None:
-    """None for nothing and for zero: a server that names no wait leaves it to our own."""
+    """Return None for zero, too: a server that names no wait leaves it to ours."""
     return None if seconds is None or seconds <= 0 else seconds

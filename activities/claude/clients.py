@@ -10,26 +10,28 @@ from dataclasses import dataclass
 import anthropic
 
 TOGETHER = 32
-"""Requests of one client at a time. It looks at each of its connections whenever one is taken or
-given back: with 200 of them that was a twelfth of all that a worker computes.
+"""Requests of one client at a time. A client looks at each of its connections whenever one is taken
+or given back: with 200 of them that took a twelfth of a worker's processor time.
 """
 
 
 @dataclass
 class _Line:
-    """One client, and how many requests it has under way."""
+    """A client, and how many requests it has under way."""
 
     client: anthropic.AsyncAnthropic
     flying: int = 0
 
 
 class Clients:
-    """As many clients as the requests under way need, made as they are needed. Used from one event
-    loop at a time, because connections belong to a loop.
+    """Makes as many clients as the requests under way need. Used from one event loop at a time,
+    because connections belong to a loop.
     """
 
     def __init__(self, make: Callable[[int], anthropic.AsyncAnthropic], connections: int) -> None:
-        """`make` gets how many connections a client may have; all together have `connections`."""
+        """`make` is called with the connections that one client may have; all together have
+        `connections`.
+        """
         self._make = make
         self._each = min(TOGETHER, connections)
         self._most = connections // self._each
@@ -38,7 +40,7 @@ class Clients:
 
     @contextmanager
     def taken(self) -> Iterator[anthropic.AsyncAnthropic]:
-        """A client for one request, which is under way as long as the block."""
+        """Lend a client to one request, which is under way as long as the block."""
         line = self._free()
         line.flying += 1
         try:
@@ -47,13 +49,13 @@ class Clients:
             line.flying -= 1
 
     async def aclose(self) -> None:
-        """Close all connections; more may be opened afterwards, in another event loop, too."""
+        """Close all connections. More may be opened afterwards, also in another event loop."""
         lines, self._lines = self._lines, []
         await asyncio.gather(*(line.client.close() for line in lines))
 
     def _free(self) -> _Line:
-        """The first one with room, so that connections are used again; above the most, the one that
-        a request waits for least.
+        """Return the first client with room, so that connections are used again; beyond the most
+        clients, the one with the fewest requests.
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:

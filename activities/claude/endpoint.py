@@ -27,12 +27,11 @@ OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0
 REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")
-"""What every endpoint with a Messages API understands: text in, text out."""
 FULL = Capabilities(caching=True)
 """What the official host understands."""
 
 NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-"""Not EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
+"""Without EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
 
 HOOKS: dict[str, list[Callable[..., Any]]] = {
     "request": [claude_passage.outgoing],
@@ -43,8 +42,8 @@ logger = logging.getLogger(__name__)
 
 
 def explain_unreached(error: BaseException) -> tuple[str, bool]:
-    """What an exception of the transport says in its innermost cause, in one line, and whether it
-    says that the name does not exist.
+    """Return what an exception of the transport says in its innermost cause, in one line, and
+    whether it says that the name does not exist.
     """
     step, found = error, error
     while (cause := step.__cause__ or step.__context__) is not None:
@@ -63,8 +62,8 @@ def explain_unreached(error: BaseException) -> tuple[str, bool]:
 
 @functools.cache
 def _load_trusted() -> ssl.SSLContext:
-    """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: to read all certificates takes
-    longer than all else that a client is made of.
+    """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: reading all certificates takes
+    longer than everything else in making a client.
     """
     return httpx2.create_ssl_context(trust_env=True)
 
@@ -72,7 +71,9 @@ def _load_trusted() -> ssl.SSLContext:
 def make_client(
     key: str, base_url: str, timeout: httpx2.Timeout, connections: int
 ) -> anthropic.AsyncAnthropic:
-    """A client of this endpoint that never retries. Must be made inside the loop that uses it."""
+    """Return a client of this endpoint that never retries. Must be called in the event loop that
+    uses it.
+    """
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
     if is_loopback(base_url):
         # A proxy of the environment does not lead back to this machine.
@@ -108,11 +109,12 @@ def make_client(
 async def find_capabilities(
     key: str, base_url: str, configured: str, models: Sequence[str]
 ) -> Capabilities:
-    """What an endpoint understands: as configured (`full`, or names of UNDERSTOOD with commas,
-    or `none`), else everything for the official host, else what its free endpoints say of `models`.
+    """Return what an endpoint understands: as configured (`full`, or names of UNDERSTOOD with
+    commas, or `none`), else everything for the official host, else what its free endpoints say of
+    `models`.
 
-    Never a paid call. ValueError if `configured` cannot be read. An endpoint that does not answer
-    is taken to understand nothing beyond text.
+    Never a paid call. Raise ValueError if `configured` cannot be read. An endpoint that does not
+    answer is taken to understand nothing beyond text.
     """
     if configured != "auto":
         return _parse_configured(configured)
@@ -140,8 +142,8 @@ async def find_capabilities(
 
 
 class Remembered:
-    """What an endpoint understands, asked once for all runs that begin within a minute. That it
-    understands nothing is not remembered: it may only have been away.
+    """Finds capabilities once for all runs that begin within a minute. Empty ones are not
+    remembered: the endpoint may only have been away.
     """
 
     def __init__(self, find: Callable[[], Awaitable[Capabilities]]) -> None:
@@ -150,7 +152,7 @@ class Remembered:
         self._until = 0.0
 
     async def __call__(self) -> Capabilities:
-        """As `find_capabilities`."""
+        """Return the capabilities, as `find_capabilities` does."""
         if self._asking is None or (self._asking.done() and self._stale()):
             self._asking = asyncio.ensure_future(self._find())
             self._until = time.monotonic() + REMEMBERED_SECONDS
@@ -166,17 +168,17 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Looked:
-    """What an endpoint says that is asked for free."""
+    """What an endpoint says when asked for free."""
 
     refused: str = ""
-    """Why it refuses the key, in its own words; empty: it does not, or does not say so."""
+    """Why it refuses the key, in its own words; empty if it does not, or does not say so."""
     nothing_there: bool = False
-    """True if it knows none of the paths that were asked: most likely the address is wrong."""
+    """True if it knows none of the paths: most likely the address is wrong."""
 
 
 async def check_key(key: str, base_url: str, model: str) -> Looked:
-    """Return what the endpoint says of this key. Never a paid call: the list of models and, because
-    some endpoints show that to anybody, also a count of tokens.
+    """Return what the endpoint says of this key. Never a paid call: it lists models and, because
+    some endpoints show that to anybody, also counts tokens.
     """
     client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)
     question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]

@@ -1,5 +1,4 @@
-"""How a call to the Messages API ended when it brought no answer: exceptions of the SDK and the
-transport become the errors of the seam.
+"""Turn exceptions of the SDK and the transport into the errors of `Model`.
 
 Causes are cut off: they would reach the history with whatever the endpoint said in them.
 """
@@ -42,14 +41,14 @@ from holdfast.untrusted.known_secrets import KnownSecrets
 NEVER_VALID = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
 TRANSPORT = (httpx2.TransportError, OSError)
 CUT = "cancellation"
-"""Why a call ended that nobody wants any more."""
+"""The reason of a call that was cancelled."""
 LONGEST_LINE = 500
-"""Characters of what an endpoint said that an error repeats."""
+"""Characters of an endpoint's message that an error repeats."""
 
 
 @dataclass
 class Exchange:
-    """How far a call came, for whoever has to explain its end."""
+    """How far a call came."""
 
     request: ModelRequest
     prompt_tokens: int
@@ -63,7 +62,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Failures:
-    """What the failures of one endpoint mean."""
+    """Explains the failures of one endpoint."""
 
     known: KnownSecrets
     base_url: str
@@ -72,7 +71,7 @@ class Failures:
 
     @contextmanager
     def turned(self, exchange: Exchange) -> Iterator[None]:
-        """Raise the errors of the seam, and no others, for whatever happens in the block."""
+        """Raise the errors of `Model`, and no others, for anything that happens in the block."""
         try:
             yield
         except OrchestrationError:
@@ -90,7 +89,7 @@ class Failures:
             raise self._broken(exchange, error) from None
 
     def cut(self, exchange: Exchange, reason: str, *, late: bool = False) -> OrchestrationError:
-        """A call that this side ended; `late`: at its deadline."""
+        """Return the error of a call that this side ended; `late`: at its deadline."""
         if not exchange.passage.left:
             return self._unreached(f"no connection: {reason}")
         said, bill = f"{exchange.request.model}: cut by {reason}", self._bill(exchange)
@@ -136,7 +135,7 @@ class Failures:
         )
 
     def _broken(self, exchange: Exchange, error: Exception) -> OrchestrationError:
-        """Whatever else can happen, in the transport, in the SDK or in what an answer does to them:
+        """Return the error of anything else in the transport, in the SDK or in reading an answer:
         what counts is whether the request left.
         """
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
@@ -208,18 +207,18 @@ class Failures:
         )
 
     def _lost(self, why: str) -> Unreached:
-        """That the endpoint did not answer what it was sent."""
+        """Return that the endpoint did not answer what it was sent."""
         return Unreached(address=address_of(self.base_url), why=self._line(why), lost=True)
 
     def _line(self, said: str) -> str:
-        """One line, fit for a history and a screen, without secrets: an endpoint, or a proxy before
-        it, may repeat what it was sent.
+        """Return one line, fit for a history and a screen, without secrets: an endpoint, or a proxy
+        before it, may repeat what it was sent.
         """
         said = self.known.blot(said[: 4 * LONGEST_LINE])
         return visible(" ".join(said.split()))[:LONGEST_LINE]
 
     def _bill(self, exchange: Exchange) -> Bill:
-        """What is known of a call that was lost: without the last count nobody knows its price."""
+        """Return what is known of a lost call: without the last count its price is not."""
         transcript, usage = exchange.transcript, exchange.usage
         model = transcript.model or exchange.request.model
         price = exchange.request.price or self.price

@@ -1,5 +1,5 @@
-"""Which endpoints have ever answered this deployment: one that went away is an outage, one that
-never was is most likely a mistake.
+"""Remember which endpoints have ever answered this deployment: one that went away is an outage, one
+that never did is most likely a mistake.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Heard:
         return self._known
 
     def note(self) -> None:
-        """Something came back from there. That it cannot be kept costs nothing but the memory."""
+        """Remember that the address answered. A failure to write costs nothing but the memory."""
         if self.known:
             return
         self._known = True

@@ -1,5 +1,5 @@
-"""What passes between this process and an endpoint: whether a request left, what came back, and
-never more of it than can be meant.
+"""Watch a request and its answer pass: whether it left, what came back, and no more of that than
+can be meant.
 
 Works by hooks of the HTTP client, because the SDK reads errors and small answers itself.
 """
@@ -19,9 +19,9 @@ from holdfast.activities.claude.quotas import read_head
 from holdfast.ports import Head
 
 BYTES_FOR_A_TOKEN = 64
-"""More bytes than any token of an answer takes on the wire, envelope of its event included."""
+"""More bytes than any token of an answer takes on the wire, its event included."""
 ROOM = 2**20
-"""Bytes beyond what the tokens need; and all that an error or a count may have."""
+"""Bytes beyond what the tokens need; and the most of an error or a count."""
 COMPRESSED = ("gzip", "x-gzip", "deflate")
 
 
@@ -34,13 +34,13 @@ class Passage:
     heard: Callable[[Head], None] = lambda _: None
     """Called with the head of what came back."""
     left: bool = False
-    """Whether the first byte of the request itself may have left; what sets up a connection, or a
+    """True once the first byte of the request itself may have left; setting up a connection, or a
     proxy's tunnel, does not count.
     """
     towards: str = ""
     """The host that a connection was last opened to: the endpoint's, or a proxy's."""
     status: int = 0
-    """The HTTP status of what came back; 0: nothing did."""
+    """HTTP status of what came back; 0: nothing did."""
 
     async def trace(self, name: str, info: dict[str, Any]) -> None:
         """Called by the transport with each of its steps."""
@@ -55,7 +55,7 @@ _current: ContextVar[Passage | None] = ContextVar("passage", default=None)
 
 @contextmanager
 def under_way(passage: Passage) -> Iterator[Passage]:
-    """Requests of the block are this passage's."""
+    """Watch the requests of the block by this passage."""
     token = _current.set(passage)
     try:
         yield passage
@@ -64,14 +64,14 @@ def under_way(passage: Passage) -> Iterator[Passage]:
 
 
 async def outgoing(request: httpx2.Request) -> None:
-    """Hook: before a request."""
+    """Hook before a request."""
     passage = _current.get()
     if passage is not None:
         request.extensions = {**request.extensions, "trace": passage.trace}
 
 
 async def incoming(response: httpx2.Response) -> None:
-    """Hook: after the head of an answer, before its body is read."""
+    """Hook after the head of an answer, before its body is read."""
     passage = _current.get() or Passage()
     passage.status = response.status_code
     passage.moved()
@@ -84,10 +84,10 @@ async def incoming(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body of bounded size, counted as it is read: `cut` there, or else refused.
+    """A body of bounded size: beyond it the body is `cut`, or else refused.
 
-    Decompresses itself, piece by piece, what should not have been compressed at all: a few bytes
-    can unpack to gigabytes. What it cannot decompress stays as it is and is not an answer.
+    Decompresses, piece by piece, what should not have been compressed at all: a few bytes can
+    unpack to gigabytes. What cannot be decompressed stays as it is and is not an answer.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, str]]:
-    """Server-sent events: name and data. UnicodeDecodeError if they are not UTF-8. An event that
-    nothing follows counts, though the line that should end it is missing.
+    """Yield server-sent events as name and data. Raise UnicodeDecodeError if they are not UTF-8. An
+    event at the end counts although the line that should end it is missing.
     """
     name, data = "", list[str]()
     async for line in _lines(chunks):

@@ -1,6 +1,5 @@
-"""What the head of an answer says of the endpoint's limits: the headers `anthropic-ratelimit-*`.
-
-They come from outside: what cannot be read says nothing.
+"""Read what the head of an answer says of the endpoint's limits: the headers
+`anthropic-ratelimit-*`. They come from outside: what cannot be read says nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)
 
 
 def read_head(status: int, headers: Mapping[str, str], now: datetime | None = None) -> Head:
-    """What the head of an answer with this status says; `headers` has lower-case names."""
+    """Return what the head of an answer says; `headers` has lower-case names."""
     now = now or datetime.now(UTC)
     there = parse_http_date(headers.get("date", "")) or now
     if abs((there - now).total_seconds()) < AGREED_SECONDS:
@@ -36,7 +35,7 @@ def read_head(status: int, headers: Mapping[str, str], now: datetime | None = No
 
 
 def _quota(headers: Mapping[str, str], name: str, now: datetime) -> Quota | None:
-    """What is said of one resource; None: nothing that can be meant."""
+    """Return what is said of one resource; None if that is nothing that can be meant."""
     limit, remaining, reset = (
         headers.get(f"anthropic-ratelimit-{name}-{part}", "").strip()
         for part in ("limit", "remaining", "reset")

@@ -22,7 +22,7 @@ USAGE_FIELDS = {
     "cache_creation_input_tokens": "cache_write_tokens",
 }
 SEARCHES = "web_search_requests"
-"""How endpoints count the searches of their own, in `server_tool_use`."""
+"""Name of the count of the endpoint's own searches, in `server_tool_use`."""
 DELTA_FIELDS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -33,11 +33,11 @@ DELTA_FIELDS = {
 SIGNED = ("thinking", "redacted_thinking")
 """Blocks that an endpoint takes back only as it made them."""
 MOST_TOKENS = 20_000_000
-"""Twice the largest context that any model has: no call can have used more."""
+"""Twice the largest context of any model: no call can have used more."""
 MOST_BYTES_PER_TOKEN = 8
 """Text of this many bytes is at least one token, whatever the endpoint counted."""
 LONGEST_NAME = 200
-"""Characters of a model's id or a stop reason that are kept."""
+"""Characters kept of a model's id or a stop reason."""
 
 
 class StreamError(Exception):
@@ -66,22 +66,26 @@ class Transcript:
 
     @property
     def begun(self) -> bool:
-        """Whether any part of a message has arrived."""
+        """True once any part of a message has arrived."""
         return bool(self._message or self._blocks)
 
     @property
     def complete(self) -> bool:
-        """Whether the end was announced and a stop reason given; anything else is not an answer."""
+        """True once the end was announced and a stop reason given; anything else is not an
+        answer.
+        """
         return self._ended and bool(self.stop_reason)
 
     @property
     def counted(self) -> bool:
-        """Whether the endpoint's last count arrived, and no count was absurd."""
+        """True if the endpoint's last count arrived, and no count was absurd."""
         return self._output_is_final and not self._absurd
 
     @property
     def absurd(self) -> bool:
-        """Whether the endpoint counted what cannot be: no number, or more than any model takes."""
+        """True if the endpoint counted what cannot be: not a number, or more than any model
+        takes.
+        """
         return self._absurd
 
     @property
@@ -102,7 +106,7 @@ class Transcript:
 
     @property
     def whole_text(self) -> bool:
-        """Whether the text is Unicode: endpoints that count in UTF-16 can cut a character."""
+        """True if the text is Unicode: endpoints that count in UTF-16 can cut a character."""
         try:
             self._joined.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
@@ -133,7 +137,7 @@ class Transcript:
         return {**self._message, "content": content, "usage": dict(self._usage)}
 
     def usage(self, prompt_tokens: int, max_output: int) -> Usage:
-        """Tokens so far; zero when no part of a message has arrived.
+        """Return the tokens so far; zero if no part of a message has arrived.
 
         What the endpoint did not count is never understated: a prompt counts as `prompt_tokens`,
         visible output by its bytes, and output with thinking, which may be hidden, as `max_output`.
@@ -162,7 +166,7 @@ class Transcript:
 
     @property
     def _searched(self) -> int:
-        """Searches that are seen to have been begun, where the endpoint has not counted them."""
+        """Searches that were seen to begin, where the endpoint has not counted them."""
         if SEARCHES in self._usage and self._output_is_final:
             return 0
         own = [each for each in self._blocks.values() if each.get("type") == "server_tool_use"]
@@ -170,11 +174,11 @@ class Transcript:
 
     @property
     def searched_itself(self) -> bool:
-        """Whether the endpoint used tools of its own: then text may stand before its answer."""
+        """True if the endpoint used tools of its own: then text may stand before its answer."""
         return any(each.get("type") == "server_tool_use" for each in self._blocks.values())
 
     def feed(self, event: str | None, data: str) -> None:
-        """One server-sent event. StreamError if it reports one or is not JSON."""
+        """Take one server-sent event. Raise StreamError if it reports an error or is not JSON."""
         if not data.strip() or data.strip() == "[DONE]":
             return
         try:
@@ -200,7 +204,7 @@ class Transcript:
                 self._ended = True
 
     def load(self, document: str) -> None:
-        """A whole message as one JSON document. StreamError if it is none."""
+        """Take a whole message as one JSON document. Raise StreamError if it is not one."""
         try:
             content = json.loads(document)
         except (ValueError, RecursionError):
@@ -257,7 +261,9 @@ class Transcript:
 
 
 def _parse_arguments(block: dict[str, Any]) -> dict[str, Any]:
-    """A tool call's block with its collected arguments; what is not a JSON object stays text."""
+    """Return a tool call's block with its collected arguments; what is not a JSON object stays
+    text.
+    """
     if "partial_json" not in block:
         return block
     collected = _text(block["partial_json"])

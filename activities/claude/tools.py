@@ -1,4 +1,4 @@
-"""Tools as a request carries them, strict where that can be kept: pure functions."""
+"""Tools as a request carries them, strict where that can be kept. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ MOST = Load(strict_tools=20, optional=24, unions=16)
 
 
 def offer_tools(tools: Sequence[Json], form: Json | None) -> list[dict[str, Any]]:
-    """Tools for a request. A tool that asks to be strict is, as long as its schema and all before
-    it, the answer's `form` included, are what an endpoint takes; no `form`: this one knows no
-    strict tools. A server's own tools, which have a type, stay as they are.
+    """Return the tools for a request. A tool that asks to be strict is, as long as an endpoint
+    takes its schema and all before it, the answer's `form` included. Without `form` the endpoint
+    knows no strict tools. A server's own tools, which have a type, stay as they are.
     """
     taken = Load() if form is None else _load(form)
     result = []
@@ -52,8 +52,9 @@ def offer_tools(tools: Sequence[Json], form: Json | None) -> list[dict[str, Any]
 
 
 def _to_strict(schema: Json) -> dict[str, Any] | None:
-    """A schema as strict mode takes it; None if that would not mean the same: an object with any
-    keys would have none, a tuple would lose its parts, and what holds itself cannot be compiled.
+    """Return a schema as strict mode takes it; None if that would mean something else: an object
+    with any keys would have none, a tuple would lose its parts, and a schema that holds itself
+    cannot be compiled.
     """
     try:
         if any(_is_loose(part) for part in _parts(schema)) or _is_recursive(schema):
@@ -74,7 +75,7 @@ def _is_loose(part: Json) -> bool:
 
 
 def _is_recursive(schema: Json, name: str = "", within: frozenset[str] = frozenset()) -> bool:
-    """Whether a definition holds itself."""
+    """True if a definition holds itself."""
     definitions = schema.get("$defs", {})
     place = definitions.get(name, {}) if name else schema
     held = {
@@ -97,7 +98,7 @@ def _load(schema: Json) -> Load:
 
 
 def _parts(schema: Json) -> Iterator[Json]:
-    """A schema and all schemas in it. What only describes, like examples, is none."""
+    """Yield a schema and all schemas in it, without what only describes, like examples."""
     yield schema
     for name in ("properties", "$defs"):
         for inner in schema.get(name, {}).values():

@@ -1,4 +1,4 @@
-"""What is wrong with a complete answer whatever its text says: pure functions.
+"""Find what is wrong with a complete answer whatever its text says. Pure.
 
 A turn of a conversation is worth only what can be sent back, and a call only what is surely what
 the model wrote.
@@ -15,7 +15,7 @@ HALVES = "the text holds half characters"
 
 
 def find_flaw(transcript: Transcript, raw: dict[str, Any]) -> str:
-    """Why nobody can go by an answer whose message is kept as `raw`; empty: nothing."""
+    """Return why an answer whose message is kept as `raw` cannot be used; empty if it can."""
     if transcript.stop_reason not in ("tool_use", "pause_turn"):
         return "" if transcript.whole_text else HALVES
     if transcript.unknown:

@@ -1,4 +1,4 @@
-"""What a request looks like on the wire and how the JSON of an answer is found: pure functions.
+"""What a request looks like on the wire, and how the JSON of an answer is found. Pure.
 
 Only what every current model takes is ever sent: no sampling parameters, no prefill, no forced
 tool, no `thinking` (each is refused by some of today's models); what an endpoint may not understand
@@ -25,11 +25,11 @@ SCHEMA_INSTRUCTION = (
 )
 WITH_TOOLS = "As long as you need tools, call them. When you need none any more: "
 DECODE_TRIES = 100
-"""How many opening braces of a text are tried: a hostile one could hold millions."""
+"""Opening braces of a text that are tried: a hostile one could hold millions."""
 
 
 def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
-    """The body of `POST /v1/messages`, as far as this endpoint understands it."""
+    """Return the body of `POST /v1/messages`, as far as this endpoint understands it."""
     schema = transform_schema(request.schema)
     native = capabilities.schema_mode == "native"
     system = request.system if native else _add_schema(request, schema)
@@ -58,21 +58,23 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
 
 
 def countable(body: dict[str, Any]) -> dict[str, Any]:
-    """The part of a body that token counting takes, which is also all that counts as input."""
+    """Return the part of a body that token counting takes, which is also all that counts as
+    input.
+    """
     return {name: value for name, value in body.items() if name not in ("max_tokens", "stream")}
 
 
 def most_tokens(body: dict[str, Any]) -> int:
-    """No fewer tokens than the countable part of a body has: as many as it has UTF-8 bytes, because
-    a tokenizer that works on bytes makes no more of them, whatever the script; and what tools add.
+    """Return no fewer tokens than the countable part of a body has: as many as UTF-8 bytes, because
+    a tokenizer that works on bytes makes no more of them, and what tools add.
     """
     written = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     return written + TOOLS_TOKENS * bool(body.get("tools"))
 
 
 def extract_json(text: str) -> str:
-    """The JSON object that a text answer holds, among fences, prose or thoughts; the text itself
-    when it holds none, so that validation can say what is wrong with it.
+    """Return the JSON object that a text answer holds, among fences, prose or thoughts; the text
+    itself if it holds none, so that validation can say what is wrong with it.
     """
     said = text.rsplit("</think>", 1)[-1].strip()
     found = [said[start:end] for start, end in _objects(said)]
@@ -80,7 +82,7 @@ def extract_json(text: str) -> str:
 
 
 def _objects(text: str) -> list[tuple[int, int]]:
-    """Places of the outermost JSON objects."""
+    """Return the places of the outermost JSON objects, as (start, end)."""
     places: list[tuple[int, int]] = []
     start = text.find("{")
     for _ in range(DECODE_TRIES):

@@ -21,13 +21,13 @@ from holdfast.untrusted.known_secrets import REDACTED
 from holdfast.untrusted.redact import Redactor, redact, without_keys
 
 SCAN_SECONDS = 60.0
-"""How long the search for secrets may take, where no lens has made it in this process."""
+"""How long the search for secrets may take, if no lens has made it in this process."""
 AROUND = 25
 """Lines before and after a remark's, as far as the bytes go."""
 LONGEST_LINE = 300
-"""Characters of a line that are shown."""
+"""Characters shown of a line."""
 LOOKED_AT = 2_000
-"""Characters of a line in which secrets are looked for: what is behind them is not shown."""
+"""Characters of a line in which secrets are looked for; nothing behind them is shown."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class Excerpts:
     snapshots: Snapshots
 
     async def around(self, material: VerifyMaterial) -> tuple[Shown, ...]:
-        """One for each remark, in their order. BlobLost when the store has lost the snapshot."""
+        """Return an excerpt for each remark, in their order. Raise BlobLost if the store has lost
+        the snapshot.
+        """
         snapshot = await self.snapshots.open(material.repository.digest)
         redactor = await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS)
         return await anyio.to_thread.run_sync(_all, snapshot, material, redactor)
@@ -60,8 +62,8 @@ def _all(snapshot: Snapshot, material: VerifyMaterial, redactor: Redactor) -> tu
 
 
 def _absent(remark: Remark, file: SnapshotFile | None, text: str) -> str:
-    """Why there is no such place in what is reviewed; empty: there is. Analysers look at what is
-    there; an agent, whose remark has no rule, may name anything.
+    """Return why there is no such place in what is reviewed; empty if there is. Analysers look at
+    what is there; an agent, whose remark has no rule, may name anything.
     """
     if remark.rule:
         return ""
@@ -85,7 +87,9 @@ def excerpt(
     withheld: Collection[int] = (),
     shown_of: Callable[[str], str] = lambda line: redact(line[:LOOKED_AT]),
 ) -> str:
-    """The numbered lines nearest to one (0: the first ones), at most EXCERPT_BYTES of them."""
+    """Return the numbered lines nearest to `line` (0: the first ones), at most EXCERPT_BYTES of
+    them.
+    """
     lines = without_keys(text).split("\n")
     middle = min(max(line, 1), len(lines))
     near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - middle))

@@ -19,15 +19,16 @@ FOLDER = "prompts"
 SHARED = "untrusted"
 """The file that stands below every other: what strangers wrote gives no instructions."""
 CHECKS = "{checks}"
-"""Stands in a prompt for the kinds of checks that there are, each with its argument."""
+"""Replaced in a prompt by the kinds of checks, each with its argument."""
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
-"""A longer prompt could not leave with what is reserved around a call's material."""
+"""A longer prompt would not fit what is reserved around a call's material."""
 REMEDY = "mend or restore what calls are told"
 
 
 def system_prompts(home: Path = HOME) -> Mapping[str, str]:
-    """What each kind of call is told before its material, by the name of the file, with the note on
-    untrusted material at its end. CatalogueError names each file that cannot be used, and why.
+    """Return the system prompt of each kind of call, by the name of its file, with the note on
+    untrusted material at its end. Raise CatalogueError naming each file that cannot be used, and
+    why.
     """
     if not (home / FOLDER).is_dir():
         raise CatalogueError(f"there is no folder {FOLDER}/; {REMEDY}")
@@ -50,7 +51,9 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
 
 
 def _text(path: Path) -> str:
-    """What a file says. CatalogueError says why it cannot be used, without its name."""
+    """Return the text of a file. Raise CatalogueError saying why it cannot be used, without its
+    name.
+    """
     try:
         text = text_of(path, path.name, LONGEST_BYTES).strip()
     except CatalogueError as error:

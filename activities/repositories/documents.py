@@ -1,4 +1,4 @@
-"""Which tool reads a file that is given as an input, told by its bytes and never by its name."""
+"""Choose the tool that reads a file given as an input, by its bytes and never by its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.text import says_something
 DOCUMENT_BYTES = 32 * 1024 * 1024
 """The largest document; text is enclosed in prompts, and bounded by them."""
 TEXT_WINDOW = 8_000
-"""Bytes; a NUL byte among the first of a file makes it no text, as git decides it."""
+"""Bytes; a NUL byte among the first of a file means that it is not text, as git decides it."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _NO_DOCUMENT = {
@@ -35,11 +35,15 @@ _BEGINNINGS = {
 
 
 class NotReadable(ValueError):
-    """No tool reads such a file: what it is, and what to do, as the rest of a sentence."""
+    """No tool reads such a file; the message says what it is and what to do, as the rest of a
+    sentence.
+    """
 
 
 def reader_of(content: bytes) -> str:
-    """The tool that reads it; empty: it is text, which prompts enclose. NotReadable for neither."""
+    """Return the tool that reads a file; empty: it is text, which prompts enclose. Raise
+    NotReadable if it is neither.
+    """
     if b"%PDF-" in content[:1024]:
         return "read_document"
     if content.startswith(b"PK\x03\x04") and not any(part in content for part in _OFFICE):
@@ -71,8 +75,8 @@ def reader_of(content: bytes) -> str:
 
 
 def lacking_for_reader(content: bytes, reader: str) -> str:
-    """Say what that reader of a file needs and is not installed here, as the rest of a sentence;
-    empty: nothing. Text in any encoding needs nothing.
+    """Return what the reader of a file needs and is not installed here, as the rest of a sentence;
+    empty if nothing. Text in any encoding needs nothing.
     """
     if reader == "query_data":
         return extras.lacking("data")
@@ -81,12 +85,14 @@ def lacking_for_reader(content: bytes, reader: str) -> str:
 
 
 def is_blank(content: bytes) -> bool:
-    """Whether nobody would see anything of a text. A document begins with letters, and is not."""
+    """True if nobody would see anything of a text. A document begins with letters, and is not
+    blank.
+    """
     return not says_something(decode(content))
 
 
 def decode(content: bytes) -> str:
-    """Bytes as text: UTF-8, UTF-16 where a mark says so, else as Windows writes Latin letters."""
+    """Return bytes as text: UTF-8, UTF-16 if a mark says so, else Windows-1252."""
     if content.startswith(_UTF_16):
         return content.decode("utf-16", "replace")
     try:

@@ -43,7 +43,7 @@ LISTING_SECONDS = 60.0
 """How long a walk for untracked files may take; it reads the tree's ignore files."""
 OUTPUT_LIMIT = 128 * 1024 * 1024
 HISTORY_LIMIT = 24 * 1024 * 1024
-"""Bytes of the history that are looked at, the newest commits first."""
+"""Bytes of the history that are read, the newest commits first."""
 REVISION_LETTERS = 250
 
 
@@ -52,11 +52,11 @@ class GitFailed(Exception):
 
 
 class GitStopped(GitFailed):
-    """It was stopped: what it would have found is not known."""
+    """A git command was stopped: what it would have found is not known."""
 
 
 class Git:
-    """Commands of git over one repository. GitFailed says why one did not work."""
+    """Runs git over one repository. Its methods raise GitFailed if a command does not work."""
 
     def __init__(self, layout: Layout, view: git_view.View, folder: Path, program: str) -> None:
         self.layout = layout
@@ -67,7 +67,7 @@ class Git:
         self._program = program
 
     async def commit(self, revision: str) -> str:
-        """The id of the commit that a revision names. BadGoal if there is none."""
+        """Return the id of the commit that a revision names. Raise BadGoal if there is none."""
         readable = for_terminal(revision)[:REVISION_LETTERS]
         if 0 < len(revision) <= REVISION_LETTERS and revision.isprintable():
             arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
@@ -83,8 +83,8 @@ class Git:
         )
 
     async def head(self) -> str:
-        """The id of the commit that is checked out; empty when there is none yet. GitFailed when
-        there is one and it cannot be read.
+        """Return the id of the commit that is checked out; empty if there is none yet. Raise
+        GitFailed if there is one and it cannot be read.
         """
         if not self.view.head:
             raise GitFailed("its HEAD names no branch and no commit")
@@ -99,7 +99,9 @@ class Git:
         return output.decode().strip()
 
     async def merge_base(self, one: str, other: str) -> str:
-        """The best common ancestor of two commits; empty: they have none, or one is not there."""
+        """Return the best common ancestor of two commits; empty if they have none, or one is not
+        there.
+        """
         try:
             return (await self._run("merge-base", one, other)).decode().strip()
         except GitStopped:
@@ -108,35 +110,35 @@ class Git:
             return ""
 
     async def blob(self, name: str) -> bytes:
-        """The content of a small file of a commit's tree, by its id. GitFailed when there is none,
-        or it is larger than what is read of a file.
+        """Return the content of a small file of a commit's tree, by its id. Raise GitFailed if
+        there is none, or it is larger than FILE_LIMIT.
         """
         if name not in await self._present([name]):
             raise GitFailed(f"the file {name[:12]} is not there, or too large")
         return await self._run("cat-file", "blob", name)
 
     async def index(self) -> dict[bytes, TreeEntry]:
-        """What the index tracks, by raw path."""
+        """Return what the index tracks, by raw path."""
         listed = await self._run("ls-files", "--stage", "-z")
         return await anyio.to_thread.run_sync(index_entries, listed)
 
     async def untracked(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
-        """Raw paths that are neither tracked nor ignored; a folder that is a repository of its own
-        ends with a slash.
+        """Return raw paths that are neither tracked nor ignored; a folder that is a repository of
+        its own ends with a slash.
         """
         arguments = ("ls-files", "--others", "--exclude-standard", "-z")
         listed = await self._run(*arguments, seconds=seconds, tree=True)
         return await anyio.to_thread.run_sync(split_records, listed)
 
     async def modified(self, seconds: float = LISTING_SECONDS) -> list[bytes]:
-        """Raw paths of tracked files that are not as the index has them, or are gone. What decides
-        is what git remembers of a file's state; a content is read only where that is in doubt.
+        """Return raw paths of tracked files that are not as the index has them, or are gone. Git
+        goes by what it remembers of a file's state and reads its content only in doubt.
         """
         listed = await self._run("ls-files", "--modified", "-z", seconds=seconds, tree=True)
         return await anyio.to_thread.run_sync(split_records, listed)
 
     async def not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
-        """Those of some raw paths of the working tree that its ignore files do not name."""
+        """Return those of some raw paths of the working tree that its ignore files do not name."""
         if not paths:
             return []
         try:
@@ -160,14 +162,13 @@ class Git:
         return [path for path in paths if path not in found]
 
     async def tree(self, commit: str) -> dict[bytes, TreeEntry]:
-        """Every entry of a commit's tree, by raw path."""
+        """Return every entry of a commit's tree, by raw path."""
         listed = await self._run("ls-tree", "-r", "-z", "--full-tree", commit)
         return await anyio.to_thread.run_sync(tree_entries, listed)
 
     async def history(self, commit: str, limit: int) -> tuple[list[LogEntry], bool]:
-        """The last `limit` commits before and including this one, newest first; merges without
-        changes. And whether there was more to say of them than anybody could take in: then the last
-        ones are missing.
+        """Return the last `limit` commits up to this one, newest first, merges without changes; and
+        whether there was more than HISTORY_LIMIT: then the oldest ones are missing.
         """
         finished = await self._finished(
             "log",
@@ -192,8 +193,9 @@ class Git:
     async def touched(
         self, old: Sequence[tuple[bytes, str]], new: Sequence[tuple[bytes, bytes]]
     ) -> dict[bytes, tuple[tuple[int, int], ...]]:
-        """The line ranges of each new content (path, bytes) that differ from the old one (path,
-        blob id). A new path that looks like a vanished old one, renamed, is compared with that.
+        """Return the line ranges of each new content (path, bytes) that differ from the old one
+        (path, blob id). A new path that looks like a vanished old one, renamed, is compared with
+        that.
         """
         present = await self._present(sorted({hash_ for _, hash_ in old}))
         paths = sorted({path for path, _ in old} | {path for path, _ in new})
@@ -291,8 +293,8 @@ class Git:
 
 @asynccontextmanager
 async def open_git(repository: Path, roots: Roots) -> AsyncIterator[Git]:
-    """Git over the repository with this top folder, for the length of the block. BadGoal if it is
-    none, or leads to what is below no root.
+    """Open git over the repository with this top folder, for the length of the block. Raise BadGoal
+    if it is not a repository, or leads to what is below no root.
     """
     program = shutil.which("git")
     if program is None:

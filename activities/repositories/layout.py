@@ -1,4 +1,4 @@
-"""Where a repository keeps its objects, refs and index: read as data, never through its own
+"""Find where a repository keeps its objects, refs and index: read as data, never through its own
 configuration, and only below what may be read.
 """
 
@@ -18,7 +18,7 @@ from holdfast.untrusted.roots import Outside, Roots, open_folder
 
 SMALL_FILE = 64 * 1024
 ALTERNATES = 20
-"""Repositories that one may borrow objects from, those that these borrow from included."""
+"""Repositories that one may borrow objects from, including those that these borrow from."""
 REMEDY = "name it in HOLDFAST_ALLOWED_ROOTS too"
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
@@ -41,8 +41,8 @@ class Layout:
 
 
 def locate(repository: Path, roots: Roots, kept: ExitStack) -> Layout:
-    """The layout of the repository whose top folder this is, open until `kept` closes. BadGoal, in
-    one line, for what is none or leads elsewhere.
+    """Return the layout of the repository with this top folder, open until `kept` closes. Raise
+    BadGoal, in one line, if it is not a repository or leads elsewhere.
     """
     tree = kept.enter_context(_tree(repository, roots))
     git, owned = _git_folder(tree, roots)
@@ -100,8 +100,8 @@ def _no_repository(tree: Path) -> str:
 
 
 def _git_folder(tree: Folder, roots: Roots) -> tuple[Folder, bool]:
-    """The working tree's own git folder, and whether it is one that is not below a root, but of a
-    repository that says itself that this working tree belongs to it.
+    """Return the working tree's own git folder, and whether it is below no root but belongs to a
+    repository that names this working tree as its own.
     """
     kind = tree.kind(".git")
     if kind == stat.S_IFDIR:
@@ -139,8 +139,9 @@ def _leads_outside(tree: Folder, place: Path) -> BadGoal:
 
 
 def _open_owned(tree: Folder, place: Path) -> Folder | None:
-    """The git folder of a linked working tree, or of a submodule, whose repository names this tree
-    as its own, by a file that the tree's owner could not write unless that is the same person.
+    """Return the git folder of a linked working tree, or of a submodule, whose repository names
+    this tree as its own, in a file that the tree's owner could not write unless that is the same
+    person.
     """
     try:
         folder = Folder.at(place.resolve(strict=True))
@@ -158,7 +159,7 @@ def _open_owned(tree: Folder, place: Path) -> Folder | None:
 
 
 def _common(tree: Folder, git: Folder, roots: Roots, owned: bool) -> Folder:
-    """The folder that holds objects and refs."""
+    """Return the folder that holds objects and refs."""
     if git.kind("commondir") == 0:
         return git.enter()
     pointer = read_small(git, "commondir")
@@ -176,7 +177,7 @@ def _common(tree: Folder, git: Folder, roots: Roots, owned: bool) -> Folder:
 
 
 def _below(common: Folder, name: str, roots: Roots) -> Folder:
-    """A folder of the repository; where it is a link, one below a root."""
+    """Return a folder of the repository; if it is a link, it must lead below a root."""
     place = common.path / name
     try:
         if common.kind(name) == stat.S_IFLNK:
@@ -191,8 +192,8 @@ def _below(common: Folder, name: str, roots: Roots) -> Folder:
 def _open_alternates(
     objects: Folder, roots: Roots, kept: ExitStack, notes: list[str]
 ) -> tuple[Folder, ...]:
-    """The object folders that a repository borrows from, read by us: git would follow them on its
-    own wherever they lead.
+    """Return the object folders that a repository borrows from, read by us: git would follow them
+    on its own wherever they lead.
     """
     found = [objects]
     # It grows while it is walked.
@@ -221,11 +222,11 @@ def _open_alternates(
 
 
 def read_small(folder: Folder, *names: str) -> str | None:
-    """The text of a small regular file below a folder; None for anything else."""
+    """Return the text of a small regular file below a folder; None for anything else."""
     content = folder.read(*names, limit=SMALL_FILE)
     return None if content is None else content.decode("utf-8", "surrogateescape")
 
 
 def is_hash(text: str) -> bool:
-    """Whether this is a full object name: 40 or 64 hexadecimal digits."""
+    """True for a full object name: 40 or 64 hexadecimal digits."""
     return _HASH.match(text) is not None

@@ -1,5 +1,5 @@
-"""What a repository is compared with: a revision, or the commit where its branch left the main
-line, which is found in the repository's own refs, never by asking a server.
+"""Choose what a repository is compared with: a revision, or the commit where its branch left the
+main line, which is found in the repository's own refs, never by asking a server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.untrusted.redact import redact
 
 USUAL = ("main", "master")
 NAME_LETTERS = 80
-"""Of a revision or branch, in a sentence."""
+"""Characters of a revision or branch, in a sentence."""
 REMEDY = "fetch its whole history (fetch-depth: 0), or give base=REVISION"
 CONFIG_SECONDS = 5.0
 _OWN_CONFIG = ("HOME", "XDG_CONFIG_HOME")
@@ -28,19 +28,19 @@ _OWN_CONFIG = ("HOME", "XDG_CONFIG_HOME")
 
 @dataclass(frozen=True)
 class Start:
-    """What is compared with; without a `commit` the whole tree is taken, and `why` says why."""
+    """The commit to compare with; without one the whole tree is taken, and `why` says why."""
 
     commit: str = ""
     name: str = ""
     uncommitted: bool = False
-    """Whether it is the commit that is checked out."""
+    """True if it is the commit that is checked out."""
     why: str = ""
     cut: bool = False
-    """Whether there is none because the history is cut: the files may be a change, or not."""
+    """True if there is none because the history is cut: the files may be a change, or not."""
 
     def told(self, files: int, changed: int | None) -> str:
-        """What is taken and why, in words: `files` are in scope, `changed` are not as the commit
-        has them. Empty where nobody had a choice.
+        """Return what is taken and why, in words: `files` are in scope, `changed` differ from the
+        commit. Empty if nobody had a choice.
         """
         if not self.commit:
             return f"the whole tree, {self.why}" if self.why else ""
@@ -57,13 +57,13 @@ class Start:
 
 
 def display_name(name: str) -> str:
-    """A revision or branch as anybody may see it."""
+    """Return a revision or branch as anybody may see it."""
     return redact(for_terminal(name))[:NAME_LETTERS]
 
 
 async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) -> Start:
-    """What a run compares with; `head` is checked out, and `changed` files are not as it has them
-    (None: that is not known). BadGoal for a base that does not exist.
+    """Return what a run compares with. `head` is checked out, and `changed` files differ from it
+    (None: not known). Raise BadGoal for a base that does not exist.
     """
     if wanted.base:
         return Start(await view.commit(wanted.base), wanted.base)
@@ -76,7 +76,7 @@ async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) 
 
 
 async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
-    """What is compared with where nobody said it."""
+    """Return what is compared with where nobody said it."""
     name = await find_main_line(view)
     if not name and view.view.shallow:
         return Start(why=f"because the clone is shallow and its main line is not in it: {REMEDY}")
@@ -109,9 +109,9 @@ def _from_point(view: Git, name: str, point: str, head: str, changed: int | None
 
 
 async def find_main_line(view: Git) -> str:
-    """The name of the main branch: what origin calls so, else `main` or `master`, else what this
-    user's Git calls a first branch, else the only branch there is, unless the clone is shallow: it
-    may have been asked for that branch alone. Empty: none.
+    """Return the name of the main branch: what origin calls so, else `main` or `master`, else what
+    this user's Git calls a first branch, else the only branch there is, unless the clone is
+    shallow: it may have been asked for that branch alone. Empty: none.
     """
     for name in (view.view.main, *USUAL):
         if name and _refs_of(view, name):
@@ -126,7 +126,9 @@ async def find_main_line(view: Git) -> str:
 
 
 def _refs_of(view: Git, name: str) -> list[str]:
-    """The main line here and at origin, as far as there is one; on it, origin's counts."""
+    """Return the main line here and at origin, as far as they exist; if it is checked out, only
+    origin's.
+    """
     here, there = BRANCHES + name, ORIGIN + name
     found = [ref for ref in (here, there) if ref in view.view.refs]
     if view.view.head == f"ref: {here}" and there in found:
@@ -135,7 +137,7 @@ def _refs_of(view: Git, name: str) -> list[str]:
 
 
 async def _find_fork_point(view: Git, head: str, name: str) -> str:
-    """The commit where what is checked out left the main line; of two, the nearer one."""
+    """Return the commit where what is checked out left the main line; of two, the nearer one."""
     nearest = ""
     for ref in _refs_of(view, name):
         point = await view.merge_base(head, view.view.refs[ref])
@@ -145,7 +147,7 @@ async def _find_fork_point(view: Git, head: str, name: str) -> str:
 
 
 async def _first_branch() -> str:
-    """What the user's own configuration of Git says that a first branch is called."""
+    """Return what the user's own configuration of Git calls a first branch."""
     program = shutil.which("git")
     if program is None:
         return ""

@@ -13,7 +13,7 @@ from holdfast.activities.repositories.output import LogEntry
 from holdfast.contracts import Contract, FileKind, Narrowing, Unread
 
 COMMIT_LIMIT = 2_000
-"""Commits of history that are looked at."""
+"""Commits of the history that are read."""
 BULK_FILES = 1_000
 """A commit that touches more files than this is an import; its changes say nothing of the work."""
 CHANGES_LIMIT, CHANGES_LETTERS = 100_000, 4_000_000
@@ -36,7 +36,7 @@ class SnapshotFile(Contract):
     """First and last line of each range in scope; None: the whole file."""
     kind: FileKind = "production"
     program: str = ""
-    """What its first line says runs it, without folders; empty: it says nothing."""
+    """The program that its first line names, without folders; empty: none."""
 
 
 class Change(Contract):
@@ -57,20 +57,23 @@ class Commit(Contract):
 
 
 class Manifest(Contract):
-    """What a snapshot holds: in scope is what differs from the base, without one the whole tree."""
+    """What a snapshot holds. In scope is what differs from the base, or without one the whole
+    tree.
+    """
 
     archive: str
     """Digest of the tar archive with the files."""
     files: tuple[SnapshotFile, ...] = ()
     unread: tuple[Unread, ...] = ()
-    """The first of them; all are counted below."""
+    """The first of the files that were not read; all are counted below."""
     missed: tuple[Unread, ...] = ()
-    """Of what was not read the first that are text, as far as anybody can tell, and that somebody
-    wrote."""
+    """Of the files not read, the first that are text, as far as anybody can tell, and that somebody
+    wrote.
+    """
     missed_in_all: int = 0
     unread_why: dict[str, int] = Field(default_factory=dict)
     unread_endings: dict[str, int] = Field(default_factory=dict)
-    """By the end of the name, as `.py`; empty for what has none or a long one."""
+    """By the end of the name, as `.py`; empty for names without one or with a long one."""
     head: str = ""
     base: str = ""
     scope: str = ""
@@ -81,12 +84,12 @@ class Manifest(Contract):
     commits: tuple[Commit, ...] = ()
     """Newest first."""
     commits_cut: bool = False
-    """Whether there are more commits than were looked at."""
+    """True if there are more commits than were read."""
     notes: tuple[str, ...] = ()
 
     @property
     def unread_in_all(self) -> int:
-        """How many files were not read."""
+        """Files that were not read."""
         return sum(self.unread_why.values())
 
     @property
@@ -99,7 +102,7 @@ Touched = Mapping[bytes, tuple[tuple[int, int], ...]]
 
 
 def bound_history(log: Sequence[LogEntry]) -> Iterator[Commit]:
-    """The newest commits whose changes fit: names are long when a stranger wants them to be."""
+    """Yield the newest commits whose changes fit: names are long if a stranger wants them to be."""
     changes = letters = 0
     for entry in log:
         commit = _commit(entry)
@@ -145,7 +148,7 @@ def _program(content: bytes) -> str:
 
 
 def display_path(path: bytes) -> str:
-    """A raw path as text that JSON can carry, whatever its bytes."""
+    """Return a raw path as text that JSON can carry, whatever its bytes."""
     return path.decode("utf-8", "backslashreplace")
 
 
@@ -154,7 +157,9 @@ def dump_manifest(manifest: Manifest) -> bytes:
 
 
 def preview(manifest: Manifest) -> str:
-    """A few lines for a planner: counts only, nothing that the repository could have written."""
+    """Return a few lines for a planner: counts only, nothing that the repository could have
+    written.
+    """
     kinds = Counter(PurePosixPath(file.path).suffix.lower() for file in manifest.files)
     common = [f"{n} {kind}" for kind, n in kinds.most_common() if _EXTENSION.match(kind)][:8]
     scope = f"what differs from {manifest.base[:12]}" if manifest.base else "the whole tree"

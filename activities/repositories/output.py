@@ -1,4 +1,4 @@
-"""What git prints, parsed: always from forms that no file name or content can imitate."""
+"""Parse what git prints, always from forms that no file name or content can imitate."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ class LogEntry:
 
 
 def split_records(output: bytes) -> list[bytes]:
-    """What `-z` separates."""
+    """Split what `-z` separates."""
     return [record for record in output.split(b"\0") if record]
 
 
 def index_entries(output: bytes) -> dict[bytes, TreeEntry]:
-    """What the index tracks, by raw path: each as mode, hash and stage."""
+    """Return what the index tracks, by raw path: each as mode, hash and stage."""
     return {path: TreeEntry(mode, hash_) for path, (mode, hash_, _stage) in _parse_entries(output)}
 
 
 def tree_entries(output: bytes) -> dict[bytes, TreeEntry]:
-    """Every entry of a commit's tree, by raw path: each as mode, kind and hash."""
+    """Return every entry of a commit's tree, by raw path: each as mode, kind and hash."""
     return {path: TreeEntry(mode, hash_) for path, (mode, _kind, hash_) in _parse_entries(output)}
 
 
 def _parse_entries(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
-    """Each path that git lists, with the words before it."""
+    """Yield each path that git lists, with the words before it."""
     for record in split_records(output):
         description, _, path = record.partition(b"\t")
         yield path, description.decode().split(" ")
 
 
 def blobs_present(output: bytes, most: int) -> set[str]:
-    """Ids of the objects that are there, are blobs and have at most this many bytes."""
+    """Return the ids of the objects that are there, are blobs and have at most `most` bytes."""
     # Of what is not there, git says so instead: "ID missing".
     said = [line.split(" ") for line in output.decode().splitlines()]
     return {each[0] for each in said if each[1:2] == ["blob"] and int(each[2]) <= most}
 
 
 def log_entries(output: bytes) -> list[LogEntry]:
-    """Commits, newest first, from records that are a commit's line or one of its files'."""
+    """Return commits, newest first, from records that are a commit's line or one of its files'."""
     entries: list[LogEntry] = []
     for token in split_records(output):
         if header := _COMMIT.match(token):
@@ -77,8 +77,8 @@ def log_entries(output: bytes) -> list[LogEntry]:
 
 
 def changed_ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
-    """First and last touched line of each hunk, by file number. Lines of content begin with `+`,
-    `-` or a backslash, so nothing in a file can pass for a header.
+    """Return first and last touched line of each hunk, by file number. Lines of content begin with
+    `+`, `-` or a backslash, so nothing in a file can pass for a header.
     """
     found: dict[int, list[tuple[int, int]]] = {}
     current: list[tuple[int, int]] = []
@@ -93,7 +93,7 @@ def changed_ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
 
 
 def _few(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The ranges, or of too many the one that holds them all."""
+    """Return the ranges; if there are too many, the one that holds them all."""
     if len(ranges) <= MOST_RANGES:
         return tuple(ranges)
     return ((min(first for first, _ in ranges), max(last for _, last in ranges)),)

@@ -1,4 +1,4 @@
-"""The branches and tags of a repository, read from its files: what git would not write is left out,
+"""Read the branches and tags of a repository from its files. What git would not write is left out,
 and nothing waits or goes on forever.
 """
 
@@ -17,7 +17,7 @@ REF_LIMIT = 200_000
 ENTRIES = 400_000
 """Files and folders below `refs` that are looked at."""
 REF_FOLDERS = 30
-"""Of one name."""
+"""Folders in the name of one ref."""
 LINK_DEPTH = 5
 BRANCHES, ORIGIN = "refs/heads/", "refs/remotes/origin/"
 WALK_SECONDS = 20.0
@@ -26,7 +26,7 @@ _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+\Z")
 
 
 def read_head(layout: Layout) -> str:
-    """What HEAD says: `ref: refs/heads/…` or a hash; empty when it says neither."""
+    """Return what HEAD says: `ref: refs/heads/…` or a hash; empty if it says neither."""
     text = (read_small(layout.git, "HEAD") or "").strip()
     target = text.removeprefix("ref:").strip()
     if text.startswith("ref:") and _is_ref(target):
@@ -35,12 +35,12 @@ def read_head(layout: Layout) -> str:
 
 
 def resolve_head(head: str, refs: dict[str, str]) -> str:
-    """The hash that HEAD stands for; empty: its branch has no commit yet."""
+    """Return the hash that HEAD stands for; empty if its branch has no commit yet."""
     return refs.get(head.removeprefix("ref: "), "") if head.startswith("ref: ") else head
 
 
 def read_origin_head(layout: Layout) -> str:
-    """The name of the branch that `origin/HEAD` stands for; empty where it stands for none."""
+    """Return the branch that `origin/HEAD` stands for; empty if none."""
     text = "" if layout.refs is None else read_small(layout.refs, "remotes", "origin", "HEAD") or ""
     target = text.strip().removeprefix("ref:").strip()
     name = target.removeprefix(ORIGIN)
@@ -48,8 +48,8 @@ def read_origin_head(layout: Layout) -> str:
 
 
 def read_refs(layout: Layout) -> dict[str, str]:
-    """Every branch, tag and remote branch with the hash it stands for. What is malformed, and what
-    is beyond the limits, is left out.
+    """Return every branch, tag and remote branch with the hash it stands for, without what is
+    malformed or beyond the limits.
     """
     found: dict[str, str] = {}
     content = layout.common.read("packed-refs", limit=REFS_FILE) or b""

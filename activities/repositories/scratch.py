@@ -1,4 +1,4 @@
-"""Stored snapshots, put on disk for the analysers: once each, read-only, whole or not at all."""
+"""Put stored snapshots on disk for the analysers: once each, read-only, whole or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Snapshot:
     manifest: Manifest
 
     def path(self, file: str) -> Path:
-        """Where a file of the manifest is."""
+        """Return where a file of the manifest is."""
         return self.root / file
 
 
@@ -46,8 +46,8 @@ class Snapshots:
         self._manifests: OrderedDict[str, Manifest] = OrderedDict()
 
     async def open(self, digest: str) -> Snapshot:
-        """The snapshot with this manifest. BlobLost when the store does not have it, LensFailed
-        when the blob is none: whoever reaches the server can name any.
+        """Return the snapshot with this manifest. Raise BlobLost if the store does not have it, and
+        LensFailed if the blob is not a manifest: whoever reaches the server can name any.
         """
         content = await self._store.get(digest)
         root = self._folder / digest
@@ -59,7 +59,7 @@ class Snapshots:
         return Snapshot(root, manifest)
 
     async def _manifest(self, digest: str, content: bytes) -> Manifest:
-        """The manifest, read once for all lenses: of a big repository that is work."""
+        """Return the manifest, read once for all lenses: a big one takes long."""
         if digest not in self._manifests:
             checked = await anyio.to_thread.run_sync(_load_manifest, content, digest)
             self._manifests[digest] = checked
@@ -70,7 +70,7 @@ class Snapshots:
 
 
 def _load_manifest(content: bytes, digest: str) -> Manifest:
-    """The manifest, if each of its paths stays below the snapshot's folder."""
+    """Return the manifest, if each of its paths stays below the snapshot's folder."""
     try:
         manifest = Manifest.model_validate_json(content)
         for file in manifest.files:
@@ -81,8 +81,8 @@ def _load_manifest(content: bytes, digest: str) -> Manifest:
 
 
 def _is_there(root: Path, manifest: Manifest) -> bool:
-    """Whether the snapshot is on disk, whole. A file that somebody took away or cut would be a
-    remark that is missing, or wrong.
+    """True if the snapshot is on disk, whole. A file that somebody took away or cut would mean
+    remarks that are missing, or wrong.
     """
     try:
         # Marks it as used, so that nobody removes it in the next minutes.

@@ -1,4 +1,4 @@
-"""Which bytes are text, whatever they hold: a NUL byte or UTF-16 takes no file out of a review."""
+"""Tell text from binary files: a NUL byte or UTF-16 takes no file out of a review."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ BINARY = (
 )  # fmt: skip
 """What pictures, sound, fonts, archives, documents and programs begin with."""
 LATER = ((4, b"ftyp"), (257, b"ustar"))
-"""The same of those that begin with something else: where, and what."""
+"""The place and bytes of signatures that stand further on."""
 HEAD = 512
-"""Bytes that tell."""
+"""Bytes that are enough to tell."""
 ENDINGS = (
     b".png", b".jpg", b".jpeg", b".gif", b".bmp", b".ico", b".webp", b".avif", b".tif", b".tiff",
     b".psd", b".mp3", b".mp4", b".mov", b".wav", b".ogg", b".webm", b".ttf", b".otf", b".woff",
@@ -28,7 +28,7 @@ ENDINGS = (
     b".dylib", b".exe", b".class", b".pyc", b".o", b".a", b".wasm", b".bin", b".npy", b".npz",
     b".onnx", b".pt", b".safetensors", b".mo", b".glb",
 )  # fmt: skip
-"""How their names end."""
+"""Ends of the names of binary files."""
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
@@ -39,7 +39,7 @@ MOST, FEWEST = 0.4, 0.02
 
 
 def is_binary(path: bytes, head: bytes) -> bool:
-    """True for what is no text by the end of its name or by its first bytes."""
+    """True if the end of its name or its first bytes say that a file is not text."""
     return (
         path.lower().endswith(ENDINGS)
         or head.startswith(BINARY)
@@ -48,8 +48,8 @@ def is_binary(path: bytes, head: bytes) -> bool:
 
 
 def to_utf8(content: bytes) -> bytes:
-    """Return a text as UTF-8. Of bytes that have no known encoding each NUL becomes a space: every
-    line keeps its length and its number, and no analyser stumbles over it.
+    """Return a text as UTF-8. If its encoding is unknown, each NUL becomes a space: every line
+    keeps its length and its number, and no analyser stumbles over it.
     """
     if encoding := _encoding(content):
         return content.decode(encoding, "replace").encode()
@@ -57,7 +57,7 @@ def to_utf8(content: bytes) -> bytes:
 
 
 def _encoding(content: bytes) -> str:
-    """The encoding that a mark tells, or the places of the NUL bytes; empty: neither does."""
+    """Return the encoding by a mark or the places of NUL bytes; empty if neither tells."""
     for mark, encoding in MARKS:
         if content.startswith(mark):
             return encoding

@@ -1,5 +1,5 @@
-"""What git is given to look through at a repository: an empty bare repository of ours, with copies
-of the refs and the index and links to the objects. Bounded in disk and time.
+"""Make what git looks through at a repository: an empty bare repository of ours, with copies of the
+refs and the index and links to the objects. Bounded in disk and time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from holdfast.text import for_terminal
 from holdfast.untrusted.folders import Folder
 
 INDEX_BYTES = 128 * 1024 * 1024
-"""Of the index and the one that it shares entries with; a million files take about 100 MB."""
+"""Bytes of the index and the one that it shares entries with; a million files take about 100 MB."""
 EXCLUDE_BYTES = 1024 * 1024
 OBJECT_FILES = 2_000_000
-"""Packs and loose objects that are looked at before git is: it waits on a FIFO among them."""
+"""Packs and loose objects that are looked at before git does: it would wait on a FIFO among them.
+"""
 LINK_SECONDS = 60.0
 MOST_NOTES = 5
 
@@ -41,12 +42,12 @@ _CONFIG = """[core]
 """
 _OBJECTS = re.compile(r"pack|[0-9a-f]{2}")
 SHARED_LOOKS = 100
-"""At what may be the index's link to the file that it shares entries with, from its end."""
+"""Places, from its end, that may be the index's link to the file that it shares entries with."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The view, made: the object stores for git, and what HEAD says."""
+    """A view that was made: the object stores for git, and what HEAD says."""
 
     stores: tuple[Path, ...]
     head: str
@@ -57,13 +58,15 @@ class View:
     refs: Mapping[str, str] = field(default_factory=dict)
     """Every branch and tag by its full name."""
     main: str = ""
-    """The branch that the remote `origin` calls its main one; empty: it says none."""
+    """The main branch by the remote `origin`; empty: it names none."""
     shallow: bool = False
-    """Whether its history is cut off."""
+    """True if its history is cut off."""
 
 
 def prepare(layout: Layout, folder: Path) -> View:
-    """Make the view below an empty folder, as `git`. BadGoal for what is beyond the bounds."""
+    """Make the view below an empty folder, as `git`. Raise BadGoal for what is beyond the
+    bounds.
+    """
     git = folder / "git"
     for name in ("objects/info", "objects/pack", "refs", "info"):
         (git / name).mkdir(parents=True)
@@ -103,7 +106,9 @@ def prepare(layout: Layout, folder: Path) -> View:
 
 
 def environment(folder: Path, stores: Sequence[Path], largest: int) -> dict[str, str]:
-    """What git is run with, and nothing else; no lines of files above `largest` bytes count."""
+    """Return the environment of git, and nothing else; files above `largest` bytes are not diffed
+    by lines.
+    """
     return {
         "PATH": os.defpath,
         "HOME": str(folder),
@@ -125,13 +130,13 @@ def environment(folder: Path, stores: Sequence[Path], largest: int) -> dict[str,
 
 
 def _quote(path: Path) -> str:
-    """Quoted, because a colon separates and a leading quote begins a quoted path."""
+    """Quote a path, because a colon separates and a leading quote begins a quoted path."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
 def _copy_index(layout: Layout, git: Path) -> None:
-    """The index, and the one file that it says it shares entries with."""
+    """Copy the index, and the one file that it says it shares entries with."""
     kind = layout.git.kind("index")
     if kind == 0:
         return
@@ -157,8 +162,8 @@ def _copy_index(layout: Layout, git: Path) -> None:
 
 @dataclass
 class _Links:
-    """Links to the packs and loose objects of some object folders, for git, which would otherwise
-    follow whatever link, and wait on whatever FIFO, it finds there.
+    """Makes links to the packs and loose objects of some object folders, for git, which would
+    otherwise follow whatever link, and wait on whatever FIFO, it finds there.
     """
 
     entries: int = 0
@@ -166,7 +171,7 @@ class _Links:
     notes: list[str] = field(default_factory=list)
 
     def make(self, objects: Folder, target: Path) -> None:
-        """A folder of links at `target`, without `info`: alternates are followed by us."""
+        """Make a folder of links at `target`, without `info`: we follow alternates ourselves."""
         target.mkdir()
         with objects.entries() as entries:
             names = sorted(entry.name for entry in entries if _OBJECTS.fullmatch(entry.name))
@@ -198,7 +203,7 @@ class _Links:
         self.notes += [f"objects/{target.name}/{name} is no regular file" for name in other]
 
     def told(self) -> tuple[str, ...]:
-        """What is not read, in a few notes: names in it are the repository's."""
+        """Return a few notes on what is not read; names in them are the repository's."""
         told = tuple(for_terminal(note)[:200] + ": not read" for note in self.notes[:MOST_NOTES])
         more = len(self.notes) - MOST_NOTES
         return (*told, f"{more} more of its objects are not read") if more > 0 else told

@@ -13,8 +13,8 @@ from holdfast.rules.leaving import ALL, BASE, CHANGED, SCOPE
 
 @dataclass(frozen=True)
 class Wanted:
-    """What differs from `base`, if there is one; else what `scope` says, `changed` or `all`, where
-    an empty one is a run without such a choice, which takes the whole tree.
+    """What differs from `base`, if there is one; else what `scope` says, `changed` or `all`. An
+    empty scope is a run without such a choice, which takes the whole tree.
     """
 
     base: str = ""
@@ -22,8 +22,8 @@ class Wanted:
 
     @classmethod
     def of(cls, inputs: Iterable[GoalInput], declared: Container[str]) -> Self:
-        """What the inputs of a goal say, where its playbook has `declared` ones. BadGoal for two
-        that exclude each other.
+        """Return what the inputs of a goal say, where its playbook has `declared` ones. Raise
+        BadGoal for two that exclude each other.
         """
         given = {each.name: each.value for each in inputs if each.kind == "text"}
         base = given.get(BASE, "")

@@ -1,4 +1,4 @@
-"""Reading an untrusted working tree: no link is followed, no FIFO waited on, nothing written."""
+"""Read an untrusted working tree: no link is followed, no FIFO waited on, nothing written."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ MOST_UNREAD = 1_000
 DOCUMENTS = (
     b".pdf", b".docx", b".xlsx", b".pptx", b".csv", b".parquet", b".sqlite", b".sqlite3", b".db",
 )  # fmt: skip
-"""How the names of files end that tools read though they are no text, or larger than text is."""
+"""Ends of the names of files that tools read although they are not text, or are larger than text
+may be.
+"""
 ENDING = re.compile(rb"\.[a-z0-9+]{1,12}")
 TEXT_WINDOW = 8000
 """Bytes; a NUL byte among the first of a file makes it binary, as git decides it."""
 CHUNK = 1024 * 1024
 SUBMODULE = "160000"
 PATH_BYTES = 700
-"""Of a path below the working tree: the snapshot of it has to fit below the state directory, and
+"""Bytes of a path below the working tree: its snapshot has to fit below the state directory, and
 macOS takes 1,024 bytes in all.
 """
 PATH_FOLDERS = 100
-"""Of a path: each of its folders is a handle while it is read."""
+"""Folders of a path: each is a handle while the file is read."""
 SPECIALS = 1_000
 """FIFOs, sockets and devices that are listed."""
 _KINDS = {
@@ -50,12 +52,12 @@ _KINDS = {
 
 
 Claims = Callable[[bytes], bool]
-"""Whether a file's name says that it is text, as a program's."""
+"""True if a file's name says that it is text, as a program's does."""
 
 
 class NotRead(Exception):
-    """Why a file is not part of the snapshot, in a few words. `missed`: whoever reviews would have
-    read it, so that nobody did is no small thing; a picture, a link or a FIFO is nothing to read.
+    """Why a file is not part of the snapshot, in a few words. `missed`: a reviewer would have read
+    it, as nobody would a picture, a link or a FIFO.
     """
 
     def __init__(self, why: str, *, missed: bool = False) -> None:
@@ -73,9 +75,9 @@ class Collected:
 
     files: dict[bytes, bytes] = field(default_factory=dict)
     unread: list[tuple[bytes, str]] = field(default_factory=list)
-    """The first of them; all are counted below."""
+    """The first files that were not read; all are counted below."""
     missed: list[tuple[bytes, str]] = field(default_factory=list)
-    """Of all that were not read, each one that is text as far as anybody can tell."""
+    """All files that were not read and are text, as far as anybody can tell."""
     reasons: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
     size: int = 0
@@ -84,7 +86,7 @@ class Collected:
     limit: int = TOTAL_LIMIT
 
     def add(self, path: bytes, content: bytes) -> None:
-        """Keep a file; NotRead when it no longer fits."""
+        """Keep a file. Raise NotRead if it no longer fits."""
         if self.size + len(content) > self.limit:
             raise NotRead(f"beyond {self.limit >> 20} MiB in all", missed=True)
         if len(self.files) >= MOST_FILES:
@@ -110,23 +112,23 @@ class Collected:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The index, and the base revision's tree when only what differs from it is in scope."""
+    """The index, and the base revision's tree if only what differs from it is in scope."""
 
     index: Mapping[bytes, TreeEntry]
     base: Mapping[bytes, TreeEntry] | None
     hash_letters: int = 40
 
     def before(self, path: bytes) -> TreeEntry | None:
-        """What the base revision holds under this path."""
+        """Return what the base revision holds under this path."""
         return None if self.base is None else self.base.get(path)
 
     def blob(self, size: int) -> hashlib._Hash:
-        """The beginning of git's name for content of this size."""
+        """Begin git's hash of content of this size."""
         name = "sha1" if self.hash_letters == 40 else "sha256"
         return hashlib.new(name, b"blob %d\0" % size, usedforsecurity=False)
 
     def check(self, path: bytes, content: bytes) -> None:
-        """Raise Unchanged when this is the base's content, whatever its line ends."""
+        """Raise Unchanged if this is the base's content, whatever its line ends."""
         if (entry := self.before(path)) is None:
             return
         for form in (content, content.replace(b"\r\n", b"\n")):
@@ -145,8 +147,8 @@ def collect(
     claims: Claims | None = None,
 ) -> Collected:
     """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
-    that differ from it; and documents of at most this many bytes each. With `claims`, what has a
-    NUL byte is text, too, if its name claims so or nothing says that it is binary.
+    that differ from it; and documents of at most `documents` bytes each. With `claims`, a file with
+    a NUL byte is text, too, if its name claims so or nothing says that it is binary.
     """
     collected = Collected(limit=limit)
     folders = _Folders(root)
@@ -210,7 +212,7 @@ def _is_binary(path: bytes, head: bytes, claims: Claims | None) -> bool:
 
 
 def check_name(path: bytes) -> None:
-    """NotRead for a path that leaves its folder, or that fits below no other."""
+    """Raise NotRead for a path that leaves its folder, or that fits below no other."""
     parts = path.split(b"/")
     if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
         raise NotRead("a path that leaves the working tree", missed=True)
@@ -250,15 +252,17 @@ def _read_regular(
 
 
 class _Folders:
-    """The folders on the way to a file, opened one by one without following links; kept open for
-    the next file.
+    """The folders on the way to a file, opened one by one without following links, and kept open
+    for the next file.
     """
 
     def __init__(self, root: Folder) -> None:
         self._open = [(b"", os.dup(root.handle))]
 
     def enter(self, parts: list[bytes]) -> int:
-        """The handle of the folder below the root. NotADirectoryError if a link is on the way."""
+        """Return the handle of the folder below the root. Raise NotADirectoryError if a link is on
+        the way.
+        """
         common = 1
         for part, (name, _) in zip(parts, self._open[1:], strict=False):
             if part != name:
@@ -270,7 +274,6 @@ class _Folders:
         return self._open[-1][1]
 
     def close(self) -> None:
-        """Close every folder."""
         self._leave(0)
 
     def _leave(self, keep: int) -> None:
@@ -280,8 +283,8 @@ class _Folders:
 
 @dataclass
 class Specials:
-    """A walk for what is not a file, folder or link: git does not name it where it is not tracked.
-    Raw paths; `whole` is False when the walk was cut.
+    """A walk for what is not a file, folder or link, which git does not name if it is not tracked.
+    Raw paths; `whole` is False if the walk was cut.
     """
 
     until: float
@@ -290,7 +293,7 @@ class Specials:
     whole: bool = True
 
     def walk(self, folder: Folder, prefix: bytes = b"", depth: int = 0) -> None:
-        """Look through a folder and those below it, except repositories of their own."""
+        """Walk a folder and those below it, except repositories of their own."""
         below, found = [], []
         try:
             with folder.entries() as entries:

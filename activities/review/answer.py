@@ -1,5 +1,5 @@
-"""The answer of a review, for a person: the counts, what to do first, what matters most with its
-code, and the long tail as counts. Everything that the repository may have written is escaped.
+"""Write the answer of a review, for a person: the counts, what to do first, what matters most with
+its code, and the long tail as counts. Everything that the repository may have written is escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_CRITICAL = 100
 MOST_SHOWN = 30
 """Defects shown one by one while there are no more critical ones."""
 MOST_PER_FILE = 6
-"""Of these in a file of a whole tree; what a change brought is for its author, wherever it is."""
+"""Of these in one file of a whole tree; in a change all are for its author, wherever they are."""
 MOST_LINES = 60
 """Remarks told in a line each, behind those."""
 MOST_NAMES = 8
@@ -28,7 +28,7 @@ MOST_NAMES = 8
 MOST_UNCONFIRMED = 10
 """Remarks that only an agent makes, told in a line each."""
 WORST = 3
-"""Places of a lens that is told in sum."""
+"""Places named of a lens that is told in sum."""
 OF_A_LENS, ALL_OF_IT = "starter.py show ID SUBTASK", "starter.py fork ID --limits min_confidence=0"
 """Whoever shows the answer knows the run's id, and how this program is called there."""
 Group = tuple[Remark, ...]
@@ -103,7 +103,7 @@ def _one_by_one(standing: Iterable[Remark], *, whole: bool) -> Iterable[str]:
 
 
 def _left(remarks: list[Remark]) -> str:
-    """The place and the rule of each of the first, counts of the others, and where they all are."""
+    """Return place and rule of each of the first, counts of the others, and where they all are."""
     lines = [
         f"{each.severity} · {shown.place(each)} {code_span(each.rule or each.lens)}"
         for each in remarks[:MOST_LINES]
@@ -141,7 +141,7 @@ def _in_sum(summed: Mapping[str, Sequence[Remark]]) -> Iterable[str]:
 
 
 def _bare(text: str) -> str:
-    """What others wrote, within a sentence of ours."""
+    """Return what others wrote, within a sentence of ours."""
     return shown.prose(text).rstrip(".")
 
 

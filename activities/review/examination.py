@@ -1,5 +1,5 @@
-"""Running one analyser over a snapshot: in portions, within the time there is, and past files that
-make its tool fail.
+"""Run one analyser over a snapshot: in portions, within the time there is, and past files that make
+its tool fail.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from holdfast.untrusted.process import ProgramStopped, run
 
 PORTION_FILES = 400
 PORTION_BYTES = 400_000
-"""The arguments of one command; the kernel's limit for all of them is commonly 2 MiB."""
+"""Bytes of the arguments of one command; the kernel's limit for all of them is commonly 2 MiB."""
 PORTIONS_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-"""How many commands one lens runs at once; the other lenses run beside it."""
+"""Commands that one lens runs at once; the other lenses run beside it."""
 OUTPUT_BYTES = 16 * 1024 * 1024
-"""The most that is read of a script, which cuts what its tool says."""
+"""Bytes read of a script, which cuts what its tool says."""
 MOST_SIGHTINGS = 50_000
-"""The most that one lens keeps, from all its portions together."""
+"""Sightings that one lens keeps, from all its portions together."""
 SECONDS_PER_RUN = 15.0
 SECONDS_PER_FILE = 0.25
 FAILURES = 60
-"""Runs that may fail before the tool itself is held to be broken. Finding one bad file in a full
+"""Runs that may fail before the tool itself counts as broken. Finding one bad file in a full
 portion takes about twice the portion's binary logarithm.
 """
 
 
 @dataclass
 class Examination:
-    """One analyser's go at some files, by absolute path; `deadline` on the monotonic clock."""
+    """One analyser's go at some files, by absolute path; `deadline` is on the monotonic clock."""
 
     analyser: Analyser
     deadline: float
     failures: list[str] = field(default_factory=list)
 
     async def look_at(self, paths: Sequence[str]) -> Parsed:
-        """Everything the tool says of the files, suppressed sightings marked. LensFailed when it is
-        the tool that does not work.
+        """Return everything the tool says of the files, suppressed sightings marked. Raise
+        LensFailed if it is the tool that does not work.
         """
         honoured = await self._in_portions(paths, honour=True)
         if paths and len(self.failures) and len(honoured.not_parsed) == len(paths):
@@ -79,7 +79,7 @@ class Examination:
         return await anyio.to_thread.run_sync(_join, [run.result() for run in runs])
 
     async def _run(self, paths: Sequence[str], honour: bool) -> Parsed:
-        """One run of the tool; when it fails, its halves, down to the file that is at fault."""
+        """Run the tool once; if it fails, over each half, down to the file that is at fault."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             self.failures.append("the time limit was reached")

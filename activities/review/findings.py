@@ -1,6 +1,6 @@
-"""What a lens hands on of what its tool said: the remarks in scope, each file with its share,
-without the values of secrets. Blocking, and for a thread: what a repository can write is not worked
-on in the event loop.
+"""Turn what a lens's tool said into what it hands on: the remarks in scope, each file with its
+share, without the values of secrets. Blocking, and for a thread: what a repository can write is not
+worked on in the event loop.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from holdfast.text import pluralize
 from holdfast.untrusted.redact import Redactor
 
 MOST_REMARKS = 2_000
-"""One lens hands back at most this many, the most severe first, each file with its share."""
+"""Remarks that one lens hands on, the most severe first, each file with its share."""
 MOST_NAMES = 200
-"""At most this many files that were not read or not parsed are named one by one."""
+"""Files that were not read or not parsed and are named."""
 MESSAGE_LETTERS = 400
 MOST_FINGERPRINTS = MOST_REMARKS
 """Remarks that can be known: each line is searched for secrets before it is hashed."""
 MOST_EXCERPTS = 100
-"""Remarks of one lens that bring the code at their place, the most severe first, of each file its
+"""Remarks of one lens that bring the code at their place, the most severe first, each file with its
 share: an answer shows fewer.
 """
 
@@ -43,15 +43,15 @@ class Findings:
     analyser: Analyser
     manifest: Manifest
     files: Sequence[SnapshotFile]
-    """That the analyser looks at."""
+    """Files that the analyser looks at."""
     parsed: Parsed
     redactor: Redactor
     code: CodeAround
     languages: tuple[LanguageShare, ...] = ()
-    """Of the files in scope."""
+    """Languages of the files in scope."""
 
     def draft(self) -> Draft:
-        """What the lens found, as data and in a few lines."""
+        """Return what the lens found, as data and in a few lines."""
         parsed, manifest = self.parsed, self.manifest
         by_path = {file.path: file for file in self.files}
         in_scope = [each for each in parsed.sightings if _in_scope(each, by_path)]
@@ -101,7 +101,7 @@ class Findings:
             yield Unread(path=self.redactor.path(each.path), why=each.why)
 
     def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
-        """The remarks in scope by rank, those last that are not to be listed."""
+        """Return the remarks in scope by rank, last those that are not to be listed."""
         sightings = self.parsed.sightings
         code = baseline.locate_lines(self.code.snapshot.root, sightings)
         narrower = Narrower(self.manifest.narrowing, self.manifest.known)
@@ -145,7 +145,9 @@ class Findings:
         return remark if self.manifest.base else temper(remark)
 
     def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
-        """The remarks as they leave this process; the first of each file with the code there."""
+        """Return the remarks as they leave this process; the first of each file with the code
+        there.
+        """
         shown = fair_share(
             [each for each in range(len(kept)) if not kept[each].summed],
             MOST_EXCERPTS,
@@ -156,7 +158,7 @@ class Findings:
         return tuple(self._told(placed.get(place, each)) for place, each in enumerate(kept))
 
     def _told(self, remark: Remark) -> Remark:
-        """The remark as it leaves this process."""
+        """Return the remark as it leaves this process."""
         redactor = self.redactor
         return remark.model_copy(
             update={
@@ -167,14 +169,14 @@ class Findings:
         )
 
     def _beyond(self) -> Mapping[str, int]:
-        """By severity, what the script did not hand on."""
+        """Return what the script did not hand on, by severity."""
         counts: Counter[str] = Counter()
         for _, key, count in self.parsed.beyond:
             counts[self.analyser.grade(key).severity] += count
         return counts
 
     def _unread(self) -> int:
-        """Files that this tool would have looked at, had they been read."""
+        """Return how many files this tool would have looked at, had they been read."""
         reads = self.analyser.languages
         if reads is None:
             return 0
@@ -184,7 +186,7 @@ class Findings:
         )
 
     def _why_nothing(self) -> str:
-        """Completes the sentence "nothing to look at: …"."""
+        """Complete the sentence "nothing to look at: …"."""
         ranged = self.manifest.base and self.analyser.survey is None
         scope = " differing from the base" if ranged else ""
         unread = self._unread()
@@ -215,7 +217,7 @@ def _sentences(notes: Iterable[str]) -> Iterable[str]:
 
 
 def _in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
-    """Whether it is about a touched line, or about a file or the repository as a whole."""
+    """True if it is about a touched line, or about a file or the repository as a whole."""
     file = files.get(sighting.file)
     if file is None:
         return sighting.file == ""

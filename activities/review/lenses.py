@@ -42,8 +42,9 @@ MARGIN_SECONDS = 15.0
 
 @cache
 def analysers() -> dict[str, Analyser]:
-    """Every analyser, by name: the modules of this package that define ANALYSER, and before them
-    those that installed packages bring. BadSettings for one of theirs that cannot be used.
+    """Return every analyser, by name: the modules of this package that define ANALYSER, and before
+    them those that installed packages bring. Raise BadSettings for one of theirs that cannot be
+    used.
     """
     found: dict[str, Analyser] = {}
     package = holdfast.activities.review.analysers
@@ -68,7 +69,9 @@ def _load_brought(each: Brought) -> Analyser:
 
 @cache
 def readers() -> dict[str, tuple[str, ...]]:
-    """The lenses that are for certain languages and can work here, each with theirs."""
+    """Return the lenses that are for certain languages and can work here, each with its
+    languages.
+    """
     return {
         name: each.languages
         for name, each in analysers().items()
@@ -77,8 +80,8 @@ def readers() -> dict[str, tuple[str, ...]]:
 
 
 async def find_idle(store: Store, digest: str) -> dict[str, str]:
-    """The lenses that could look at nothing of a snapshot, each with what it lacks here; empty: no
-    file of it is in a language of theirs, read or not.
+    """Return the lenses that could look at nothing of a snapshot, each with what it lacks here;
+    empty: no file of it is in a language of theirs, read or not.
     """
     content = await store.get(digest)
     manifest = await anyio.to_thread.run_sync(Manifest.model_validate_json, content)
@@ -94,27 +97,29 @@ async def find_idle(store: Store, digest: str) -> dict[str, str]:
 
 
 def _finds_files(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
-    """Of each file, and of each ending of files that were not read, whether it is for the lens."""
+    """Yield for each file, and for each ending of files that were not read, whether it is for the
+    lens.
+    """
     yield from (analyser.reads(file) for file in manifest.files)
     reads = analyser.languages or ()
     yield from (language_of(f"file{ending}") in reads for ending in manifest.unread_endings)
 
 
 def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
-    """One lens an analyser, under the analyser's name."""
+    """Return a lens per analyser, under the analyser's name."""
     return {
         name: partial(_look, analyser, snapshots) for name, analyser in sorted(analysers().items())
     }
 
 
 class Scans:
-    """The search for secrets, once a snapshot for all lenses: what one withholds, none prints."""
+    """Searches for secrets once a snapshot for all lenses: what one withholds, none prints."""
 
     def __init__(self) -> None:
         self._scans: OrderedDict[str, asyncio.Task[Parsed]] = OrderedDict()
 
     async def of(self, snapshot: Snapshot, deadline: float) -> Parsed:
-        """What the lens of that name found. It goes on for the others when one is cancelled."""
+        """Return what the search found. It goes on for the others if one of them is cancelled."""
         key = str(snapshot.root)
         scan = self._scans.get(key)
         if scan is None or _is_useless(scan):
@@ -126,7 +131,9 @@ class Scans:
         return await asyncio.shield(scan)
 
     async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
-        """The redactor of every lens here. If the search failed or has a gap, nothing is quoted."""
+        """Return the redactor of every lens here. If the search failed or has a gap, nothing is
+        quoted.
+        """
         try:
             parsed = await self.of(snapshot, deadline)
         except LensFailed:
@@ -187,8 +194,8 @@ async def _examine(analyser: Analyser, snapshot: Snapshot, deadline: float) -> P
 
 
 def _roots(snapshot: Snapshot, files: Sequence[SnapshotFile], folder: Path) -> list[str]:
-    """Where each file is read: in the snapshot, or in a folder without the marks that the change
-    itself has brought.
+    """Return where each file is read: in the snapshot, or in a folder without the marks that the
+    change itself has brought.
     """
     roots = []
     for file in files:

@@ -1,5 +1,5 @@
-"""Which rules there are: a name in a repository's settings that none of them has is a mistake of
-whoever wrote it, and the names that he may have meant are known.
+"""Find out whether a rule that a repository's settings name exists: if not, that is a mistake, and
+names like it are suggested.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from holdfast.text import code_span
 
 MOST_NAMED = 3
 ALIKE = 0.6
-"""How much of two names has to be the same for one to be meant by the other."""
+"""How alike two names must be for one to be meant by the other, from 0 to 1."""
 
 
 def explain_unknown(rule: str) -> str:
-    """That no analyser is known to have a rule of this name, as `F821` or `bugs:F821`, and which
-    have names like it: the rest of a sentence, as Markdown. Empty: one has.
+    """Return that no analyser is known to have a rule of this name, as `F821` or `bugs:F821`, and
+    which have names like it: the rest of a sentence, as Markdown. Empty: one has.
     """
     lens, colon, name = rule.rpartition(":")
     found = analysers()
@@ -40,7 +40,7 @@ def _has(analyser: Analyser, name: str) -> bool:
 
 
 def _names(analyser: Analyser) -> Iterator[str]:
-    """The names of its rules, or what they begin with."""
+    """Yield the names of its rules, or what they begin with."""
     for row in analyser.rules or analyser.grades:
         # Behind the name stands what a lens tells apart.
         yield row.partition(" ")[0].partition("/")[0]
@@ -56,7 +56,7 @@ def _near(rule: str, *, with_lens: bool) -> list[str]:
 
 @cache
 def _all_names(with_lens: bool) -> dict[str, str]:
-    """Each name as it is spelt, by what it is whatever its letters' case."""
+    """Return each name as it is spelt, by its lower-case form."""
     return {
         spelt.casefold(): spelt
         for lens, analyser in analysers().items()

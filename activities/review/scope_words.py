@@ -1,4 +1,6 @@
-"""Which lens looked at what, in which languages, and at what nobody did: never more than was so."""
+"""Say which lens looked at what, in which languages, and at what nobody did: never more than was
+so.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ MOST_LANGUAGES = 8
 
 
 def describe_reach(outcome: Outcome) -> str:
-    """The paragraph about all of that."""
+    """Return the paragraph about all of that."""
     base, scope = outcome.data.base, outcome.data.scope
     what = f"what differs from {base[:12]}" if base else "the tree"
     parts = [f"In {what}: {pluralize(outcome.data.files_read, 'file')} of text."]
@@ -32,7 +34,7 @@ def describe_reach(outcome: Outcome) -> str:
 
 
 def _by_language(looked: Looked) -> list[str]:
-    """Who looked for defects in which languages."""
+    """Say who looked for defects in which languages."""
     by_lenses: dict[tuple[str, ...], list[LanguageShare]] = {}
     for language in looked.languages:
         if lenses := looked.readers(language):
@@ -44,7 +46,7 @@ def _by_language(looked: Looked) -> list[str]:
 
 
 def _of_any_file(looked: Looked) -> list[str]:
-    """Who looked at files whatever their language, and at how many."""
+    """Say who looked at files whatever their language, and at how many."""
     special = {lens for language in looked.languages for lens in looked.readers(language)}
     by_count: dict[int, list[str]] = {}
     for lens, count in looked.files.items():
@@ -58,7 +60,7 @@ def _of_any_file(looked: Looked) -> list[str]:
 
 
 def _not_parsed(looked: Looked) -> list[str]:
-    """Who could not take in how many of the files that were for it."""
+    """Say who could not parse how many of the files that were for it."""
     by_count: dict[int, list[str]] = {}
     for lens, count in looked.not_parsed.items():
         by_count.setdefault(count, []).append(lens)
@@ -70,7 +72,7 @@ def _not_parsed(looked: Looked) -> list[str]:
 
 
 def _unread(looked: Looked) -> list[str]:
-    """The code in which nobody looked for defects, with its share of the files."""
+    """Name the code in which nobody looked for defects, with its share of the files."""
     unread = looked.unread_code
     # What agents open is their own choice: of which languages it was, nobody keeps count.
     who = "No analyser" if looked.agents else "Nobody"
@@ -84,7 +86,7 @@ def _unread(looked: Looked) -> list[str]:
 def _list_languages(
     languages: list[LanguageShare] | tuple[LanguageShare, ...], share: bool = False
 ) -> str:
-    """`Go (12 files, 4 %) and Ruby (1 file)`."""
+    """Return `Go (12 files, 4 %) and Ruby (1 file)`."""
     said = [
         f"{for_markdown(each.name)} ({pluralize(each.files, 'file')}"
         + (f", {each.percent or 'under 1'} %)" if share else ")")
@@ -96,10 +98,10 @@ def _list_languages(
 
 
 def join_names(lenses: list[str]) -> str:
-    """`bugs, security and history`, as Markdown."""
+    """Return `bugs, security and history`, as Markdown."""
     return join_words([for_markdown(each) for each in lenses])
 
 
 def join_words(words: list[str]) -> str:
-    """The words as one speaks them."""
+    """Join words as in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -1,5 +1,5 @@
-"""The code at the places of remarks: the lines around each, without secrets, as many and as long as
-one can take in. Blocking, and for a thread.
+"""Add to remarks the code at their places: the lines around each, without secrets, cut to what a
+reader can take in. Blocking, and for a thread.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ AROUND = 1
 LONGEST_LINE = 4_000
 """Characters of a line that is looked at; a longer one is data, or minified."""
 LETTERS = 160
-"""At most this many characters of a line are handed on, around the place."""
+"""Characters of a line that are handed on, around the place."""
 BEFORE = 60
-"""Of them, how many stand before the place in a line that is cut."""
+"""How many of them stand before the place in a line that is cut."""
 CUT = "…"
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """Of a file, as they are and without the private keys among them."""
+    """The lines of a file, as they are and without the private keys among them."""
 
     raw: Sequence[str] = ()
     keyless: Sequence[str] = ()
@@ -34,14 +34,14 @@ class _Lines:
 
 @dataclass(frozen=True)
 class CodeAround:
-    """Of one snapshot."""
+    """Reads the code of one snapshot."""
 
     snapshot: Snapshot
     redactor: Redactor
 
     def at(self, remarks: Sequence[Remark]) -> list[Remark]:
-        """The remarks, in their order, each with its column and the lines around it, as far as it
-        is about a line and that may be shown. Each file is read once.
+        """Return the remarks, in their order, each with its column and the lines around it, if it
+        is about a line that may be shown. Each file is read once.
         """
         placed = list(remarks)
         order = sorted(range(len(remarks)), key=lambda place: remarks[place].file)
@@ -52,7 +52,7 @@ class CodeAround:
         return placed
 
     def _lines(self, file: str) -> _Lines:
-        """The lines as tools count them; none where nothing may be shown."""
+        """Return the lines as tools count them; none if nothing may be shown."""
         if not file or not self.redactor.quotes(file):
             return _Lines()
         try:
@@ -84,7 +84,7 @@ class CodeAround:
         return remark.model_copy(update={"column": column, "excerpt": excerpt})
 
     def _shown(self, remark: Remark, number: int, text: str) -> str:
-        """A line without what looks like a secret."""
+        """Return a line without what looks like a secret."""
         if len(text) > LONGEST_LINE:
             return CUT
         withheld = number == remark.line and is_credential(remark)

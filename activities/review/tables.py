@@ -1,4 +1,4 @@
-"""Print what each analyser is believed: severity and confidence by rule, as Markdown tables."""
+"""Print how far each analyser is believed: severity and confidence by rule, as Markdown tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.activities.review.lenses import analysers
 
 
 def markdown() -> str:
-    """One table per analyser, from the grades in the code."""
+    """Return a table per analyser, from the grades in the code."""
     parts = []
     for name, analyser in sorted(analysers().items()):
         rows = [

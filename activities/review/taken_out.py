@@ -1,5 +1,5 @@
-"""What a review does not list because of the repository's settings, or because it is known: exactly
-what, by whose word, and how many remarks that hides.
+"""Say what a review does not list because of the repository's settings, or because it is known:
+exactly what, by whose word, and how many remarks that hides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def listed(remarks: Iterable[Remark]) -> list[Remark]:
 def narrow_agents(
     remarks: Iterable[Remark], agents: Collection[str], narrowing: Narrowing
 ) -> list[Remark]:
-    """The same remarks by rank, those that agents found with their kind by their path, and taken
+    """Return the remarks by rank, those that agents found with their kind by their path, and taken
     out by the repository's settings as those of lenses are.
     """
     narrower = Narrower(narrowing, ())
@@ -41,13 +41,13 @@ def narrow_agents(
 
 
 def count_hidden(remarks: Iterable[Remark]) -> dict[str, int]:
-    """How many remarks each word took out."""
+    """Return how many remarks each word took out."""
     return dict(sorted(Counter(each.hidden for each in remarks if each.hidden).items()))
 
 
 def describe_taken_out(narrowing: Narrowing, remarks: Sequence[Remark], min_confidence: int) -> str:
-    """What was taken out, as Markdown; `remarks` are those above the least confidence, hidden ones
-    too. Empty: nothing was asked for.
+    """Return what was taken out, as Markdown; `remarks` are those above the least confidence,
+    hidden ones too. Empty: nothing was asked for.
     """
     counts = Counter(each.hidden for each in remarks if each.hidden)
     criticals = Counter(

@@ -1,4 +1,4 @@
-"""The snapshot of a plain folder, which is no git repository: what its agents' tools read.
+"""Take the snapshot of a plain folder that is not a git repository: what its agents' tools read.
 
 It is bounded as a repository's is. Documents are kept, too, because tools read them.
 """
@@ -34,7 +34,7 @@ WALK_SECONDS = 20.0
 
 
 async def take(given: GoalInput, roots: Roots, store: Store) -> PinnedInput:
-    """Pin a folder below the roots: its files, into the store. BadGoal for what is none."""
+    """Pin a folder below the roots: its files, into the store. Raise BadGoal if it is not one."""
     path = Path(given.value)
     try:
         manifest, archive = await anyio.to_thread.run_sync(_read, path, roots)
@@ -57,7 +57,7 @@ async def take(given: GoalInput, roots: Roots, store: Store) -> PinnedInput:
 
 
 def _read(path: Path, roots: Roots) -> tuple[Manifest, bytes]:
-    """The manifest and the archive. Blocking."""
+    """Return the manifest and the archive. Blocking."""
     with open_folder(path, roots) as folder:
         found = _Listing(time.monotonic() + WALK_SECONDS)
         found.walk(folder)
@@ -78,15 +78,15 @@ def _manifest(collected: Collected, *, whole: bool) -> Manifest:
 
 @dataclass
 class _Listing:
-    """What is below a folder: raw paths; `whole` is False when the walk was cut."""
+    """Raw paths below a folder; `whole` is False if the walk was cut."""
 
     until: float
     paths: list[bytes] = field(default_factory=list)
     whole: bool = True
 
     def walk(self, folder: Folder, prefix: bytes = b"", depth: int = 0) -> None:
-        """Look through a folder and those below it, in the order of their names; git's own are left
-        out, no link is followed.
+        """Walk a folder and those below it, in the order of their names, without git's own and
+        without following links.
         """
         try:
             with folder.entries() as entries:
@@ -117,7 +117,9 @@ class _Listing:
 
 
 def _preview(manifest: Manifest) -> str:
-    """A line for a planner: counts only, nothing that a stranger could have written but endings."""
+    """Return a line for a planner: counts only, nothing but endings that a stranger could have
+    written.
+    """
     kinds = Counter(PurePosixPath(file.path).suffix.lower() for file in manifest.files)
     common = [f"{n} {kind}" for kind, n in kinds.most_common() if _plain(kind)][:8]
     return (

@@ -55,7 +55,7 @@ from holdfast.untrusted.roots import Roots
 SPECIALS_SECONDS = 20.0
 """How long the walk for FIFOs, sockets and devices may take."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
-"""What git itself reads of a working tree; it waits where one of them is a FIFO."""
+"""What git itself reads of a working tree; it would wait on a FIFO of such a name."""
 
 
 async def take(
@@ -68,7 +68,8 @@ async def take(
     baselines: Path | None = None,
 ) -> PinnedInput:
     """Pin a repository below the roots: the files that are wanted of it, into the store. Below
-    `baselines` may be what is known of it. BadGoal for what is not a repository or a revision.
+    `baselines` may be what is known of it. Raise BadGoal if it is not a repository, or the revision
+    does not exist.
     """
     async with git.open_git(repository, roots) as view:
         try:
@@ -96,7 +97,9 @@ async def take(
 async def _read(
     view: Git, wanted: Wanted, known_here: bytes | None
 ) -> tuple[Manifest, bytes, Start, int | None]:
-    """The manifest, the archive, what was compared with, and how many files are uncommitted."""
+    """Return the manifest, the archive, what was compared with, and how many files are
+    uncommitted.
+    """
     notes = [*view.notes]
     head = await _head(view, notes)
     index = await view.index()
@@ -175,7 +178,7 @@ def _kinds(
     attributes: Attributes,
     tree: Mapping[bytes, TreeEntry] | None,
 ) -> tuple[dict[bytes, FileKind], int]:
-    """The kind of each file, and how many marks in touched lines say what does not count."""
+    """Return the kind of each file, and how many marks in touched lines do not count."""
     stated = {path: kind_of(path.decode(), text, attributes) for path, text in files.items()}
     if touched is None or tree is None:
         return stated, 0
@@ -193,7 +196,7 @@ def _missed(
     attributes: Attributes,
     tree: Mapping[bytes, TreeEntry] | None,
 ) -> list[Unread]:
-    """Those that somebody wrote: what is vendored or generated nobody looks through."""
+    """Return those that somebody wrote: nobody looks through what is vendored or generated."""
     base = None if tree is None else Base(os.fsdecode(path) for path in tree)
     return [
         Unread(path=display_path(path), why=why)
@@ -209,7 +212,7 @@ def _claims(path: bytes) -> bool:
 async def _count_changed(
     view: Git, head: str, index: Mapping[bytes, TreeEntry], untracked: list[bytes] | None
 ) -> int | None:
-    """How many files are not as the commit has them: staged, edited, deleted or new. None: git did
+    """Return how many files differ from the commit: staged, edited, deleted or new. None if git did
     not tell, or there is no commit.
     """
     if not head or untracked is None:
@@ -239,7 +242,7 @@ async def _scope(
     paths: Mapping[bytes, None],
     tree: Mapping[bytes, TreeEntry] | None,
 ) -> tuple[Collected, Touched | None]:
-    """The files in scope, and with the tree of a base their touched lines."""
+    """Return the files in scope, and with the tree of a base their touched lines."""
     comparison = Comparison(index, tree, view.layout.hash_letters)
     read = partial(collect, view.layout.tree, paths, comparison, claims=_claims)
     collected = await anyio.to_thread.run_sync(read)
@@ -261,12 +264,11 @@ def _is_file(entry: TreeEntry) -> bool:
 
 
 async def _untracked(view: Git, specials: list[bytes], notes: list[str]) -> list[bytes] | None:
-    """Paths that git does not track; None, and a note, where it did not tell."""
+    """Return paths that git does not track; None, with a note, if it did not tell."""
     waited_on = [path for path in specials if path.rpartition(b"/")[2] in READ_BY_GIT]
     if waited_on:
-        notes.append(
-            f"untracked files were not looked at: {display_path(waited_on[0])[:200]} is no regular file"
-        )
+        first = display_path(waited_on[0])[:200]
+        notes.append(f"untracked files were not looked at: {first} is no regular file")
         return None
     try:
         return await view.untracked()
@@ -276,7 +278,7 @@ async def _untracked(view: Git, specials: list[bytes], notes: list[str]) -> list
 
 
 async def _specials(view: Git, notes: list[str]) -> list[bytes]:
-    """Raw paths of FIFOs, sockets and devices, which git does not name."""
+    """Return raw paths of FIFOs, sockets and devices, which git does not name."""
     found = Specials(time.monotonic() + SPECIALS_SECONDS)
     await anyio.to_thread.run_sync(found.walk, view.layout.tree)
     if not found.whole:
@@ -292,7 +294,9 @@ async def _not_ignored(view: Git, specials: list[bytes]) -> list[bytes]:
 
 
 async def _head(view: Git, notes: list[str]) -> str:
-    """The commit that is checked out; empty, with a note why, when there is none to look at."""
+    """Return the commit that is checked out; empty, with a note why, if there is none to look
+    at.
+    """
     try:
         head = await view.head()
     except GitFailed as error:
@@ -304,7 +308,7 @@ async def _head(view: Git, notes: list[str]) -> str:
 
 
 async def _commits(view: Git, head: str, notes: list[str]) -> tuple[list[LogEntry], bool]:
-    """The newest commits, and whether there are more."""
+    """Return the newest commits, and whether there are more."""
     if not head:
         return [], False
     try:
@@ -316,7 +320,7 @@ async def _commits(view: Git, head: str, notes: list[str]) -> tuple[list[LogEntr
 
 
 def archive_of(files: Mapping[bytes, bytes]) -> bytes:
-    """A tar archive that depends on names and contents only."""
+    """Return a tar archive that depends on names and contents only."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, content in files.items():

@@ -1,6 +1,6 @@
-"""What a repository says of its own files: attributes, settings of a review, known remarks. Where
+"""Read what a repository says of its own files: attributes, settings of a review, known remarks. If
 only what differs from a base is taken, the base's word counts: a change cannot say of itself what
-is to be overlooked in it. Where a shallow clone does not tell what changed, nothing stated counts.
+is to be overlooked in it. If a shallow clone does not tell what changed, nothing counts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from holdfast.contracts import Narrowing
 from holdfast.text import pluralize
 
 MOST_BYTES = 3 * 1024 * 1024
-"""Of all these files together."""
+"""Bytes of all these files together."""
 MOST_ATTRIBUTES = 20
-"""Files of attributes that are looked at, those nearest to the top."""
+"""Files of attributes that are read, those nearest to the top."""
 KINDS = b"linguist-"
-"""What a line of attributes has that says something of the kind of a file."""
+"""What a line of attributes holds that says something of the kind of a file."""
 TOP = (settings.NAME.encode(), baseline.NAME.encode())
 
 
@@ -46,8 +46,8 @@ async def read_stated(
     *,
     cut: bool = False,
 ) -> Stated:
-    """What is stated in the working tree, whose files are `paths`, or in the base's tree; `cut`:
-    there is none because the clone is shallow.
+    """Return what is stated in the working tree, whose files are `paths`, or in the base's tree;
+    `cut`: there is no base because the clone is shallow.
     """
     here, beyond = _select_stating(paths)
     comparison = Comparison(index, None)
@@ -87,8 +87,9 @@ def _differs(path: str, now: Mapping[str, bytes], before: Mapping[str, bytes]) -
 def read_narrowing(
     stated: Stated, base: str, known_here: bytes | None
 ) -> tuple[Narrowing, tuple[str, ...]]:
-    """What a review does not list by the repository's settings, and the fingerprints that are known
-    by its baseline and by one that is kept here. `base` names what counts; empty: the working tree.
+    """Return what a review does not list by the repository's settings, and the fingerprints that
+    are known by its baseline and by one that is kept here. `base` names what counts; empty: the
+    working tree.
     """
     of = f" of {display_name(base)}" if base else ""
     content = stated.files.get(settings.NAME)
@@ -125,7 +126,7 @@ def _explain_changed(path: str, there: bool, of: str) -> str:
 
 
 def _select_stating(paths: Iterable[bytes]) -> tuple[list[bytes], int]:
-    """Of some paths those that state something, and how many of them were too many."""
+    """Return those of some paths that state something, and how many of them were too many."""
     name = attributes.NAME.encode()
     found = [path for path in paths if path in TOP or path.rpartition(b"/")[2] == name]
     found.sort(key=lambda path: (path not in TOP, path.count(b"/"), path))

@@ -1,4 +1,4 @@
-"""Which lines of a repository differ from the revision that it is compared with."""
+"""Show which lines of a repository differ from the revision that it is compared with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.text import for_terminal, pluralize
 
 LINE_LETTERS = 1_000
 MOST_LINES = 5_000
-"""Lines that one call shows, those around them included."""
+"""Lines that one call shows, including those around changes."""
 
 
 @tool(seconds=60)
@@ -58,7 +58,7 @@ async def git_diff(
 
 
 def _show_changes(root: Path, name: str, files: list[SnapshotFile], context: int) -> list[str]:
-    """The changed lines of some files, up to MOST_LINES. Blocking."""
+    """Return the changed lines of some files, up to MOST_LINES. Blocking."""
     shown_lines: list[str] = []
     for number, file in enumerate(files):
         if len(shown_lines) >= MOST_LINES:

@@ -1,4 +1,4 @@
-"""What a snapshot knows of the history of its repository."""
+"""List what a snapshot knows of the history of its repository."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def git_history(
 
 
 def _changes(commit: Commit, path: str) -> list[tuple[str, int, int]]:
-    """What a commit changed at and below a path: file, lines added, lines deleted."""
+    """Return what a commit changed at and below a path: file, lines added, lines deleted."""
     return [
         (each.path, each.added, each.deleted)
         for each in commit.changes
@@ -73,7 +73,7 @@ def _describe(commit: Commit, path: str) -> str:
 
 
 def _day(seconds: int) -> str:
-    """A commit may claim any time."""
+    """Return a commit's time in UTC; a commit may claim any."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""What files there are to read."""
+"""List the files that there are to read."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ async def list_files(
 
 
 def _input(file: File) -> str:
-    """Of a single file that is cited by its own name: the input that it is."""
+    """Return which input a file is, if it is cited by its own name."""
     own = file.cited not in ("", str(file.place))
     return f"  (the input {for_terminal(str(file.place))})" if own else ""
 
 
 def _matches(pattern: object, file: File) -> bool:
-    """Whether a glob means a file: below its input, or with the input's name before it."""
+    """True if a glob means a file: below its input, or with the input's name before it."""
     below = Location("", file.place.below)
     paths = (file.path, str(below).removeprefix("/"))
     return any(pattern.search(each.encode("utf-8", "replace")) for each in paths)  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def _shown_inputs(found: list[File], path: str, here: Here) -> list[str]:
 
 
 async def _unread(here: Here, name: str) -> str:
-    """How many files of an input are not in its snapshot, and why."""
+    """Return how many files of an input are not in its snapshot, and why."""
     if here.inputs[name].kind in ("text", "file"):
         return ""
     manifest = await here.manifest(name)

@@ -1,4 +1,4 @@
-"""Questions to tables: one SELECT over inputs, by DuckDB and SQLite."""
+"""Answer questions to tables: one SELECT over inputs, by DuckDB or SQLite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = 200 * 1024 * 1024
 """Bytes of a file that is loaded."""
 MOST_ROWS = 500
 SQLITE = b"SQLite format 3\0"
-"""How such a file begins."""
+"""First bytes of a SQLite file."""
 
 Source = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -60,7 +60,7 @@ async def query_data(
 
 
 async def _ask(placed: dict[str, Path], sql: str) -> dict[str, Any]:
-    """What the child answers: `tables` and `notes`, or an `error`."""
+    """Return what the child answers: `tables` and `notes`, or an `error`."""
     # One more than is shown tells that there are more.
     asked: dict[str, Any] = {"sql": sql, "rows": MOST_ROWS + 1}
     if any(map(_is_sqlite, placed.values())):
@@ -76,7 +76,7 @@ async def _ask(placed: dict[str, Path], sql: str) -> dict[str, Any]:
 
 
 def _table(found: Mapping[str, Any]) -> str:
-    """A table as CSV, with its title before it, or how many rows there are behind it."""
+    """Return a table as CSV, with its title before it, or how many rows there are behind it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(found["columns"])
@@ -99,12 +99,12 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def _table_name(source: str) -> str:
-    """What a table is called: as its input, or as its file without the ending."""
+    """Return what a table is called: as its input, or as its file without the ending."""
     return PurePosixPath(source).stem
 
 
 async def _place(here: Here, source: str, free: Path) -> Path:
-    """A file of its own with what the source holds, as libraries read no bytes."""
+    """Put the source into a file of its own, as libraries do not read bytes."""
     content = await read(here, source, LARGEST)
     await anyio.to_thread.run_sync(free.write_bytes, content)
     return free

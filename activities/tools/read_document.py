@@ -1,4 +1,4 @@
-"""Reading documents as text, with what a finding can cite: pages, cells, slides, rows, lines."""
+"""Read documents as text, with what a finding can cite: pages, cells, slides, rows, lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.untrusted.redact import redact, without_keys
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest document that is read."""
 LETTERS = 400_000
-"""Of one call, before the rest is left for the next."""
+"""Characters of one call, before the rest is left for the next."""
 SECONDS, ALL_SECONDS = 30.0, 60.0
 """How long a reader goes on to the next part; how long it may take in all."""
 OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
@@ -82,15 +82,15 @@ async def read_document(
 
 
 def lacking_for(kind: str) -> str:
-    """Say what documents of a kind cannot be read without and is not installed here, as the rest of
-    a sentence; empty: nothing.
+    """Return what documents of a kind need and is not installed here, as the rest of a sentence;
+    empty: nothing.
     """
     return "" if kind in ("csv", "text") else extras.lacking("documents")
 
 
 async def explain_unreadable(content: bytes) -> str:
-    """Why nobody would read a word of a document, as the rest of a sentence. Empty: there is one,
-    or that cannot be told soon, or not here.
+    """Return why nobody would read a word of a document, as the rest of a sentence. Empty if there
+    is one, or that cannot be told soon, or not here.
     """
     try:
         kind = kind_of(content, "document")
@@ -121,14 +121,18 @@ async def explain_unreadable(content: bytes) -> str:
 
 
 async def _parse(content: bytes, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """What the script for this kind of document answers. ChildFailed: it did not."""
+    """Return the answer of the script for this kind of document. Raise ChildFailed if there is
+    none.
+    """
     script = SCRIPTS.get(asked["kind"], "read_office.py")
     request = json.dumps(asked).encode() + b"\n" + content
     return dict(json.loads(await in_child(script, request, seconds=seconds)))
 
 
 def kind_of(content: bytes, path: str) -> str:
-    """What a document is, by its content first: names lie. ToolError for what is not read."""
+    """Return what a document is, by its content first: names lie. Raise ToolError for what is not
+    read.
+    """
     ending = path.rpartition(".")[2].lower()
     if content.startswith(b"PK"):
         for mark, kind in OFFICE.items():
@@ -148,12 +152,12 @@ def kind_of(content: bytes, path: str) -> str:
 
 
 def _clean(content: bytes) -> bytes:
-    """Text of any encoding as UTF-8, without private keys."""
+    """Return text of any encoding as UTF-8, without private keys."""
     return without_keys(decode(content)).encode("utf-8", "replace")
 
 
 def _render(answer: dict[str, Any], name: str, first: int) -> str:
-    """What a model is told, without secrets. Blocking."""
+    """Return what a model is told, without secrets. Blocking."""
     unit, total, parts = answer["unit"], answer["total"], answer["parts"]
     if not parts and first > 1:
         raise ToolError(

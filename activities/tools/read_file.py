@@ -1,4 +1,4 @@
-"""Reading a text file, or some lines of it."""
+"""Read a text file, or some lines of it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import pluralize
 
 LINE_LETTERS = 2_000
-"""At most this many letters of a line are shown."""
+"""Characters shown of a line."""
 SHOWN_LETTERS = 400_000
-"""Of all lines of one call, before the rest is left for the next."""
+"""Characters of all lines of one call, before the rest is left for the next."""
 
 
 @tool(seconds=60)

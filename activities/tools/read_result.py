@@ -1,4 +1,4 @@
-"""Reading on in a result that was too long to be shown whole."""
+"""Read on in a result that was too long to be shown whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.activities.toolset.tool import Here, ToolError, tool
 
 PIECE_BYTES = 16_000
-"""Of one reading: less than a model is shown at once, so that a piece is never cut again."""
+"""Bytes of one reading: less than a model is shown at once, so that a piece is never cut again."""
 
 
 @tool(seconds=30)

@@ -1,4 +1,4 @@
-"""Python for models, in a sandbox: it computes, and reaches nothing."""
+"""Run Python for models in a sandbox that computes and reaches nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORY = 256 * 1024 * 1024
 STARTING_SECONDS = 10.0
 """On top of its own time: for starting and ending two processes on a busy machine."""
 HANDED_IN = 16 * 1024 * 1024
-"""Bytes of one input, and letters of all together."""
+"""Bytes of one input, and characters of all together."""
 
 
 def _sandbox(setting: Callable[[str], str]) -> str:
@@ -64,7 +64,9 @@ async def run_python(
 
 
 async def _hand_up(here: Here, answer: dict[str, Any]) -> list[str]:
-    """Keep what the code has saved, unless it failed in the end; a line for each file."""
+    """Keep what the code has saved, unless it failed in the end, and return a line for each
+    file.
+    """
     saved = {} if "error" in answer else answer.get("saved", {})
     # Half a character, which no file has, is shown as its escape.
     texts = {name: text.encode("utf-8", "backslashreplace") for name, text in saved.items()}

@@ -1,4 +1,4 @@
-"""Finding the passages of a folder that say most of some words."""
+"""Find the passages of a folder that say most of some words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from holdfast.activities.toolset.tool import Here, ToolError, tool
 from holdfast.text import for_terminal
 
 FOLDER_BYTES = 100 * 1024 * 1024
-"""Of the files of a folder that are indexed, the first by path."""
+"""Bytes of a folder's files that are indexed, the first by path."""
 INDEX_BYTES = 1024 * 1024 * 1024
 SECONDS, ALL_SECONDS = 100.0, 150.0
 """How long indexing goes on to the next file; how long making and asking may take in all."""
@@ -88,7 +88,9 @@ async def search_documents(
 
 
 def _choose(files: list[File]) -> tuple[list[str], dict[str, int]]:
-    """The files to index, by their paths below the folder, and how many are left out and why."""
+    """Return the files to index, by their paths below the folder, and how many are left out and
+    why.
+    """
     chosen: list[str] = []
     left_out: Counter[str] = Counter()
     size = 0
@@ -107,7 +109,7 @@ def _choose(files: list[File]) -> tuple[list[str], dict[str, int]]:
 
 
 def _render(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
-    """The passages, as the files have them. Blocking."""
+    """Return the passages, as the files have them. Blocking."""
     words = {_plain(word) for word in WORD.findall(query)}
 
     @cache
@@ -126,8 +128,8 @@ def _render(root: Path, name: str, answer: dict[str, Any], query: str) -> str:
 
 
 def _passage(place: Location, first: int, text: list[str], words: set[str]) -> str:
-    """The line of a passage with most of the words, and those around it; empty when the words were
-    in nothing but a secret.
+    """Return the line of a passage with most of the words, and those around it; empty if the words
+    were only in a secret.
     """
     lines = [clean_line(line, LINE_LETTERS) for line in text]
     scores = [len(words & {_plain(word) for word in WORD.findall(line)}) for line in lines]
@@ -140,6 +142,6 @@ def _passage(place: Location, first: int, text: list[str], words: set[str]) -> s
 
 
 def _plain(word: str) -> str:
-    """A word as the index compares it: without case and accents."""
+    """Return a word as the index compares it: without case and accents."""
     parts = unicodedata.normalize("NFKD", word.lower())
     return "".join(each for each in parts if not unicodedata.combining(each))

@@ -1,4 +1,4 @@
-"""Finding lines by a regular expression."""
+"""Find lines by a regular expression."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from holdfast.text import pluralize
 
 Mode = Literal["content", "files_with_matches", "count"]
 SECONDS = 40.0
-"""Of the search itself; what was found by then is told."""
+"""For the search itself; what was found by then is told."""
 MOST_COUNTED = 10_000
-"""Lines of one file."""
+"""Lines of one file that are counted."""
 LINE_LETTERS = 500
 TOLD_BYTES = 200_000
-"""Of all lines that are told."""
+"""Bytes of all lines that are told."""
 
 
 @tool(seconds=60)
@@ -85,7 +85,7 @@ async def search_files(
 
 @dataclass
 class Search:
-    """What was found so far; `deadline` on the monotonic clock."""
+    """What was found so far; `deadline` is on the monotonic clock."""
 
     pattern: Any
     mode: Mode
@@ -101,11 +101,11 @@ class Search:
 
     @property
     def full(self) -> bool:
-        """Whether nothing more would be told."""
+        """True if nothing more would be told."""
         return self.found >= self.most or self.told_bytes > TOLD_BYTES
 
     def walk(self, root: Path, files: list[File]) -> None:
-        """Look at files of a folder until there is enough, or it is late. Blocking."""
+        """Search files of a folder until there is enough, or it is late. Blocking."""
         for file in files:
             self.late = time.monotonic() > self.deadline
             if self.full or self.late:
@@ -116,7 +116,7 @@ class Search:
                 self.not_read += 1
 
     def look(self, file: File, content: bytes) -> None:
-        """Look at one file. Blocking."""
+        """Search one file. Blocking."""
         try:
             lines = decode_text(content, file.path).removesuffix("\n").split("\n")
         except ToolError:
@@ -135,7 +135,7 @@ class Search:
             self._tell(f"{file.path}{counted}")
 
     def _matching(self, lines: list[str]) -> Iterator[int]:
-        """The lines in which there is a match, by their place."""
+        """Yield the places of lines with a match."""
         data = "\n".join(lines).encode("utf-8", "replace")
         number = start = 0
         while match := self.pattern.search(data, start):
@@ -150,7 +150,7 @@ class Search:
             start, number = end + 1, number + 1
 
     def _tell_lines(self, file: File, lines: list[str], matching: list[int]) -> None:
-        """These lines, and those around them; a gap between two blocks is marked."""
+        """Tell these lines, and those around them; a gap between two blocks is marked."""
         around = range(-self.context, self.context + 1)
         near = {number + each for number in matching for each in around}
         last = -1
@@ -167,7 +167,7 @@ class Search:
         self.told_bytes += len(line.encode("utf-8", "replace"))
 
     def told(self, files: int) -> str:
-        """What was found, and what of it is missing and why."""
+        """Return what was found, and what of it is missing and why."""
         notes = []
         if self.full:
             notes.append("there may be more: search for less, or raise head_limit")

@@ -1,4 +1,4 @@
-"""Reading a page of the public web."""
+"""Read a page of the public web."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from holdfast.deployment import extras
 from holdfast.text import one_line
 
 PAGE_BYTES = 8 * 1024 * 1024
-"""The most that is read of a page."""
+"""Bytes read of a page."""
 LETTERS = 400_000
-"""Of its text."""
+"""Characters of its text."""
 SECONDS, ALL_SECONDS = 15.0, 30.0
 """How long a reader goes on to the next part; how long it may take in all."""
 READERS = {"text/html": "html", "application/xhtml+xml": "html", "application/pdf": "pdf"}
@@ -56,7 +56,7 @@ async def _text(answer: Answer) -> str:
 
 
 def _decode(answer: Answer) -> str:
-    """The text of a page, by the encoding it names, if there is such a one."""
+    """Return the text of a page, by the encoding it names, if there is such a one."""
     if not answer.charset:
         return decode(answer.content)
     try:
@@ -66,7 +66,7 @@ def _decode(answer: Answer) -> str:
 
 
 async def _read(answer: Answer, reader: str) -> str:
-    """What a reader in a bounded child makes of a page."""
+    """Return what a reader in a bounded child makes of a page."""
     asked: dict[str, Any] = {"kind": reader, "first": 1, "last": 0}
     asked |= {"letters": LETTERS, "seconds": SECONDS, "links": answer.url}
     content = answer.content

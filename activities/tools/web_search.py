@@ -1,4 +1,4 @@
-"""Searching the web by a provider that the deployment has a key for."""
+"""Search the web by a provider that the deployment has a key for."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TAVILY = "https://api.tavily.com/search"
 ANSWER_BYTES = 4 * 1024 * 1024
 MOST = 20
 SNIPPET_LETTERS = 600
-"""Of what a provider says of one page; its title and address have a third of it each."""
+"""Characters of what a provider says of one page; its title and address have a third of it each."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """How a provider is asked: one HTTP request."""
+    """One HTTP request to a provider."""
 
     method: str
     url: str
@@ -38,7 +38,7 @@ class Provider:
     """One kind of search service: how it is asked, and where its answers stand."""
 
     question: Callable[[str, str, int], Question]
-    """From its key or address, the query and how many pages are wanted."""
+    """(its key or address, the query, how many pages are wanted) -> the request."""
     pages: Callable[[Any], Any]
     snippet: str
     """The field of a page that says what stands there."""
@@ -111,7 +111,9 @@ MEANING = {
 
 
 def _pages(provider: Provider, name: str, content: bytes) -> list[dict[str, str]]:
-    """Title, address and words of each page. ToolError for an answer of another shape."""
+    """Return title, address and words of each page. Raise ToolError for an answer of another
+    shape.
+    """
     try:
         found = [
             {

@@ -1,4 +1,4 @@
-"""Runs a script's `main` with bounds that it sets itself before anything of a stranger is read.
+"""Run a script's `main` within bounds that are set before anything of a stranger is read.
 
 `bounded.py SCRIPT BOUNDS`, with the request on its standard input and the answer on its standard
 output. Runs isolated, as a program of its own, so it imports nothing of this project. What
@@ -17,13 +17,15 @@ NO_MEMORY, FAILED = 3, 4
 
 
 def bound(kind: int, most: int) -> None:
-    """Set a limit, where the system has it."""
+    """Set a limit, if the system has it."""
     with suppress(ValueError, OSError):
         resource.setrlimit(kind, (most, most))
 
 
 def main() -> int:
-    """The exit code: 0, NO_MEMORY, or FAILED with the kind of error and its trace as output."""
+    """Return the exit code: 0, NO_MEMORY, or FAILED with the kind of error and its trace as
+    output.
+    """
     script, bounds = sys.argv[1], json.loads(sys.argv[2])
     bound(resource.RLIMIT_CORE, 0)
     bound(resource.RLIMIT_FSIZE, bounds["writes"])

@@ -1,4 +1,4 @@
-"""Reading strangers' bytes in a process of its own, with bounds that no library can forget."""
+"""Read strangers' bytes in a process of its own, within bounds that no library can forget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUNDED = Path(__file__).resolve().parent / "bounded.py"
 MEMORY = 1024 * 1024 * 1024
 """Bytes of addresses that a child may have, its libraries included."""
 OUTPUT = 32 * 1024 * 1024
-"""The most that a child may answer."""
+"""Bytes that a child may answer."""
 AT_ONCE = max(4, os.cpu_count() or 1)
 """Children of one worker: one that makes an index does not keep all others waiting, and what comes
 beyond them waits within its own time.
@@ -47,10 +47,13 @@ async def in_child(
     memory: int = MEMORY,
     writes: int = 0,
 ) -> bytes:
-    """What `main(request: bytes) -> bytes` of a script in `activities/tools/scripts/` returns. It
-    runs isolated, so it imports nothing of this project; it may write files of at most `writes`
-    bytes each. When this returns, raises or is cancelled, no process of it is left. ChildFailed
-    when it takes longer or needs more memory than it may, breaks down, or raises anything.
+    """Run `main(request: bytes) -> bytes` of a script in `activities/tools/scripts/`, and return
+    its answer.
+
+    It runs isolated, so it imports nothing of this project; it may write files of at most `writes`
+    bytes each. When this returns, raises or is cancelled, no process of it is left. Raise
+    ChildFailed if it takes longer or needs more memory than it may, breaks down, or raises
+    anything.
     """
     # Computing is bounded for a child whose worker was killed; two threads of it may compute.
     bounds = {"memory": memory, "seconds": 2 * round(seconds + 1), "writes": writes}

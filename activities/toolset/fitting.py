@@ -1,5 +1,5 @@
-"""Whether a person can be asked about a call, by its arguments: nobody approves for nothing, and
-nobody is shown a secret of the deployment or asked to approve what is not shown.
+"""Decide by its arguments whether a person can be asked about a call: nobody approves for nothing,
+and nobody is shown a secret of the deployment or asked to approve what is not shown.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _FILE = re.compile(r"(?:/[\w.@+-]+){2,}/?\Z")
 def collect_secrets(
     values: Iterable[str], environment: Mapping[str, str], servers: Mapping[str, Server]
 ) -> KnownSecrets:
-    """The values that this deployment knows for secrets: those given, variables that are named like
-    one, what MCP servers are given under such a name or in a header, and what addresses carry.
+    """Return the values that this deployment knows to be secret: those given, variables that are
+    named like one, what MCP servers are given under such a name or in a header, and what addresses
+    carry.
     """
     named = [environment, *(each.environment for each in servers.values())]
     pairs = [(name, value) for given in named for name, value in given.items()]
@@ -58,8 +59,8 @@ async def find_unfit(
     spec: Mapping[str, Any],
     arguments: Mapping[str, Any],
 ) -> str:
-    """Why no person is asked about a call: its arguments hold a secret, or do not fit, by what the
-    model was told of the tool. Empty: one is, or it could not be found out whether they fit;
+    """Return why no person is asked about a call: its arguments hold a secret, or do not fit what
+    the model was told of the tool. Empty if one is asked, also when that could not be found out;
     whatever runs the call looks again.
     """
     written = exact_json(dict(arguments))

@@ -1,4 +1,4 @@
-"""Patterns of file names and of lines, in time linear in what they are tried on."""
+"""Compile patterns of file names and of lines that match in time linear in the text."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ _OPTIONS.never_nl = True
 
 
 def line_pattern(pattern: str, *, ignore_case: bool) -> Any:
-    """What finds a regular expression in the lines of bytes of UTF-8. ToolError if it is none."""
+    """Compile a regular expression for the lines of UTF-8 bytes. Raise ToolError if it is not
+    one.
+    """
     return _compile(f"(?{'i' if ignore_case else ''}m){pattern}", pattern)
 
 
 def name_pattern(glob: str) -> Any:
-    """What matches the paths that a glob means: `*` and `?` within a name, `**` across folders,
-    `[ab]` and `{a,b}`. Without a slash it is tried on names alone, wherever they stand.
+    """Compile a glob for paths: `*` and `?` within a name, `**` across folders, `[ab]` and `{a,b}`.
+    Without a slash it is tried on names alone, wherever they stand.
     """
     prefix = "" if "/" in glob else "(?:.*/)?"
     depth, parts = 0, [f"^{prefix}"]

@@ -21,12 +21,12 @@ from holdfast.untrusted.folders import Folder, NotRegular, TooLarge, read_regula
 from holdfast.untrusted.redact import MARGIN, redact, without_keys
 
 MOST_FILES = 100_000
-"""Files below one input that are looked at, as a snapshot holds no more."""
+"""Files below one input that are looked at; a snapshot holds no more."""
 PATH_LETTERS = 1_000
 TEXT_BYTES = 4 * 1024 * 1024
-"""The largest file that is read as text: its lines take twenty times their room."""
+"""The largest file that is read as text: its lines take twenty times its size."""
 TEXT_WINDOW = 8_000
-"""Bytes; a NUL byte among the first of a file makes it no text, as git decides it."""
+"""Bytes; a NUL byte among the first of a file means that it is not text, as git decides it."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,14 @@ class File:
 
     @property
     def path(self) -> str:
-        """As a model is shown it; a line break in a name would look like another file."""
+        """The path as a model is shown it; a line break in a name would look like another file."""
         return for_terminal(self.cited or str(self.place))
 
 
 def place_of(here: Here, path: str) -> Location:
-    """What a model named. ToolError for what is no input of the subtask or leads out of it."""
+    """Return what a model named. Raise ToolError for what is not an input of the subtask or leads
+    out of it.
+    """
     if len(path) > PATH_LETTERS or "\0" in path:
         raise ToolError("that is no path; list_files shows those there are")
     name = path.removeprefix("/")
@@ -78,8 +80,8 @@ def place_of(here: Here, path: str) -> Location:
 
 
 def cited_as(here: Here, place: Location) -> str:
-    """What a finding cites: of an input that is a single file the name of that file, unless another
-    input has it, too; else the place.
+    """Return what a finding cites: for an input that is a single file the name of that file, unless
+    another input has it, too; else the place.
     """
     pinned = here.inputs[place.input]
     if place.below or not pinned.file_name:
@@ -90,7 +92,7 @@ def cited_as(here: Here, place: Location) -> str:
 
 
 def quote_path(path: str) -> str:
-    """A path in a message: harmless, short and in quotes."""
+    """Return a path for a message: harmless, short and in quotes."""
     line = one_line(path)
     return repr(line if len(line) <= 200 else f"{line[:200]}…")
 
@@ -105,8 +107,8 @@ def _is_folder(here: Here, name: str) -> bool:
 
 
 async def list_below(here: Here, path: str) -> list[File]:
-    """The files below a path, or the one that it names, by path; empty: of all inputs. ToolError if
-    there is nothing of that name.
+    """Return the files below a path, or the one that it names, by path; empty: of all inputs. Raise
+    ToolError if there is nothing of that name.
     """
     if not path.strip("/. "):
         places = [Location(name) for name in sorted(here.inputs)]
@@ -124,7 +126,7 @@ async def list_below(here: Here, path: str) -> list[File]:
 
 
 async def read(here: Here, path: str, limit: int) -> bytes:
-    """The bytes of one file. ToolError if it is none, or larger than `limit`."""
+    """Return the bytes of one file. Raise ToolError if it is not one, or larger than `limit`."""
     place = place_of(here, path)
     if _is_folder(here, place.input):
         root = await here.folder(place.input)
@@ -136,7 +138,7 @@ async def read(here: Here, path: str, limit: int) -> bytes:
 
 
 def read_file(root: Path, place: Location, limit: int) -> bytes:
-    """The bytes of a file of a snapshot: no link is followed on the way. Blocking."""
+    """Return the bytes of a file of a snapshot, following no link on the way. Blocking."""
     path = quote_path(str(place))
     if not place.below:
         raise ToolError(f"{path} is a folder; list_files shows what is in it")
@@ -158,7 +160,7 @@ def _too_large(place: Location, limit: int) -> ToolError:
 
 
 def _walked(root: Path, place: Location) -> list[File]:
-    """The regular files at and below a place, by path. Blocking."""
+    """Return the regular files at and below a place, by path. Blocking."""
     try:
         with Folder.at(root) as top:
             if not place.below:
@@ -191,7 +193,7 @@ def _files(folder: Folder, place: Location) -> Iterator[File]:
 
 
 def decode_text(content: bytes, path: str) -> str:
-    """The text of a file, private keys taken out. ToolError if it is none."""
+    """Return the text of a file, private keys taken out. Raise ToolError if it is not text."""
     if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(
             f"{quote_path(path)} is no text; read_document reads PDF and Office documents"
@@ -200,7 +202,9 @@ def decode_text(content: bytes, path: str) -> str:
 
 
 def clean_line(line: str, letters: int) -> str:
-    """A line of a file as a model may see it: without secrets, cut, with how much there is."""
+    """Return a line of a file as a model may see it: without secrets, and cut, with how much there
+    is.
+    """
     line = line.rstrip("\r")
     # What is cut in the middle of a secret is looked at whole.
     told = redact(line[: letters + MARGIN])

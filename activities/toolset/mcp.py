@@ -2,8 +2,8 @@
 
 Each listing and each call is a conversation of its own in a child process: what a server says, how
 long it says nothing, and what it leaves behind when it dies is bounded there, and no session
-outlives a call. What a server claims of its tools is believed of none: each may have effects, and
-none can be run twice for nothing.
+outlives a call. No claim of a server about its tools is believed: each may have effects, and none
+can be run twice for nothing.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ logger = logging.getLogger(__name__)
 CLIENT = Path(__file__).resolve().parent / "mcp_client.py"
 PREFIX, PART = "mcp", "__"
 SECONDS = 60.0
-"""For a server to answer, its start included, the time in which it computes not counted."""
+"""For a server to answer, its start included, not counting the time in which it computes."""
 LISTING_SECONDS = 8.0
-"""The same for a server to tell its tools: a run that is prepared waits for it."""
+"""The same for a server to list its tools: a run that is prepared waits for it."""
 MOST_SECONDS, MOST_LISTING_SECONDS = 120.0, 60.0
-"""For both, however long it computes."""
+"""The limits of both, however long a server computes."""
 CLIENT_SECONDS = 20.0
 """On top of both, for the client to start and to end: it imports for a second of computing."""
 OUTPUT = 16 * 1024 * 1024
 AT_ONCE = 8
 """Calls of one worker; most of each is waiting."""
 LISTED_AT_ONCE = 2 * (os.cpu_count() or 2)
-"""Servers of one worker that are asked for their tools. To start takes a core for a second or two:
-more of them side by side would make each too late.
+"""Servers of one worker that are asked for their tools at once. Starting one takes a core for a
+second or two: more of them side by side would make each too late.
 """
 DESCRIPTION_LETTERS = 2_000
 COMPLAINT_LETTERS = 500
 SENTENCES = ("description", "title", "$comment")
-"""What of a schema is words for a reader; all else must stay as its server wrote it."""
+"""Parts of a schema that are words for a reader; all else must stay as its server wrote it."""
 UNKNOWN = "; whether the tool did what it was called for is not known"
 INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TMPDIR",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR",
 )  # fmt: skip
-"""What a server is given of the worker's environment; none of it is a key of ours."""
+"""Variables of the worker's environment that a server is given; none of them is a key of ours."""
 
 Failure = Literal["", "late", "gone"]
-"""Of a server: it is `late` where it may answer yet, `gone` where there is nothing to ask."""
+"""`late` if the server may answer yet, `gone` if there is nothing to ask."""
 _Places = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
 _calling, _listing = _Places(), _Places()
 
 
 class ServerFailed(ToolError):
-    """A server that does not start, answer, or speak as it should. What it says for a model names
-    the server; `told` is for its operator, with the command and what the server complained of.
+    """A server does not start, answer, or speak as it should. The message, for a model, names the
+    server; `told` is for its operator, with the command and what the server complained of.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ServerFailed(ToolError):
 
 
 Listed = Mapping[str, Any]
-"""A tool as the client tells it: `name`, `wire`, `description`, `schema`, `flaw`."""
+"""A tool as the client lists it: `name`, `wire`, `description`, `schema`, `flaw`."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +98,19 @@ class Offered:
     tools: tuple[Tool, ...]
     notes: tuple[str, ...] = ()
     flaws: Mapping[str, str] = field(default_factory=dict)
-    """Of a tool that is left out, by its name: what is wrong with it."""
+    """What is wrong with each tool that is left out, by its name."""
     listed: Sequence[Listed] = ()
     """The list itself, as the client handed it on."""
 
 
 async def list_tools(server: Server) -> Offered:
-    """Ask a server for its tools. ServerFailed if it does not tell them."""
+    """Ask a server for its tools. Raise ServerFailed if it does not list them."""
     answer = await _converse(server, "", {})
     return make_offer(server, answer["tools"])
 
 
 def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
-    """What a server offers by the list of its tools."""
+    """Return what a server offers by the list of its tools."""
     tools: dict[str, Tool] = {}
     flaws: dict[str, str] = {}
     notes = []
@@ -128,7 +128,9 @@ def make_offer(server: Server, listed: Sequence[Listed]) -> Offered:
 
 
 def _defuse_schema(schema: Any) -> Any:
-    """A schema whose sentences can write no mark of a prompt; names and values stay as they are."""
+    """Return a schema whose sentences can write no mark of a prompt; names and values stay as they
+    are.
+    """
     if isinstance(schema, list):
         return [_defuse_schema(each) for each in schema]
     if not isinstance(schema, dict):
@@ -148,7 +150,7 @@ def _defuse(said: str) -> str:
 def _find_flaw(
     name: str, told: Mapping[str, Any], schema: object, others: Mapping[str, Tool]
 ) -> str:
-    """Why a tool is left out, as its server describes it."""
+    """Return why a tool is left out, as its server describes it; empty: it is not."""
     if not NAME.fullmatch(name):
         return "has a name that is too long: with its server's it may have 64 letters"
     if name in others:
@@ -160,7 +162,7 @@ def _find_flaw(
 
 
 def find_server(name: str, servers: Mapping[str, Server]) -> Server | None:
-    """The server of a tool by the tool's name; None for a name of none that there is."""
+    """Return the server of a tool by the tool's name; None if there is none."""
     prefix, _, rest = name.partition(PART)
     return servers.get(rest.partition(PART)[0]) if prefix == PREFIX else None
 
@@ -171,8 +173,8 @@ def make_tool(
     description: str = "",
     schema: dict[str, JsonValue] | None = None,
 ) -> Tool:
-    """A tool of a server by its whole name. To be run it needs neither description nor schema: the
-    client checks the arguments by the schema that the server tells it.
+    """Return a tool of a server by its whole name. To be run it needs neither description nor
+    schema: the client checks the arguments by the schema that the server lists.
     """
 
     async def ask(_: Here, /, **arguments: JsonValue) -> Result:
@@ -198,7 +200,7 @@ def make_tool(
 async def _converse(
     server: Server, tool: str, arguments: Mapping[str, JsonValue]
 ) -> dict[str, Any]:
-    """What the client answers; ServerFailed instead of an error."""
+    """Return what the client answers. Raise ServerFailed if that is an error."""
     if server.flaw:
         raise ServerFailed(server, f"cannot be used: {server.flaw}", kind="gone")
     seconds = SECONDS if tool else LISTING_SECONDS
@@ -249,7 +251,7 @@ def _answer(server: Server, finished: Finished) -> dict[str, Any]:
 
 
 def _end(said: str) -> str:
-    """The last of what a server complained of, from the beginning of a word."""
+    """Return the last of what a server complained of, from the beginning of a word."""
     end = said[-COMPLAINT_LETTERS:]
     return said if end == said else f"… {end.partition(' ')[2] or end}"
 

@@ -1,4 +1,4 @@
-"""Arguments against the schema that an MCP server gives its tool, and what is wrong with a schema.
+"""Check arguments against the schema that an MCP server gives its tool, and the schema itself.
 
 Run by the client in its child process, so it imports nothing of this project. Schemas are a
 stranger's: their size, their depth and the time that they take are bounded, and none leads out.
@@ -22,21 +22,21 @@ from referencing.jsonschema import DRAFT202012
 LETTERS = 20_000
 DEPTH = 40
 SECONDS = 2.0
-"""For one schema: an expression in it can take a text for ever."""
+"""For one schema: an expression in it can take forever on a text."""
 MISTAKES = 10
 LINE_LETTERS = 300
 REFERENCE = re.compile(r'"\$ref": ("#(?:/[^"]*)?")')
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 DATA = ("const", "default", "enum", "examples")
-"""What stands below these is no schema."""
+"""Keywords whose values are not schemas."""
 
 
 class TooSlow(Exception):
-    """It took longer than SECONDS."""
+    """Checking took longer than SECONDS."""
 
 
 def flaw(schema: Any) -> str:
-    """Why a tool with this schema is left out; empty: nothing."""
+    """Return why a tool with this schema is left out; empty: nothing is wrong."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "has no object as its arguments"
     try:
@@ -65,7 +65,7 @@ def _named(error: Exception) -> str:
 
 
 def unfit(schema: Any, arguments: Any) -> list[str]:
-    """What is wrong with arguments, each as the place and what is wrong there."""
+    """Return what is wrong with arguments, each as the place and what is wrong there."""
     checker = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
     try:
         with _in_time():
@@ -81,13 +81,13 @@ def unfit(schema: Any, arguments: Any) -> list[str]:
 
 
 def main(request: bytes) -> bytes:
-    """What is wrong with arguments, in a child of its own, for whoever asks no server."""
+    """Check arguments in a child of its own, for whoever asks no server."""
     asked = json.loads(request)
     return json.dumps(unfit(asked["schema"], asked["arguments"])).encode()
 
 
 def _outside(schema: Any, depth: int) -> str:
-    """What of a schema is not followed: what stands outside of it, and what is too deep."""
+    """Return what of a schema is not followed: references out of it, and what is too deep."""
     if depth > DEPTH:
         return f"of more than {DEPTH} levels"
     if isinstance(schema, dict):
@@ -103,7 +103,9 @@ def _outside(schema: Any, depth: int) -> str:
 
 
 def _lead_somewhere(schema: dict[str, Any]) -> None:
-    """Unresolvable for a reference to nothing, where all are meant from the top of the schema."""
+    """Raise Unresolvable for a reference to nothing, if all are meant from the top of the
+    schema.
+    """
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
     written = json.dumps(schema)
     for each in set(REFERENCE.findall(written)) if '"$id"' not in written else ():
@@ -112,7 +114,7 @@ def _lead_somewhere(schema: dict[str, Any]) -> None:
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """TooSlow after SECONDS, in the middle of an expression, too."""
+    """Raise TooSlow after SECONDS, also in the middle of an expression."""
 
     def late(*_: object) -> None:
         raise TooSlow

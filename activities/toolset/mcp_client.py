@@ -1,4 +1,4 @@
-"""One conversation with one MCP server: lists its tools, or calls one of them.
+"""Hold one conversation with one MCP server: list its tools, or call one of them.
 
 Reads what is asked as JSON from its standard input and prints the answer as JSON. Runs isolated, as
 a program of its own, so it imports nothing of this project: whoever started it ends it with its
@@ -30,7 +30,7 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, jsonrpc_message_adapte
 MESSAGE_BYTES = 8 * 1024 * 1024
 """The longest message of a server."""
 ALL_BYTES = 32 * 1024 * 1024
-"""Of all it says in one conversation."""
+"""Bytes of all that it says in one conversation."""
 TEXT_LETTERS = 2_000_000
 MOST_TOOLS = 200
 LEAVING_SECONDS = 0.5
@@ -50,8 +50,8 @@ class TooMuch(Exception):
 
 
 async def answered(asked: dict[str, Any]) -> dict[str, Any]:
-    """What the server answers, as `tools` or as `text`, `data` and `is_error`; or the `error`, its
-    `kind`, and whether the call of the tool had `begun`.
+    """Return what the server answers, as `tools` or as `text`, `data` and `is_error`; or the
+    `error`, its `kind`, and whether the call of the tool had `begun`.
     """
     server, most = over_http(asked) if asked["url"] else over_pipes(asked), asked["most"]
     patience = QuietTime(asked["seconds"], most)
@@ -81,8 +81,8 @@ async def answered(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 class QuietTime:
-    """How long a server may say nothing. Seconds in which a server that is a program computes do
-    not count, so that a busy machine makes none too late; `most` bounds them all.
+    """Bounds how long a server may say nothing. Seconds in which a server that is a program
+    computes do not count, so that a busy machine makes none too late; `most` bounds them all.
     """
 
     def __init__(self, seconds: float, most: float) -> None:
@@ -95,7 +95,9 @@ class QuietTime:
 
     @asynccontextmanager
     async def lasting(self) -> AsyncIterator[None]:
-        """TimeoutError once the server has been quiet for too long, or has had all the time."""
+        """Raise TimeoutError once the server has been quiet for too long, or has had all the
+        time.
+        """
         async with asyncio.timeout(self.most) as limit:
             watch = asyncio.create_task(self._watch(limit))
             try:
@@ -116,8 +118,8 @@ class QuietTime:
 
 
 def computed() -> tuple[float, bool]:
-    """The processor seconds that the programs below this one have used, and whether one of them
-    is at work just now.
+    """Return the processor seconds that the programs below this one have used, and whether one of
+    them is at work just now.
     """
     spent, computes = 0.0, False
     for each in psutil.Process().children(recursive=True):
@@ -129,7 +131,7 @@ def computed() -> tuple[float, bool]:
 
 
 async def tools_of(client: Client) -> list[dict[str, Any]]:
-    """The first tools that the server offers, each with the name that endpoints take."""
+    """Return the first tools that the server offers, each with the name that endpoints take."""
     found: list[dict[str, Any]] = []
     cursor = None
     while len(found) < MOST_TOOLS:
@@ -150,7 +152,7 @@ async def tools_of(client: Client) -> list[dict[str, Any]]:
 
 
 def told(result: Any) -> dict[str, Any]:
-    """A result as text, with what was returned as data."""
+    """Return a result as text, with what was returned as data."""
     text = "\n".join(map(block, result.content))
     if len(text) > TEXT_LETTERS:
         text = f"{text[:TEXT_LETTERS]}… [{len(text):,} letters in all, the rest was not kept]"
@@ -161,7 +163,7 @@ def told(result: Any) -> dict[str, Any]:
 
 
 def block(content: Any) -> str:
-    """A part of a result; what is no text is named with its size."""
+    """Return a part of a result as text; what is not text is named with its size."""
     match content.type:
         case "text":
             return str(content.text)
@@ -175,14 +177,14 @@ def block(content: Any) -> str:
 
 
 def first(error: BaseException) -> BaseException:
-    """The first thing that went wrong."""
+    """Return the first thing that went wrong."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def kind(error: BaseException) -> str:
-    """`late` where another go may be answered, `gone` where nobody is there; else empty."""
+    """Return `late` if another go may be answered, `gone` if nobody is there; else empty."""
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
         return "gone"
     late = (TimeoutError, httpx2.TimeoutException, httpx2.TransportError)
@@ -191,7 +193,7 @@ def kind(error: BaseException) -> str:
 
 
 def why(error: BaseException, seconds: float) -> str:
-    """What went wrong, in a line."""
+    """Return what went wrong, in a line."""
     match error:
         case TooMuch():
             return f"said more than {MESSAGE_BYTES >> 20} MiB at once"
@@ -217,7 +219,7 @@ def why(error: BaseException, seconds: float) -> str:
 
 @asynccontextmanager
 async def over_pipes(asked: dict[str, Any]) -> AsyncIterator[Any]:
-    """A server as a child in this very group; its complaints go where ours go."""
+    """Start a server as a child in this very group; its complaints go where ours go."""
     process = await asyncio.create_subprocess_exec(
         *asked["command"],
         env=asked["environment"],
@@ -241,7 +243,7 @@ async def over_pipes(asked: dict[str, Any]) -> AsyncIterator[Any]:
 
 
 async def listen(process: asyncio.subprocess.Process, heard: Any) -> None:
-    """Hand on each message; what is none is noise. TooMuch for a line without end."""
+    """Hand on each message; what is not one is noise. Raise TooMuch for a line without end."""
     assert process.stdout
     size = 0
     async with heard:
@@ -276,7 +278,7 @@ async def speak(process: asyncio.subprocess.Process, said: Any) -> None:
 
 
 class Counted(httpx2.AsyncByteStream):
-    """A body that ends in TooMuch where it is too long."""
+    """A body that raises TooMuch if it is too long."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -294,7 +296,9 @@ class Counted(httpx2.AsyncByteStream):
 
 
 class Bounded(httpx2.AsyncHTTPTransport):
-    """Counts what each answer says, and takes none that is packed: it would grow behind that."""
+    """Counts the bytes of each answer, and takes none that is compressed: it would grow behind
+    that.
+    """
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)

@@ -1,5 +1,5 @@
 """What MCP servers offer to a run's roles, asked once when the run is prepared and kept for it. The
-file that names the servers is read whenever somebody asks: what it says now is what holds.
+file that names the servers is read whenever somebody asks: what it says now holds.
 """
 
 from __future__ import annotations
@@ -36,21 +36,23 @@ ALL_SECONDS = 150.0
 
 @dataclass(frozen=True)
 class Offering:
-    """The servers of this worker. `read` looks into their file; BadServers if it is none."""
+    """The servers of this worker. `read` reads their file, and raises BadServers if it cannot be
+    used.
+    """
 
     read: Callable[[], Mapping[str, Server]]
     store: Store
     remembered: ToolLists
 
     def known(self) -> tuple[Mapping[str, Server], str]:
-        """The servers as the file has them now, and why none of them is known, if that is so."""
+        """Return the servers as the file has them now, and why none is known, if so."""
         try:
             return self.read(), ""
         except BadServers as error:
             return {}, str(error)
 
     def outlets(self) -> tuple[Outlet, ...]:
-        """Where the words of a call go, by server."""
+        """Return where the words of a call go, by server."""
         return tuple(
             Outlet(
                 tool=PART.join((PREFIX, each.name, "")),
@@ -61,14 +63,14 @@ class Offering:
         )
 
     def asks(self, name: str) -> bool:
-        """Whether a person must approve each call of a tool of a server, as its file says."""
+        """True if a person must approve each call of a server's tool, as its file says."""
         server = find_server(name, self.known()[0])
         return server is not None and server.asks(name.split(PART, 2)[2])
 
     async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
-        """What servers offer of the tools that each role names. Asks each server that is named, all
-        at the same time, and never raises: of one that does not answer, the roles are told so,
-        and one that is too slow is taken at what it told last.
+        """Return what servers offer of the tools that each role names. Asks all servers that are
+        named at the same time, and never raises: roles are told of one that does not answer, and
+        one that is too slow is taken at what it told last.
         """
         servers, flaw = self.known()
         names = {name for tools in wanted.values() for name in tools}
@@ -120,7 +122,7 @@ class Offering:
             return self._silent(server, ServerFailed(server, "did not get its turn", kind="late"))
 
     async def _heard(self, server: Server) -> _Answer:
-        """What a server offers; one that is too slow is asked once more."""
+        """Return what a server offers; one that is too slow is asked once more."""
         failed = None
         for _ in range(GOES):
             try:
@@ -140,7 +142,7 @@ class Offering:
         return self._silent(server, failed)
 
     def _silent(self, server: Server, error: ServerFailed) -> _Answer:
-        """What stands in for a server that did not tell its tools: what it told last, if it was
+        """Return what stands in for a server that did not list its tools: its last list, if it was
         only too slow.
         """
         why = f"{error} ({server.place})" if server.place else str(error)
@@ -166,7 +168,7 @@ class _Answer:
 
 
 def _why(name: str, server: Server, answer: _Answer) -> str:
-    """Why a server does not offer a tool, as anybody may be told."""
+    """Return why a server does not offer a tool, as anybody may be told."""
     if answer.offer is None:
         return answer.why
     flaw = answer.offer.flaws.get(name)
@@ -176,8 +178,8 @@ def _why(name: str, server: Server, answer: _Answer) -> str:
 
 
 def describe_unasked(server: Server, found: Offered) -> str:
-    """Why a server cannot be used of whose tools a person must approve some; empty: it can. A name
-    that is written wrongly would let through what a person is to see.
+    """Return why a server cannot be used, some of whose tools a person must approve; empty: it can.
+    A name that is written wrongly would let through what a person is to see.
     """
     known = [tool.name.split(PART, 2)[2] for tool in found.tools]
     named = () if isinstance(server.approval, bool) else server.approval

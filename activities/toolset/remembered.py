@@ -1,5 +1,5 @@
-"""What MCP servers told of their tools when they last did, for a run that finds one too slow to
-answer: a private file for each server, which counts only for the very same program.
+"""Remember the tools that MCP servers last listed, for a run that finds one too slow to answer: in
+a private file for each server, which counts only for the very same program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE_BYTES = 16 * 1024 * 1024
 
 
 class ToldTools(BaseModel):
-    """The list of a server, whose it is, and when it was told."""
+    """The list of a server, whose it is, and when it was made."""
 
     server: str
     at: datetime
@@ -42,7 +42,7 @@ class ToolLists:
     folder: Path
 
     def keep(self, server: Server, tools: Sequence[Listed]) -> None:
-        """Remember what a server told. A list that cannot be kept is only not remembered."""
+        """Remember a server's list; if that fails, it is only not remembered."""
         told = ToldTools(
             server=_identity(server), at=datetime.now(UTC), tools=tuple(map(dict, tools))
         )
@@ -53,7 +53,7 @@ class ToolLists:
             logger.warning("the tools of the MCP server %s are not kept: %s", server.name, error)
 
     def last(self, server: Server) -> ToldTools | None:
-        """What the very same server told last; None: nobody knows."""
+        """Return the last list of the very same server; None if there is none."""
         try:
             told = ToldTools.model_validate_json(private.read(self._file(server), FILE_BYTES))
         except (OSError, ValidationError):
@@ -65,7 +65,9 @@ class ToolLists:
 
 
 def _identity(server: Server) -> str:
-    """A hash of all that makes a server the one it is: how it is asked, and which files it is."""
+    """Return a hash of all that makes a server the one it is: how it is asked, and which files it
+    is.
+    """
     asked = {
         "command": server.command,
         "environment": dict(server.environment),
@@ -77,7 +79,7 @@ def _identity(server: Server) -> str:
 
 
 def _files(server: Server) -> Iterator[tuple[str, int, int, int]]:
-    """The program and the scripts that it is given; data that it works on may change."""
+    """Yield the program and the scripts that it is given; data that it works on may change."""
     for place, word in enumerate(server.command):
         if place and not SCRIPT.fullmatch(Path(word).name):
             continue

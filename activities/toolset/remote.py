@@ -25,7 +25,7 @@ ANSWER_BYTES = 4 * 1024 * 1024
 
 
 class Ran(BaseModel):
-    """What a sandbox says of a run."""
+    """The answer of a sandbox."""
 
     printed: str = ""
     value: str = ""
@@ -33,8 +33,8 @@ class Ran(BaseModel):
 
 
 async def run(here: Here, address: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What the sandbox says of this code. ToolError when there is no such answer: nothing can be
-    told of what the code did then, which had nothing that it could change.
+    """Return the sandbox's answer to this code. Raise ToolError if there is none: then it is
+    unknown what the code did, but there was nothing that it could change.
     """
     key = here.setting(KEY)
     status, content = await call_service(

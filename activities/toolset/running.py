@@ -1,4 +1,4 @@
-"""One call of a tool: whatever happens in it becomes a result that a model can act on."""
+"""Run one call of a tool: whatever happens in it becomes a result that a model can act on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STOPPING_SECONDS = 5.0
 """How long a call that is cut may take to clear up after itself."""
 ERROR_LETTERS = 2_000
 NOTE_BYTES = 400
-"""Of the cap, for what is said of a result that is cut."""
+"""Bytes of the cap for what is said of a result that is cut."""
 NAME_LETTERS = 100
 
 
@@ -32,9 +32,9 @@ async def call(
     *,
     cap: int = CAP,
 ) -> Result:
-    """Run a tool by the name that a model called it by; None: it has no such tool. Never raises but
-    CancelledError, when it is cancelled itself. Of a result above `cap` bytes the model is shown
-    the beginning and told how to read on; the whole is kept.
+    """Run a tool by the name that a model called it by; None: there is no such tool. Raises nothing
+    but CancelledError, when it is cancelled itself. Of a result above `cap` bytes the model is
+    shown the beginning and told how to read on; the whole is kept.
     """
     if tool is None:
         return _error(
@@ -53,8 +53,8 @@ async def call(
 
 
 async def _within_its_time(tool: Tool, here: Here, arguments: Mapping[str, JsonValue]) -> Result:
-    """The result of a run in a task of its own: libraries cancel the task that they run in when
-    something of theirs ends, and this call is not to look cancelled by that.
+    """Return the result of a run in a task of its own: libraries cancel the task that they run in
+    when something of theirs ends, and this call must not look cancelled by that.
     """
     task = asyncio.create_task(_run(tool, here, arguments))
     try:
@@ -82,7 +82,7 @@ async def _run(tool: Tool, here: Here, arguments: Mapping[str, JsonValue]) -> Re
 
 
 def _then(tool: Tool) -> str:
-    """What a model can do after a call that did not come back."""
+    """Return what a model can do after a call that did not come back."""
     if tool.effects:
         return "whether it has taken effect is not known, so find out before you repeat it"
     return "ask it for less"
@@ -93,12 +93,12 @@ def _error(text: str, *, unsure: bool = False) -> Result:
 
 
 def _plain(text: str) -> str:
-    """Text that every store and endpoint takes: half a character is shown as an escape."""
+    """Return text that every store and endpoint takes: half a character becomes an escape."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 async def _bounded(result: Result, here: Here, cap: int) -> Result:
-    """The result as a model and a history can take it."""
+    """Return the result as a model and a history can take it."""
     content = _plain(result.text).encode()
     fits = result.data is None or len(json.dumps(result.data)) <= cap
     data = result.data if fits else None

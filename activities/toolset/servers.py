@@ -21,18 +21,18 @@ from holdfast.text.mistakes import mistakes
 from holdfast.untrusted.folders import Unreadable, read_named
 
 NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
-"""Of a server: two underscores part it from the name of its tool."""
+"""A server's name: two underscores separate it from the name of its tool."""
 NAME_LETTERS = 30
 PLACE_LETTERS = 100
 NEARLY = 0.8
-"""How like one of our fields another one is that was meant to be it."""
+"""How like one of our fields another one is that was meant to be it, from 0 to 1."""
 PYTHON = re.compile(r"python[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,59}")
 SCRIPT = re.compile(r"[\w.-]{1,60}\.(?:py|js|mjs|cjs|ts|sh|rb)")
 
 
 class BadServers(ValueError):
-    """The file as a whole cannot be taken; the message is the whole line."""
+    """The file as a whole cannot be used; the message is the whole line."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,26 @@ class Server:
 
     name: str
     folder: Path
-    """Where a command is started: that of the file."""
+    """Where the command is started: the folder of the file."""
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     approval: bool | tuple[str, ...] = False
-    """Whether a person must approve each call of its tools; or of which of them, by their names as
-    they stand in `mcp__SERVER__TOOL`.
+    """True if a person must approve each call of its tools, or the names of those tools, as they
+    stand in `mcp__SERVER__TOOL`.
     """
     written: str = ""
     """Its command or address as the file has it, for its operator alone."""
     place: str = ""
-    """What it is, as anybody may be told: a program with the script or module that it runs, but no
+    """What anybody may be told of it: a program with the script or module that it runs, but no
     other argument, or a host.
     """
     flaw: str = ""
-    """Why it cannot be used as it is written; empty: nothing."""
+    """Why it cannot be used as it is written; empty: it can."""
 
     def asks(self, tool: str) -> bool:
-        """Whether a person must approve each call of this tool of it."""
+        """True if a person must approve each call of this tool."""
         return self.approval if isinstance(self.approval, bool) else tool in self.approval
 
 
@@ -86,10 +86,10 @@ class _File(BaseModel):
 
 
 def read_servers(path: Path, environment: Mapping[str, str]) -> Mapping[str, Server]:
-    """The servers of a file, by name; none if there is no such file. `${NAME}` and `${NAME:-else}`
-    stand for variables of the environment. BadServers for a file that is none; a server that is
-    written wrongly has its flaw, and stops no other; without the library that speaks to them each
-    has that one.
+    """Return the servers of a file, by name; none if there is no such file. `${NAME}` and
+    `${NAME:-else}` stand for variables of the environment. Raise BadServers if the file cannot be
+    used. A server that is written wrongly has its `flaw`, and stops no other; without the library
+    that speaks to servers each has that one.
     """
     if not path.exists():
         return {}
@@ -125,7 +125,7 @@ def _server(name: str, given: object, folder: Path, environment: Mapping[str, st
 
 
 def _fill_in(name: str, entry: _Given, folder: Path, environment: Mapping[str, str]) -> Server:
-    """The server with its variables filled in. KeyError names one that is not set."""
+    """Return the server with its variables filled in. Raise KeyError naming one that is not set."""
 
     def given(text: str) -> str:
         return fill(text, environment)
@@ -150,8 +150,8 @@ def _fill_in(name: str, entry: _Given, folder: Path, environment: Mapping[str, s
 
 
 def _place(entry: _Given, url: str) -> str:
-    """The program as the file has it, with what it runs where that is surely no secret; of an
-    address neither user nor path: they may be some.
+    """Return the program as the file has it, with what it runs if that is surely no secret; of an
+    address neither user nor path, which may be secrets.
     """
     if entry.command:
         runs = _runs(Path(entry.command).name, entry.args)
@@ -164,7 +164,9 @@ def _place(entry: _Given, url: str) -> str:
 
 
 def _runs(program: str, arguments: Sequence[str]) -> str:
-    """What tells two servers of one program apart: the name of its script, or Python's module."""
+    """Return what tells two servers of one program apart: the name of its script, or Python's
+    module.
+    """
     first, second = (*arguments, "", "")[:2]
     if PYTHON.fullmatch(program) and first == "-m" and MODULE.fullmatch(second):
         return f" -m {second}"
@@ -173,7 +175,9 @@ def _runs(program: str, arguments: Sequence[str]) -> str:
 
 
 def _find_misspelt(given: object) -> str:
-    """A field that is none, but nearly one of ours: what it was to say would not hold."""
+    """Return a complaint about a field that is nearly one of ours: what it was to say would not
+    hold.
+    """
     fields = [*_Given.model_fields]
     for name in given if isinstance(given, dict) else ():
         near = get_close_matches(str(name), fields, n=1, cutoff=NEARLY)

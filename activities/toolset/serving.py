@@ -1,4 +1,6 @@
-"""Which roles a run may use on this worker, why not the others, and what it goes without. Pure."""
+"""Decide which roles a run may use on this worker, why not the others, and what it goes without.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ class FromServers:
     absent: Mapping[str, str] = field(default_factory=dict)
     """Each tool that the role goes without, and why: a line."""
     unreached: tuple[str, ...] = ()
-    """Of those, the tools of servers that could not be asked."""
+    """The absent tools whose servers could not be asked."""
     recalled: tuple[str, ...] = ()
-    """Why what some servers told an earlier run stands for what they offer: a line each."""
+    """Why a server's earlier list stands for what it offers: a line each."""
 
 
 Offer = Callable[[Mapping[str, Sequence[str]]], Awaitable[Mapping[str, FromServers]]]
-"""The tools of servers that each role names, by role -> what is offered to each of these roles."""
+"""(the tools of servers that each role names, by role) -> what each of these roles is offered."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,17 @@ class RolesHere:
     missing: Mapping[str, str]
     """Name -> why it cannot be served."""
     unset: Mapping[str, str]
-    """Of the missing, those that want nothing but settings, packages or servers."""
+    """Those of the missing roles that need nothing but settings, packages or servers."""
     without: tuple[tuple[str, str, str], ...] = field(default=())
     """(role, tool, why) of each tool that a role goes on without."""
     unreached: Mapping[str, str] = field(default_factory=dict)
     """Role -> the servers that could not be asked for its tools, and why: a line."""
     recalled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Why servers are taken at what they told an earlier run, a line each -> roles they serve."""
+    """Why servers are taken at an earlier list, a line each -> the roles they serve."""
 
     def omissions(self, ready: Plan | None) -> tuple[Omission, ...]:
-        """The tools that the roles of a plan go on without; None: those of all roles. What the same
-        roles go without for the same reason is one line.
+        """Return the tools that the roles of a plan go on without; None: those of all roles. What
+        the same roles go without for the same reason is one line.
         """
         planned = None if ready is None else roles_in(ready)
         roles_of: dict[tuple[str, str], list[str]] = {}
@@ -71,7 +73,9 @@ class RolesHere:
         return (*gone, *anew)
 
     def named(self, roles: Collection[str]) -> tuple[Omission, ...]:
-        """What these roles, which somebody named, lack because a server could not be asked."""
+        """Return what these roles, which somebody named, lack because a server could not be
+        asked.
+        """
         return tuple(
             Omission(what=f"The tools of role {role}", why=f"not reachable: {why}")
             for role, why in self.unreached.items()
@@ -79,7 +83,7 @@ class RolesHere:
         )
 
     def reached(self, outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
-        """Those that a tool of a role leads to."""
+        """Return the outlets that a tool of a role leads to."""
         return tuple(
             each for each in outlets if any(each.serves(card.tools) for card in self.roles)
         )
@@ -93,9 +97,9 @@ def serve(
     *,
     use_models: bool,
 ) -> RolesHere:
-    """The roles that can be served with these lenses and tools. `lacking` says of tools that
+    """Return the roles that can be served with these lenses and tools. `lacking` says of tools that
     are here why they do nothing, as the rest of a sentence: "needs SETTING, which is not set here".
-    A role that has others goes on without them.
+    A role that has other tools goes on without them.
     """
     served: list[RoleCard] = []
     missing, unset = {}, {}
@@ -120,7 +124,7 @@ def serve(
 
 
 def mark_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
-    """The same, each role with which of its tools change something outside."""
+    """Note for each role which of its tools change something outside."""
     roles = tuple(
         card.model_copy(update={"effects": those})
         if (those := tuple(name for name in card.tools if name in effects))
@@ -131,7 +135,7 @@ def mark_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
 
 
 def mark_approvals(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
-    """The same, each role with those of its tools of which a person must approve each call."""
+    """Note for each role which of its tools need a person's approval of each call."""
     roles = tuple(
         card.model_copy(update={"approval": asks})
         if (asks := tuple(filter(must, card.tools)))
@@ -142,14 +146,14 @@ def mark_approvals(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
 
 
 async def offer_nothing(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
-    """No server is known."""
+    """Offer nothing: no server is known."""
     why = "no MCP server is known here"
     return {role: FromServers(absent=dict.fromkeys(tools, why)) for role, tools in wanted.items()}
 
 
 async def add_offers(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesHere:
-    """The same with what servers offer to the roles of a plan; None: to all roles. A role goes on
-    without what it names and cannot have; one that has no other tool cannot be served.
+    """Add what servers offer to the roles of a plan; None: to all roles. A role goes on without
+    what it names and cannot have; one that has no other tool cannot be served.
     """
     planned = None if plan is None else roles_in(plan)
     wanted = {
@@ -190,12 +194,12 @@ async def add_offers(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesH
 
 
 def roles_in(plan: Plan) -> frozenset[str]:
-    """The names of the roles that a plan has at work, or in reserve."""
+    """Return the names of the roles that a plan has at work, or in reserve."""
     return frozenset(name for each in plan.subtasks for name in (each.role, each.secondary) if name)
 
 
 def drop_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
-    """A playbook's plan without these inputs, which nobody has to give and nobody gave."""
+    """Return a playbook's plan without these inputs, which are optional and were not given."""
     if plan is None or not absent:
         return plan
     subtasks = tuple(
@@ -208,7 +212,7 @@ def drop_inputs(plan: Plan | None, absent: Collection[str]) -> Plan | None:
 
 
 def omit_roles(roles: Mapping[str, str]) -> tuple[Omission, ...]:
-    """What to say of roles that a planner is not offered."""
+    """Return what to say of roles that a planner is not offered."""
     return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
 
 
@@ -219,7 +223,7 @@ empty: no file is for it.
 
 
 async def find_none_idle(digest: str) -> Mapping[str, str]:
-    """Every lens has something to look at."""
+    """Find that every lens has something to look at."""
     del digest
     return {}
 
@@ -227,8 +231,8 @@ async def find_none_idle(digest: str) -> Mapping[str, str]:
 async def drop_idle(
     plan: Plan, roles: Iterable[RoleCard], inputs: Iterable[PinnedInput], idle_lenses: IdleLenses
 ) -> tuple[Plan, tuple[Omission, ...]]:
-    """The plan without the subtasks of lenses that could look at nothing. Those with a reason are
-    said; where there is none, nobody misses them.
+    """Return the plan without the subtasks of lenses that could look at nothing, and what to say of
+    those that lack something.
     """
     pinned = next((each for each in inputs if each.kind == "repository"), None)
     idle = await idle_lenses(pinned.digest) if pinned else {}
@@ -245,8 +249,8 @@ async def drop_idle(
 def keep_servable(
     plan: Plan | None, missing: Mapping[str, str]
 ) -> tuple[Plan | None, tuple[Omission, ...]]:
-    """The part of a playbook's plan that can be served here; the rest is said, not planned, a line
-    for each reason.
+    """Return the part of a playbook's plan that can be served here, and what to say of the rest, a
+    line for each reason.
     """
     if plan is None:
         return None, ()

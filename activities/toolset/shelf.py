@@ -1,5 +1,5 @@
-"""All tools there are: found by walking the modules of a package, never registered by hand. Those
-of a project and of installed packages are imported into this process, like any code of theirs.
+"""Find all tools by walking the modules of a package; none is registered by hand. Those of a
+project and of installed packages are imported into this process, like any code of theirs.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ FOLDER = "tools"
 
 @functools.cache
 def shipped_tools() -> Mapping[str, Tool]:
-    """The tools of `activities/tools/`, by name. NotATool names what cannot be one."""
+    """Return the tools of `activities/tools/`, by name. Raise NotATool naming what cannot be
+    one.
+    """
     return tools_of(importlib.import_module("holdfast.activities.tools"))
 
 
 def tools_for(project: Path | None) -> Mapping[str, Tool]:
     """Return the tools of a deployment: own ones come before those of packages, and both before
-    shipped ones of the same name. BadSettings names a file that cannot be used, and why.
+    shipped ones of the same name. Raise BadSettings naming a file that cannot be used, and why.
     """
     own, brought = own_tools(project), brought_tools()
     return MappingProxyType(dict(sorted({**shipped_tools(), **brought, **own}.items())))
 
 
 def source_of(tool: Tool) -> str:
-    """Say where a tool comes from; empty: it is shipped."""
+    """Return where a tool comes from; empty: it is shipped."""
     module = tool.function.__module__
     if module.startswith(_PREFIX):
         return "from your project"
@@ -52,7 +54,7 @@ _PREFIX = "_holdfast_project_"
 
 
 def own_tools(project: Path | None) -> Mapping[str, Tool]:
-    """Return the tools in the project's folder `tools`, by name. BadSettings as `tools_for`."""
+    """Return the tools in the project's folder `tools`, by name. Raises as `tools_for`."""
     folder = project / FOLDER if project else None
     if folder is None or not folder.is_dir():
         return {}
@@ -69,7 +71,7 @@ def own_tools(project: Path | None) -> Mapping[str, Tool]:
 
 @functools.cache
 def brought_tools() -> Mapping[str, Tool]:
-    """Return the tools that installed packages bring, by name. BadSettings as `tools_for`."""
+    """Return the tools that installed packages bring, by name. Raises as `tools_for`."""
     found: dict[str, Tool] = {}
     for each in of_group("holdfast.tools"):
         for tool in _load(functools.partial(_of_package, each), each.shown, each.module).values():
@@ -89,7 +91,9 @@ def _of_package(brought: Brought) -> Mapping[str, Tool]:
 
 
 def _load(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Mapping[str, Tool]:
-    """What a stranger's code raises while it is imported, as one line with its file."""
+    """Import a stranger's code. Raise BadSettings, one line with its file, for anything that it
+    raises.
+    """
     try:
         return load()
     except NotATool as error:
@@ -104,7 +108,7 @@ def _load(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Ma
 
 
 def _place_of(error: BaseException, where: str) -> str:
-    """The file and line below `where` at which an import failed; else `where`."""
+    """Return the file and line below `where` at which an import failed; else `where`."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     place, trace = where, error.__traceback__
@@ -117,7 +121,7 @@ def _place_of(error: BaseException, where: str) -> str:
 
 
 def find_lacking(tool: Tool, settings: Settings, *, endpoint_web: bool) -> str:
-    """Say why a tool cannot do its work with these settings and packages, as the rest of a
+    """Return why a tool cannot do its work with these settings and packages, as the rest of a
     sentence; empty: it can. With `endpoint_web` the endpoint itself searches and reads the web.
     """
     if endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH):
@@ -130,7 +134,7 @@ def find_lacking(tool: Tool, settings: Settings, *, endpoint_web: bool) -> str:
 def outlets_of(
     tools: Mapping[str, Tool], setting: Callable[[str], str], *, endpoint_web: bool = False
 ) -> tuple[Outlet, ...]:
-    """Where the words of calls go, of those tools that send any with these settings. With
+    """Return where the words of calls go, of those tools that send any with these settings. With
     `endpoint_web` the endpoint itself searches and reads the web.
     """
     found = {name: tool.sends_to(setting) for name, tool in tools.items()}
@@ -142,8 +146,8 @@ def outlets_of(
 
 
 def tools_of(package: ModuleType) -> Mapping[str, Tool]:
-    """The tools of the modules directly in a package, in the order of their names. NotATool for two
-    of one name, naming the modules of both.
+    """Return the tools of the modules directly in a package, in the order of their names. Raise
+    NotATool for two of one name, naming the modules of both.
     """
     found: dict[str, Tool] = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):

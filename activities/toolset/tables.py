@@ -1,4 +1,4 @@
-"""The table of the tools that there are, as Markdown for the documentation."""
+"""The table of all tools, as Markdown for the documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SENTENCE = re.compile(r"(.+?[.:])(?:\s|\Z)", re.DOTALL)
 
 
 def markdown() -> str:
-    """A row a tool, from what it declares and what a model is told of it first."""
+    """Return a row per tool, from what it declares and what a model is told of it first."""
     rows = [
         f"| `{tool.name}` | {_first(tool)} | {_effects(tool)} | {tool.seconds:g} |"
         f" {', '.join(_needs(tool)) or '–'} |"
@@ -23,14 +23,14 @@ def markdown() -> str:
 
 
 def _first(tool: Tool) -> str:
-    """The first sentence of its description, on one line and without bars."""
+    """Return the first sentence of its description, on one line and without bars."""
     found = _SENTENCE.match(tool.description)
     sentence = " ".join((found[1] if found else tool.description).split())
     return sentence.rstrip(".:").replace("|", "\\|")
 
 
 def _needs(tool: Tool) -> list[str]:
-    """The settings without which it does nothing, and the extra of this package."""
+    """Return the settings without which it does nothing, and the extra of this package."""
     extra = tool.extra(lambda _: "")
     return [*tool.needs, *([f"holdfast[{extra}]"] if extra else [])]
 

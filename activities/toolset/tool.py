@@ -21,12 +21,12 @@ from holdfast.text.mistakes import mistakes
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What endpoints take as the name of a tool."""
 MOST_MISTAKES = 10
-"""Mistakes in arguments that are named; each is a line."""
+"""Mistakes in arguments that are named, a line each."""
 
 
 class ToolError(Exception):
     """Why a tool cannot do what it was asked: one line that the model can act on. An `unsure` call
-    was begun, and nobody knows what it has done.
+    was begun, and it is unknown what it has done.
     """
 
     def __init__(self, message: str, *, unsure: bool = False) -> None:
@@ -40,13 +40,13 @@ class NotATool(TypeError):
 
 @dataclass(frozen=True)
 class Result:
-    """What a model is told of a call, and what the house keeps of it as data."""
+    """What a model is told of a call, and what is kept of it as data."""
 
     text: str
     is_error: bool = False
     data: JsonValue = None
     unsure: bool = False
-    """Whether the call was begun, and nobody knows what it has done."""
+    """True if the call was begun, and it is unknown what it has done."""
 
 
 class Here(Protocol):
@@ -63,16 +63,20 @@ class Here(Protocol):
         ...
 
     async def content(self, name: str) -> bytes:
-        """The verified bytes of a text or file input. ToolError if there is no such input."""
+        """Return the verified bytes of a text or file input. Raise ToolError if there is no such
+        input.
+        """
         ...
 
     async def folder(self, name: str) -> Path:
-        """The read-only snapshot of a repository or folder input; ToolError if it is neither."""
+        """Return the read-only snapshot of a repository or folder input. Raise ToolError if it is
+        neither.
+        """
         ...
 
     async def manifest(self, name: str) -> Manifest:
-        """What is known of a repository or folder input: its files, what was not read, its history.
-        ToolError if it is neither.
+        """Return what is known of a repository or folder input: its files, what was not read, its
+        history. Raise ToolError if it is neither.
         """
         ...
 
@@ -84,29 +88,31 @@ class Here(Protocol):
         ...
 
     def not_read(self, name: str) -> None:
-        """Say that this call tells nothing of what an input holds, as one that only lists. Of every
-        other input that it opens, the run takes it that its agent read it.
+        """Note that this call tells nothing of what an input holds, as one that only lists. Every
+        other input that it opens counts as read by its agent.
         """
         ...
 
     def setting(self, name: str) -> str:
-        """A setting of this deployment; empty: it is not set."""
+        """Return a setting of this deployment; empty: it is not set."""
         ...
 
     async def keep(self, content: bytes) -> str:
-        """Keep a result whole that is too long for a model. The handle is what this agent can name
-        it by: it is no digest, and leads to nothing but results of the same agent.
+        """Keep a result whole that is too long for a model, and return the handle by which this
+        agent can name it. It is not a digest, and leads to nothing but results of the same agent.
         """
         ...
 
     async def hand_up(self, name: str, content: bytes) -> MadeFile:
-        """Keep a file that the agent hands up with its result, unless the call fails. ToolError for
-        a name or a size that no such file may have.
+        """Keep a file that the agent hands up with its result, unless the call fails. Raise
+        ToolError for a name or a size that no such file may have.
         """
         ...
 
     async def kept(self, handle: str) -> bytes:
-        """What was kept under a handle. ToolError if this agent was given no such handle."""
+        """Return what was kept under a handle. Raise ToolError if this agent was given no such
+        handle.
+        """
         ...
 
 
@@ -115,7 +121,7 @@ Returned = str | Result
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as the rest of the house knows it; `@tool()` makes one of a function."""
+    """A tool; `@tool()` makes one of a function."""
 
     name: str
     description: str
@@ -123,19 +129,19 @@ class Tool:
     """JSON schema of the arguments: a closed object."""
     function: Callable[..., Awaitable[Returned]]
     effects: bool
-    """Whether it changes anything outside; if not, it only reads."""
+    """True if it changes anything outside; else it only reads."""
     idempotent: bool
-    """Whether running it again with the same key does what running it once does."""
+    """True if running it again with the same key does what running it once does."""
     seconds: float
-    """Longer no call takes."""
+    """The most that a call may take."""
     approval: bool
-    """Whether a person must approve each call."""
+    """True if a person must approve each call."""
     needs: tuple[str, ...]
     """Names of the settings that it cannot do without."""
     sends_to: Callable[[Callable[[str], str]], str] = lambda _: ""
-    """Where the words of a call go, by the deployment's settings; empty: nowhere."""
+    """Return where the words of a call go, by the deployment's settings; empty: nowhere."""
     extra: Callable[[Callable[[str], str]], str] = lambda _: ""
-    """The extra of this package that it cannot do without, by the settings; empty: none."""
+    """Return the extra of this package that it cannot do without, by the settings; empty: none."""
 
     @property
     def told(self) -> Mapping[str, JsonValue]:
@@ -147,14 +153,16 @@ class Tool:
         }
 
     def lacking(self, setting: Callable[[str], str]) -> str:
-        """Say which packages it needs that are not installed here, and how to get them, as the rest
-        of a sentence; empty: none.
+        """Return which packages it needs that are not installed here, and how to get them, as the
+        rest of a sentence; empty: none.
         """
         extra = self.extra(setting)
         return extras.lacking(extra) if extra else ""
 
     def unfit(self, arguments: Mapping[str, JsonValue]) -> str:
-        """What is wrong with arguments, as `run` would say it; empty: nothing. Runs nothing."""
+        """Return what is wrong with arguments, as `run` would say it; empty: nothing. Runs
+        nothing.
+        """
         try:
             running = self._called(None, arguments)
         except ValidationError as error:
@@ -164,8 +172,9 @@ class Tool:
         return ""
 
     async def run(self, here: Here, arguments: Mapping[str, JsonValue]) -> Result:
-        """Call the function with checked arguments. ToolError before it begins for those that do
-        not fit, and when it cannot do what it was asked; what else it raises is its own mistake.
+        """Call the function with checked arguments. Raise ToolError before it begins if they do not
+        fit, and when it cannot do what it was asked; anything else that it raises is its own
+        mistake.
         """
         try:
             running = self._called(here, arguments)
@@ -178,8 +187,8 @@ class Tool:
         return returned if isinstance(returned, Result) else Result(returned)
 
     def _called(self, here: Here | None, arguments: Mapping[str, JsonValue]) -> Awaitable[Returned]:
-        """The call, begun by nobody. What a person approves is what the function gets: there `"5"`
-        is no number, and 1.0 no whole one.
+        """Return the call, not yet begun. With approval, a person approves exactly what the
+        function gets: `"5"` is not a number, and 1.0 not a whole one.
         """
         checked = _adapter(self.function, here)
         if self.approval:
@@ -197,8 +206,8 @@ def tool(
     sends: str | Callable[[Callable[[str], str]], str] = "",
     extra: str | Callable[[Callable[[str], str]], str] = "",
 ) -> Callable[[Callable[Concatenate[Here, ...], Awaitable[Returned]]], Tool]:
-    """Makes a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in
-    its annotations are what a model reads. NotATool for what has no schema that says all of it.
+    """Make a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in its
+    annotations are what a model reads. Raise NotATool if no schema can say all of it.
     """
 
     def make(function: Callable[Concatenate[Here, ...], Awaitable[Returned]]) -> Tool:
@@ -223,7 +232,9 @@ def tool(
 def _adapter(
     function: Callable[..., Awaitable[Returned]], here: Here | None
 ) -> TypeAdapter[Awaitable[Returned]]:
-    """What checks arguments and calls with them; pydantic reads the signature without `here`."""
+    """Return what checks arguments and calls with them; pydantic reads the signature without
+    `here`.
+    """
     return TypeAdapter(cast(type[Awaitable[Returned]], partial(function, here)))
 
 
@@ -237,20 +248,20 @@ def _schema(function: Callable[..., Awaitable[Returned]]) -> dict[str, JsonValue
 
 
 def _list_mistakes(error: ValidationError) -> str:
-    """What is wrong with the arguments, a line each."""
+    """Return what is wrong with the arguments, a line each."""
     wrong = mistakes(error, "arguments")
     more = [f"and {len(wrong) - MOST_MISTAKES} more"] if len(wrong) > MOST_MISTAKES else []
     return describe_misfits((*wrong[:MOST_MISTAKES], *more))
 
 
 def describe_misfits(wrong: Iterable[str]) -> str:
-    """What a model is told of arguments that do not fit, a line each; empty: they do."""
+    """Return what a model is told of arguments that do not fit, a line each; empty: they do."""
     lines = [*wrong]
     return "\n".join(["these arguments do not fit:", *lines]) if lines else ""
 
 
 def _check(function: Callable[..., object]) -> None:
-    """Each of these would get a schema without complaint, and one that is wrong."""
+    """Raise NotATool for a function that would get a schema without complaint, and a wrong one."""
     where = f"{function.__module__}.{function.__qualname__}"
     if not inspect.iscoroutinefunction(function):
         raise NotATool(f"{where}: a tool is an async function; write `async def`")

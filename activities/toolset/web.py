@@ -1,4 +1,4 @@
-"""Asking addresses of the public web that a model or a page named, and no others.
+"""Ask addresses of the public web that a model or a page named, and no others.
 
 A name is looked up once, and what it was found to be is what is connected to: the check stands
 where the socket is made, so that neither a name that changes nor an address in numbers gets past.
@@ -75,7 +75,7 @@ version to the next, and takes some of these for public in each.
 
 
 class NotPublic(OSError):
-    """An address that is not of the public web; nothing was sent to it."""
+    """An address is not of the public web; nothing was sent to it."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class Answer:
     charset: str
     content: bytes
     cut: bool
-    """Whether there was more than the limit."""
+    """True if there was more than the limit."""
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one that anybody may be sent to."""
+    """True if anybody may be sent to an IP address."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
@@ -103,7 +103,7 @@ def is_public(address: str) -> bool:
 
 
 def open_guarded(info: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket to this address. NotPublic where nothing may connect to it."""
+    """Return a socket to this address. Raise NotPublic if nothing may connect to it."""
     family, kind, protocol, _, target = info
     if not is_public(str(target[0])):
         raise NotPublic("this address is not of the public web")
@@ -111,7 +111,7 @@ def open_guarded(info: aiohttp.AddrInfoType) -> socket.socket:
 
 
 def connector(resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
-    """What makes connections to public addresses only."""
+    """Return a connector that makes connections to public addresses only."""
     import aiohttp
 
     return aiohttp.TCPConnector(
@@ -122,8 +122,8 @@ def connector(resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
 async def fetch(
     url: str, *, most: int, resolver: AbstractResolver | None = None, seconds: float = SECONDS
 ) -> Answer:
-    """The first `most` bytes of a page. ToolError, in a line, for an address that is no public one,
-    wherever on the way, and for a page that does not come.
+    """Return the first `most` bytes of a page. Raise ToolError, in a line, if it does not come, or
+    if any address on the way is not public.
     """
     import aiohttp
 
@@ -143,7 +143,7 @@ async def fetch(
 
 
 def check_url(url: str) -> URL:
-    """The address of a page. ToolError for what is none, or carries a password."""
+    """Return the address of a page. Raise ToolError if it is not one, or carries a password."""
     from yarl import URL
 
     if len(url) > LONGEST_URL:
@@ -193,7 +193,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> Answer:
 
 
 def explain(error: Exception) -> str:
-    """Why an address was not reached, for whoever named it."""
+    """Return why an address was not reached, for whoever named it."""
     causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
     causes += [getattr(error, "os_error", None)]
     if any(isinstance(each, NotPublic) for each in causes):
@@ -217,10 +217,10 @@ async def call_service(
     seconds: float = SECONDS,
     named: str = "",
 ) -> tuple[int, bytes]:
-    """Status and content of what the deployment itself named, which may be on its own machine: a
-    service with a key. No redirect is followed, as the key would go along, and no proxy is asked
-    for this machine. ToolError when it cannot be reached, or says more than `most` bytes; `named`
-    is what a model knows it by, else its host.
+    """Return status and content of a service that the deployment itself names, perhaps on its own
+    machine, and has a key for. No redirect is followed, as the key would go along, and no proxy is
+    asked for this machine. Raise ToolError if it cannot be reached, or says more than `most` bytes;
+    `named` is what a model knows it by, else its host.
     """
     import aiohttp
     from yarl import URL

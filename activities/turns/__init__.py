@@ -1,1 +1,1 @@
-"""The turns of an agent with tools: its conversation, what a model said, and where a tool runs."""
+"""The turns of an agent with tools: its conversation, a model's messages, and where a tool runs."""

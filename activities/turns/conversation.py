@@ -1,4 +1,4 @@
-"""An agent's conversation in the store: one blob a message of the model, and a list of all of them.
+"""An agent's conversation in the store: a blob per message of the model, and a list of them all.
 
 What the model said goes back to it exactly as it came. What it was told is made anew, the same each
 time, from the results that the list names.
@@ -25,28 +25,28 @@ class Told(Contract):
 
 
 class Spoken(Contract):
-    """One exchange: what the agent was told, and the blob of what it answered."""
+    """One exchange: what the agent was told, and the digest of its answer."""
 
     told: Told
     message: str
 
 
 class Spoke(Contract):
-    """The list of all exchanges."""
+    """All exchanges."""
 
     exchanges: tuple[Spoken, ...] = ()
 
 
 async def load(store: Store, transcript: str) -> Spoke:
-    """The list under this digest; empty: nothing was said yet."""
+    """Return the list under this digest; an empty one if nothing was said yet."""
     return Spoke.model_validate_json(await store.get(transcript)) if transcript else Spoke()
 
 
 async def build_messages(
     store: Store, spoke: Spoke, first: str, now: Told
 ) -> tuple[Mapping[str, Any], ...]:
-    """The conversation as an endpoint takes it. `first` is the first user turn, `now` what the
-    agent is told at its end.
+    """Return the conversation as an endpoint takes it. `first` is the first user turn; `now` is
+    what the agent is told at its end.
     """
     made: list[Mapping[str, Any]] = [_user([{"type": "text", "text": first}])]
     paused = False
@@ -67,14 +67,14 @@ async def build_messages(
 
 
 async def append(store: Store, spoke: Spoke, told: Told, content: Sequence[Any]) -> str:
-    """Keep one more exchange; the digest of the list with it."""
+    """Keep one more exchange, and return the digest of the longer list."""
     message = await store.put(json.dumps(list(content)).encode())
     longer = Spoke(exchanges=(*spoke.exchanges, Spoken(told=told, message=message)))
     return await store.put(longer.model_dump_json().encode())
 
 
 async def find_arguments(store: Store, transcript: str, use_id: str) -> Mapping[str, Any]:
-    """What a model gave a tool in the last message. CallRefused if it made no such call."""
+    """Return the arguments of a call in the last message. Raise CallRefused if there is none."""
     spoke = await load(store, transcript)
     content = json.loads(await store.get(spoke.exchanges[-1].message)) if spoke.exchanges else []
     for block in find_calls(content):
@@ -84,7 +84,7 @@ async def find_arguments(store: Store, transcript: str, use_id: str) -> Mapping[
 
 
 def find_calls(content: Sequence[Any]) -> list[dict[str, Any]]:
-    """The calls of tools in a message, those whose arguments are an object."""
+    """Return the calls of tools in a message whose arguments are an object."""
     blocks = [each for each in content if isinstance(each, dict) and each.get("type") == "tool_use"]
     return [each for each in blocks if isinstance(each.get("input"), dict)]
 
@@ -94,8 +94,8 @@ def _user(content: list[dict[str, Any]]) -> Mapping[str, Any]:
 
 
 def is_paused(content: Sequence[Any]) -> bool:
-    """Whether the endpoint is still at work with a tool of its own: it goes on with that by itself,
-    and words would end it, or are refused.
+    """True if the endpoint is still at work with a tool of its own: it goes on by itself, and words
+    would end that, or are refused.
     """
     blocks = [each for each in content if isinstance(each, dict)]
     found = {each.get("tool_use_id") for each in blocks}
@@ -106,7 +106,7 @@ def is_paused(content: Sequence[Any]) -> bool:
 async def _to_blocks(
     store: Store, told: Told, names: Mapping[str, str], paused: bool
 ) -> list[dict[str, Any]]:
-    """All results first, in one message, as endpoints want them; empty: nothing is to be said."""
+    """Return all results first, in one message, as endpoints want them, then what is said."""
     blocks: list[dict[str, Any]] = []
     for result in told.results:
         text = result.text
@@ -123,5 +123,5 @@ async def _to_blocks(
 
 
 def _said(told: Told) -> dict[str, Any]:
-    """What the house says, which may quote what a model wrote."""
+    """Return what we say, which may quote what a model wrote, as a block of text."""
     return {"type": "text", "text": defang(told.said)}

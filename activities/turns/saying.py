@@ -1,4 +1,4 @@
-"""What a message of a model in a tool loop means: calls, an answer, or what is wrong with it."""
+"""Read a message of a model in a tool loop: calls, an answer, or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from holdfast.text import exact_json, one_line
 from holdfast.untrusted.redact import MARGIN, redact
 
 WORDS = 80
-"""Characters of a call's arguments that the timeline and a note of the run show."""
+"""Characters of a call's arguments in the timeline and in a note of the run."""
 SHOWN = 4_000
-"""Characters of a call's arguments that a person is shown who must approve it. Nobody approves what
-cannot be seen: a call with more is not made.
+"""Most characters of a call's arguments that a person must approve. Nobody approves what cannot be
+seen: a call with more is not made.
 """
 GOES_ON = ("end_turn", "stop_sequence", "tool_use", "pause_turn")
 
 
 class Said(Contract):
-    """One message of a model, read."""
+    """A message of a model."""
 
     content: tuple[JsonValue, ...]
     uses: tuple[ToolUse, ...] = ()
     draft: Draft | None = None
     dropped: tuple[str, ...] = ()
-    """Places of what its form does not know, and what was left out of it for that."""
+    """Places of what its schema does not have, which was left out."""
     text: str = ""
     tokens: int = 0
 
@@ -39,8 +39,8 @@ class Said(Contract):
 def read_message(
     shape: Shape[Any, Draft], answer: ModelAnswer, approval: Sequence[str] = ()
 ) -> tuple[Said | None, Problem | None]:
-    """The message, unless no conversation can go on from it; and what is wrong with it. `shape`: of
-    the answer at its end. Calls of the tools in `approval` are shown to a person.
+    """Return the message, unless no conversation can go on from it, and what is wrong with it.
+    `shape` is that of the final answer. Calls of tools in `approval` are shown to a person.
     """
     if answer.stop_reason == "refusal":
         why = f"the model refused: {answer.detail or 'no reason'}"
@@ -64,7 +64,9 @@ def read_message(
 
 
 def _explain_unusable(answer: ModelAnswer, uses: Sequence[ToolUse]) -> str:
-    """Why no conversation can go on from its calls: each must get a result, by its own id."""
+    """Return why no conversation can go on from its calls: each must get a result, by its own
+    id.
+    """
     if not answer.content:
         return answer.flaw or "it is empty"
     named = [each for each in answer.content if each.get("type") == "tool_use"]
@@ -103,15 +105,15 @@ def _use(block: dict[str, Any], approval: Sequence[str]) -> ToolUse:
 
 
 def _show_arguments(given: dict[str, Any]) -> str:
-    """All arguments of a call for a person: the JSON that the tool gets, with nothing taken out by
-    how it looks, as whoever talked the model into the call chose its looks. Empty: they are too
-    long to be read.
+    """Return all arguments of a call for a person: the JSON that the tool gets, with nothing taken
+    out by how it looks, as whoever talked the model into the call chose its looks. Empty if they
+    are too long to be read.
     """
     shown = exact_json(given)
     return shown if len(shown) <= SHOWN else ""
 
 
 def _text(answer: ModelAnswer) -> str:
-    """What it said beside its calls."""
+    """Return what it says beside its calls."""
     blocks = [each for each in answer.content if each.get("type") == "text"]
     return "\n".join(str(each.get("text", "")) for each in blocks)

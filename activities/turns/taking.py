@@ -1,4 +1,6 @@
-"""Taking one turn: the conversation from the store to the model, and what it says back to there."""
+"""Take one turn: the conversation from the store to the model, and its message back to the
+store.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,12 @@ they found, in a container of the endpoint's whose state would stand in no histo
 
 
 Unfit = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[str]]
-"""(what the endpoint is told of a tool, arguments) -> what is wrong with them; empty: nothing."""
+"""(the tool as the endpoint is told of it, arguments) -> what is wrong with them; empty: nothing.
+"""
 
 
 async def accept_any(_tool: Mapping[str, Any], _arguments: Mapping[str, Any]) -> str:
-    """Where nobody looks at arguments before the call is made."""
+    """Accept any arguments, where nobody looks at them before the call is made."""
     return ""
 
 
@@ -56,8 +59,9 @@ async def take(
     tools: Mapping[str, Mapping[str, Any]],
     unfit: Unfit,
 ) -> Reply[Turn]:
-    """Ask for the next message, keep it, and say what it means. CallRefused, before anything is
-    paid, when this worker lacks a tool of the role. `unfit` looks at calls that must be approved.
+    """Ask for the next message, keep it, and return what it means. Raise CallRefused, before
+    anything is paid, if this worker lacks a tool of the role. `unfit` looks at calls that must be
+    approved.
     """
     offered = json.loads(await store.get(material.specs)) if material.specs else {}
     own = OF_ENDPOINT if call.capabilities.web else {}
@@ -91,8 +95,8 @@ async def take(
 async def _misfits(
     said: Said, approval: Sequence[str], specs: Sequence[Mapping[str, Any]], unfit: Unfit
 ) -> dict[str, str]:
-    """By the ids of calls that a person must approve: what is wrong with their arguments; empty:
-    nothing.
+    """Return what is wrong with the arguments of calls that a person must approve, by the ids of
+    the calls; empty: nothing.
     """
     known = {str(spec["name"]): spec for spec in specs}
     blocks = [
@@ -107,7 +111,9 @@ async def _misfits(
 def _tool_specs(
     names: Sequence[str], tools: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
-    """What the endpoint is told of the tools, in the order of the role: the same in each turn."""
+    """Return what the endpoint is told of the tools, in the order of the role: the same in each
+    turn.
+    """
     missing = [name for name in names if name not in tools]
     if missing:
         raise CallRefused(f"this worker does not have the tools {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""Running a call of a tool where it belongs: among the inputs of its subtask, and nothing else."""
+"""Run a call of a tool among the inputs of its subtask, and nothing else."""
 
 from __future__ import annotations
 
@@ -50,37 +50,37 @@ class Surroundings:
     scratch: Path
     settings: Callable[[str], str]
     made: tuple[MadeFile, ...]
-    """By this agent, before this call."""
+    """Files that the agent made before this call."""
     handed_up: list[MadeFile] = field(default_factory=list)
-    """By this call."""
+    """Files made by this call."""
     opened: set[str] = field(default_factory=set)
-    """The inputs that this call has opened to tell of what they hold."""
+    """Inputs that this call has opened to tell of what they hold."""
 
     async def content(self, name: str) -> bytes:
-        """The bytes of a text or file input."""
+        """Return the bytes of a text or file input."""
         pinned = self._input(name)
         if pinned.is_folder:
             raise ToolError(f"{name!r} is a folder; list_files shows what is in it")
         return await self.store.get(pinned.digest)
 
     async def folder(self, name: str) -> Path:
-        """Where the snapshot of a repository or folder is."""
+        """Return the folder of a repository's or folder's snapshot."""
         return (await self._snapshot(name)).root
 
     async def manifest(self, name: str) -> Manifest:
-        """What is known of a repository or folder."""
+        """Return the manifest of a repository's or folder's snapshot."""
         return (await self._snapshot(name)).manifest
 
     def not_read(self, name: str) -> None:
-        """Say that this call tells nothing of what an input holds."""
+        """Note that this call tells nothing of what an input holds."""
         self.opened.discard(name)
 
     def setting(self, name: str) -> str:
-        """A key of this deployment."""
+        """Return a setting of this deployment."""
         return self.settings(name)
 
     async def keep(self, content: bytes) -> str:
-        """Keep a long result. Its handle is known to this agent's run alone."""
+        """Keep a long result, and return a handle that only this agent's run knows."""
         digest = await self.store.put(content)
         handle = hashlib.sha256(f"{_agent()} {digest}".encode()).hexdigest()[:HANDLE_LETTERS]
         await self.journal.record(_kept(handle), digest)
@@ -97,7 +97,7 @@ class Surroundings:
         return file
 
     async def kept(self, handle: str) -> bytes:
-        """What this agent kept under a handle."""
+        """Return what this agent kept under a handle."""
         digest = await self.journal.answer(_kept(handle))
         if digest is None:
             raise ToolError(f"no result of yours has the handle {handle!r:.60}")
@@ -127,12 +127,12 @@ class Workshop:
     journal: Journal
     scratch: Path
     servers: Callable[[], Mapping[str, Server]]
-    """As their file has them now; BadServers if it is none."""
+    """The servers as their file has them now. Raise BadServers if the file cannot be used."""
     settings: Callable[[str], str]
 
     async def call(self, material: UseMaterial, key: str) -> Called:
-        """The text that the model is shown, whether it is an error, whether nobody knows what the
-        call has done, the files that it made, and the names of the inputs that it read.
+        """Return the text that the model is shown, whether it is an error, whether it is unknown
+        what the call has done, the files that it made, and the names of the inputs that it read.
         """
         name = material.use.name
         try:
@@ -166,7 +166,7 @@ class Workshop:
         return result.text, result.is_error, unknown, made, opened
 
     def _tool(self, name: str) -> Tool | None:
-        """One of ours, or of a server that this worker knows."""
+        """Return a tool of ours, or of a server that this worker knows."""
         if not name.startswith(OF_SERVERS):
             return self.tools.get(name)
         server = find_server(name, self.servers())
@@ -174,7 +174,9 @@ class Workshop:
 
 
 def _agent() -> str:
-    """All segments of an agent share what it kept: their runs are named after its subtask."""
+    """Return the name under which all segments of an agent share what they kept: their runs are
+    named after its subtask.
+    """
     info = activity.info()
     assert info.workflow_id is not None, "tools run for workflows"
     return f"{info.workflow_namespace}/{info.workflow_id.rpartition('.')[0]}"

@@ -102,14 +102,14 @@ GRADES = {
 }
 
 NOTEBOOK = re.compile(r"`(?:get_ipython|display)`")
-"""Names that a notebook defines, and whose lack is how code finds out that it is in none."""
+"""Names that a notebook defines; code finds out by their lack that it is not in one."""
 PYTHON_2 = re.compile(
     r"`(?:basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)`"
 )
 
 
 def parse(stdout: bytes) -> Parsed:
-    """Read what is handed on of ruff's JSON, with rows where one rule sees more than one thing."""
+    """Read ruff's findings, with rows where one rule sees more than one thing."""
     parsed = ruff.parse(stdout, syntax=True)
     seen = (each for each in parsed.sightings if not _of_a_notebook(each))
     return replace(parsed, sightings=tuple(replace(each, grade=_row(each)) for each in seen))

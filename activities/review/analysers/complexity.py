@@ -30,13 +30,12 @@ GRADES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Lizard over files; suppressed functions are reported as such in the same run."""
+    """Run lizard over files; suppressed functions are reported as such in the same run."""
     del honour
     return script("measure_complexity.py", files, str(COMPLEX), str(LONG))
 
 
 def parse(stdout: bytes) -> Parsed:
-    """Read the script's JSON."""
     printed = decode(stdout, dict)
     sightings = tuple(
         Sighting(

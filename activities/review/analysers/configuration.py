@@ -17,7 +17,7 @@ GRADES = {SYNTAX: Grade("critical", 85), "repeated-key": Grade("warning", 70)}
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """The script over files; nothing suppresses what it says."""
+    """Run the script over files; nothing suppresses what it says."""
     del honour
     return script("check_configuration.py", files)
 

@@ -39,7 +39,7 @@ GRADES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Hadolint over files, with an empty settings file in place of any that it would find."""
+    """Run hadolint over files, with an empty settings file in place of any that it would find."""
     ignore = () if honour else ("--disable-ignore-pragma",)
     options = ("--config", os.devnull, "--no-fail", "--no-color", "--format=json")
     return sift_command("hadolint", program("hadolint"), *options, *ignore, "--", *files)

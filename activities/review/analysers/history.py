@@ -18,9 +18,9 @@ FREQUENT = 10
 LONG_FILE = 300
 """Lines."""
 SOLE_SHARE = 0.9
-"""One author's share of a file's commits from which on nobody else knows the file."""
+"""One author's share of a file's commits, from which on nobody else knows the file."""
 TEAM = 3
-"""Authors of a repository, from which on sole ownership says something."""
+"""Authors of a repository, from which on sole ownership means something."""
 MOST = 10
 """Files named for each reason."""
 
@@ -47,7 +47,7 @@ class _Work:
 
 
 def survey(manifest: Manifest) -> Parsed:
-    """Hot spots, files with one owner and the bus factor, of the files in scope."""
+    """Find hot spots, files with one owner and the bus factor, of the files in scope."""
     if not manifest.commits:
         return Parsed(read=0)
     work = {file.path: _Work(file.lines) for file in manifest.files}
@@ -107,7 +107,7 @@ def _sole_owners(work: Mapping[str, _Work]) -> tuple[Sighting, ...]:
 
 
 def _bus_factor(manifest: Manifest, work: Mapping[str, _Work]) -> tuple[Sighting, ...]:
-    """Whether one author wrote most of the files: of the repository, so not said of a range."""
+    """Report if one author wrote most of the files of the repository, so not in a change."""
     owners: defaultdict[str, int] = defaultdict(int)
     for each in work.values():
         if each.authors:

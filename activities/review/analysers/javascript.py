@@ -16,7 +16,7 @@ from holdfast.activities.review.analysing.lens import (
 from holdfast.deployment.extras import program
 
 CONFIGURATION = Path(__file__).parents[1] / "rules" / "oxlint.json"
-"""Which globals there may be. What rules there are, the table says."""
+"""The globals that there may be; the table says which rules there are."""
 
 GRADES = {
     SYNTAX: Grade("critical", 85),
@@ -128,7 +128,7 @@ SCOPES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Oxlint over files, with our configuration alone, looking for none of the repository's."""
+    """Run oxlint over files, with our configuration alone, looking for none of the repository's."""
     del honour
     scopes = {rule: f"{scope}/{rule}" for scope, rules in SCOPES.items() for rule in rules}
     rules = [scopes.get(rule, rule) for rule in GRADES if rule != SYNTAX]

@@ -1,4 +1,4 @@
-"""Holes and defects in many languages, by rules of ours for ast-grep: `rules/patterns/`."""
+"""Holes and defects in many languages, by our rules for ast-grep: `rules/patterns/`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from holdfast.deployment.extras import program
 RULES = Path(__file__).parents[1] / "rules"
 SEVERITIES: dict[str, Severity] = {"error": "critical", "warning": "warning", "info": "info"}
 IGNORED = ("hidden", "dot", "exclude", "global", "parent", "vcs")
-"""By which files are left out that somebody names."""
+"""Reasons for which ast-grep leaves out files, even those that are named."""
 
 
 def rules() -> list[dict[str, Any]]:
-    """Every rule, in the order of the files."""
+    """Return every rule, in the order of the files."""
     texts = [file.read_text("utf-8") for file in sorted((RULES / "patterns").glob("*.yml"))]
     # A worker that comes back reads them before anything else: in Python that is 0.3 s.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -41,7 +41,7 @@ GRADES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Ast-grep over files, with our rules and languages alone."""
+    """Run ast-grep over files, with our rules and languages alone."""
     del honour
     return sift_command(
         "ast-grep",
@@ -57,7 +57,9 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 
 def parse(stdout: bytes) -> Parsed:
-    """What it says. Each call of a chain begins where the first does: that is one place."""
+    """Read ast-grep's findings. Each call of a chain begins where the first does: that is one
+    place.
+    """
     parsed = parse_items(stdout)
     places = {(each.file, each.rule, each.line, each.column): each for each in parsed.sightings}
     return replace(parsed, sightings=tuple(places.values()))

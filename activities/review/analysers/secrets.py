@@ -1,4 +1,4 @@
-"""Credentials in files, by the detectors of detect-secrets and by shapes of ours."""
+"""Credentials in files, by the detectors of detect-secrets and by patterns of ours."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdfast.activities.review.analysing.lens import (
 )
 
 _SALT = secrets.token_hex(16)
-"""Of this process: equal values get equal marks within a review, and a mark is of no use to anybody
-who wants the value.
+"""New in each process: equal values get equal marks within a review, and a mark is of no use to
+anybody who wants the value.
 """
 
 _KINDS = str(resources.files("holdfast.untrusted") / "secret_kinds.yaml")
-"""The shapes that the library does not know."""
+"""The patterns that the library does not have."""
 LIKELY = "Secret Keyword, likely"
 """A name that sounds like a secret, with a value that looks like one."""
 
@@ -99,13 +99,13 @@ GRADES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """The detectors over files; suppressed secrets are reported as such in the same run."""
+    """Run the detectors over files; suppressed secrets are reported as such in the same run."""
     del honour
     return script("find_secrets.py", files, _SALT, _KINDS)
 
 
 def parse(stdout: bytes) -> Parsed:
-    """Read the script's JSON: kind, place and mark of each secret."""
+    """Read kind, place and mark of each secret."""
     printed = decode(stdout, dict)
     sightings = tuple(
         Sighting(

@@ -34,7 +34,7 @@ NARROWED = {
     "B605": ("from outside",),
     "B608": ("quoted",),
 }
-"""Tests of which one row says little: what stands around them tells the rows apart."""
+"""Tests with more than one row: what stands around a place tells the rows apart."""
 
 GRADES = {
     "B101": Grade("info", 2),
@@ -100,14 +100,14 @@ GRADES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Bandit over files alone: no ini file, no exclusions, no profile of the repository."""
+    """Run bandit over files alone: no ini file, no exclusions, no profile of the repository."""
     options = ("-f", "json", "-q", "--ini", "/dev/null", "-x", "", "--exit-zero")
     ignore = () if honour else ("--ignore-nosec",)
     return sift_command("bandit", *PYTHON, "-m", "bandit", *options, *ignore, "--", *files)
 
 
 def parse(stdout: bytes) -> Parsed:
-    """Read what is handed on of bandit's JSON. What it quotes of the code is left behind."""
+    """Read bandit's findings, without what it quotes of the code."""
     printed = decode(stdout, dict)
     more = tuple(each for each in parse_beyond(printed) if not _is_test_s_assert(each[0], each[1]))
     return Parsed(
@@ -122,7 +122,9 @@ def parse(stdout: bytes) -> Parsed:
 
 
 def _is_test_s_assert(file: str, rule: str) -> bool:
-    """A test is made of asserts. Bandit means those that guard a program until `python -O`."""
+    """True for an assert in a test, which is made of them. Bandit means those that guard a program
+    until `python -O`.
+    """
     path = PurePosixPath(file)
     return rule == ASSERT and (
         bool(TEST_FILE.fullmatch(path.name)) or path.parent.name in ("test", "tests")
@@ -143,7 +145,7 @@ def _sighting(item: dict[str, Any]) -> Sighting:
 
 
 def _row(rule: str, message: str, near: Collection[str], scale: str) -> str:
-    """The row of the table, which is told from the test, its message and what stands around."""
+    """Return the row of the table, by the test, its message and what stands around."""
     if rule == "B113" and "None" in message:
         return "B113 timeout set to None"
     if rule == "B613" and any(mark in message.lower() for mark in READING_MARKS):

@@ -93,11 +93,14 @@ EMPTY_PATH = "SC2115"
 GUARD = r'\$\{{{name}:\?|(?:^|[\s;]){name}="?\$\{{\w+:\?'
 """`${out:?}`, or `out=${1:?}`: the script ends there if it is empty."""
 STOPPED = ("SC1072", "SC1073", "SC1088", "SC1089")
-"""By which it says that it could not read on: the script makes an error of syntax of them."""
+"""Codes by which shellcheck says that it could not read on; the script makes syntax errors of them.
+"""
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Shellcheck over files, without a settings file; it opens nothing that is not among them."""
+    """Run shellcheck over files, without a settings file; it opens nothing that is not among
+    them.
+    """
     del honour
     codes = ",".join((*STOPPED, *(rule for rule in GRADES if rule != SYNTAX)))
     options = (
@@ -111,14 +114,14 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
 
 
 def parse(stdout: bytes) -> Parsed:
-    """What it says, without paths that cannot be empty where they are deleted."""
+    """Read shellcheck's findings, without paths that cannot be empty where they are deleted."""
     parsed = parse_items(stdout)
     kept = [each for each in parsed.sightings if each.rule != EMPTY_PATH or not _guarded(each)]
     return replace(parsed, sightings=tuple(kept))
 
 
 def _guarded(sighting: Sighting) -> bool:
-    """Whether a line above ends the script where the variable of the path is empty: by `:?`."""
+    """True if a line above ends the script where the variable of the path is empty, by `:?`."""
     with open(sighting.file, encoding="utf-8", errors="replace", newline="\n") as file:
         *above, line = islice(file, sighting.line)
     name = re.match(r"[^$]*\$\{?([A-Za-z_]\w*)", line[sighting.column - 1 :])

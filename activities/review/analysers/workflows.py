@@ -43,7 +43,7 @@ GRADES = {
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:
-    """Zizmor over files, without the network and without a settings file."""
+    """Run zizmor over files, without the network and without a settings file."""
     ignore = () if honour else ("--no-ignores",)
     return sift_command(
         "zizmor",

@@ -1,1 +1,1 @@
-"""What makes a program a lens: its data, its languages, what it printed."""
+"""What makes a program a lens: its data, its languages, the reading of its output."""

@@ -1,5 +1,5 @@
-"""Which languages a snapshot is written in, and which lenses look for what is wrong in each: so
-that an answer can name what nobody looked at. The languages are data, in `languages.yaml`.
+"""Tell which languages a snapshot is written in, and which lenses look for defects in each, so that
+an answer can name what nobody looked at. The languages are data, in `languages.yaml`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.contracts import LanguageShare
 
 DATA = Path(__file__).with_name("languages.yaml")
 OTHER = "other"
-"""Of what no row knows."""
+"""The language of a file that no row knows."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ def _rows() -> _Rows:
 
 
 def language_names() -> frozenset[str]:
-    """The names of all languages."""
+    """Return the names of all languages."""
     return frozenset(_rows().kinds)
 
 
 def is_code(path: str) -> bool:
-    """Whether a file is in a language in which somebody could find defects, as far as known."""
+    """True if a file is in a language in which somebody could find defects, as far as known."""
     return _rows().kinds.get(language_of(path), "code") == "code"
 
 
 def language_of(path: str, program: str = "") -> str:
-    """The language of a file by its place, its name, its ending or the program that its first line
-    names, in that order; OTHER when nothing tells.
+    """Return the language of a file by its place, its name, its ending or the program that its
+    first line names, in that order; OTHER if none tells.
     """
     rows, pure = _rows(), PurePosixPath(path)
     for pattern, language in rows.places.items():
@@ -80,15 +80,15 @@ def language_of(path: str, program: str = "") -> str:
 
 
 def language(file: SnapshotFile) -> str:
-    """The language of a file of a snapshot."""
+    """Return the language of a file of a snapshot."""
     return language_of(file.path, file.program)
 
 
 def count_languages(
     manifest: Manifest, readers: Mapping[str, tuple[str, ...]]
 ) -> tuple[LanguageShare, ...]:
-    """Each language of the files in scope, the most common first, with its share of them and the
-    lenses that look for what is wrong in it. `readers` says of each lens which languages it reads.
+    """Return each language of the files in scope, the most common first, with its share of them and
+    the lenses that look for defects in it. `readers` says of each lens which languages it reads.
     """
     counts = Counter(language(file) for file in manifest.files)
     kinds = _rows().kinds

@@ -1,4 +1,4 @@
-"""What an analyser is: data. A program of ours or of others, how to read what it prints, and how
+"""What an analyser is, as data: a program of ours or of others, how to read what it prints, and how
 far each kind of sighting is to be believed.
 """
 
@@ -53,17 +53,17 @@ class Sighting:
     column: int = 0
     """1-based, in characters; 0: not known."""
     last_line: int = 0
-    """The end of what it is about, when that is more than one line."""
+    """The end of what it is about, if that is more than one line."""
     weight: int = 0
-    """How much of it there is, where the tool measures that."""
+    """How much of it there is, if the tool measures that."""
     suppressed: bool = False
     anywhere: bool = False
-    """Whether it counts in a file in scope even on a line that was not touched."""
+    """True if it counts in a file in scope even on a line that was not touched."""
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """What one run of a tool said. `read`: how many files it tried, `not_parsed` among them; None:
+    """What one run of a tool said. `read`: how many files it tried, including `not_parsed`; None:
     all it was given.
     """
 
@@ -76,7 +76,7 @@ class Parsed:
     withheld: tuple[str, ...] = ()
     """Values of secrets, for the redactor of every lens: they stay in this process."""
     whole: bool = True
-    """Whether these are all the values there are."""
+    """True if these are all the values there are."""
 
 
 @dataclass(frozen=True)
@@ -96,28 +96,30 @@ class Analyser:
     """Completes the sentence "nothing to look at: no …"."""
     grades: Mapping[str, Grade]
     languages: tuple[str, ...] | None = None
-    """Those whose files are for this tool, by their names in `languages.yaml`; None: every file."""
+    """Languages whose files are for this tool, by their names in `languages.yaml`; None: every
+    file.
+    """
     by_ending: bool = False
-    """Whether the tool itself goes by a file's name, and takes no script without an ending."""
+    """True if the tool itself goes by a file's name, and takes no script without an ending."""
     command: Callable[[Sequence[str], bool], CommandLine] | None = None
-    """The command over absolute paths; the flag says whether suppressions are honoured."""
+    """Return the command over absolute paths; the flag says whether suppressions are honoured."""
     parse: Callable[[bytes], Parsed] | None = None
-    """Reads stdout; ValueError when it is not what the tool prints."""
+    """Read stdout. Raise ValueError if it is not what the tool prints."""
     survey: Callable[[Manifest], Parsed] | None = None
     program: str = ""
-    """What it runs of this environment's programs; empty: Python alone."""
+    """The program of this environment that it runs; empty: Python alone."""
     module: str = ""
     """The module of a library that it runs by Python; empty: it needs none."""
     extra: str = "review"
-    """The extra of this package that brings either, or a package of somebody else's."""
+    """The extra of this package that brings either, or somebody else's package."""
     marker: re.Pattern[bytes] | None = None
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
     """
     summed: bool = False
-    """Whether what it sees is told in a paragraph, and not remark by remark."""
+    """True if what it sees is told in a paragraph, and not remark by remark."""
     rules: tuple[str, ...] = ()
-    """The names of its rules, where its table's rows do not begin with them."""
+    """The names of its rules, if its table's rows do not begin with them."""
 
     @property
     def lacking(self) -> str:
@@ -127,14 +129,14 @@ class Analyser:
         return "" if runs and loads else f"it {needs(self.extra)}"
 
     def reads(self, file: SnapshotFile) -> bool:
-        """Whether a file is one for this tool."""
+        """True if a file is one for this tool."""
         if self.languages is None:
             return True
         told_by = language_of(file.path) if self.by_ending else language(file)
         return told_by in self.languages
 
     def grade(self, key: str) -> Grade:
-        """The row for a key, or for the longest beginning of it that the table has."""
+        """Return the row for a key, or for the longest beginning of it that the table has."""
         for length in range(len(key), 0, -1):
             if key[:length] in self.grades:
                 return self.grades[key[:length]]
@@ -142,18 +144,22 @@ class Analyser:
 
 
 def script(name: str, files: Sequence[str], *first: str) -> CommandLine:
-    """A script of ours over files, which it reads from stdin, separated by NUL, after `first`."""
+    """Return the command of our own script over files, which it reads from stdin, separated by NUL,
+    after `first`.
+    """
     stdin = "\0".join((*first, *files)).encode("utf-8", "surrogateescape")
     return CommandLine((*PYTHON, str(SCRIPTS / name)), stdin)
 
 
 def sift_command(kind: str, *command: str) -> CommandLine:
-    """A tool under the script that cuts what it says, which knows the kind."""
+    """Return the command of a tool below the script that cuts what it says, by the tool's kind."""
     return CommandLine((*PYTHON, str(SCRIPTS / "sift.py"), kind, *command))
 
 
 def parse_beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tuple[Beyond, ...]:
-    """What the script counted and did not hand on; `key` makes a row of the table of a rule."""
+    """Read what the script counted and did not hand on; `key` makes a row of the table of a
+    rule.
+    """
     return tuple((str(file), key(str(rule)), int(count)) for file, rule, count in printed["beyond"])
 
 
@@ -177,7 +183,7 @@ def parse_items(stdout: bytes) -> Parsed:
 
 
 def decode(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    """The JSON that a tool printed; ValueError when it is something else."""
+    """Return the JSON that a tool printed. Raise ValueError if it is something else."""
     value = json.loads(stdout)
     if not isinstance(value, kind):
         raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")

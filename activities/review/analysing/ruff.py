@@ -1,4 +1,4 @@
-"""How ruff is run and read, for every lens that uses it. A lens is a table of its rules."""
+"""Run and read ruff, for every lens that uses it. A lens is a table of its rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TARGET = "py314"
 def command(
     grades: Mapping[str, Grade],
 ) -> Callable[[Sequence[str], bool], CommandLine]:
-    """The command whose rules are the rows of the table."""
+    """Return the command whose rules are the rows of the table."""
     rules = ",".join((*(rule for rule in grades if rule != SYNTAX and " " not in rule), UNREADABLE))
 
     def build(files: Sequence[str], honour: bool) -> CommandLine:
@@ -49,8 +49,8 @@ def command(
 
 
 def parse(stdout: bytes, *, syntax: bool) -> Parsed:
-    """Read what is handed on of ruff's JSON. With `syntax`, the first syntax error of a file is a
-    sighting of its own.
+    """Read ruff's findings. With `syntax`, the first syntax error of a file is a sighting of its
+    own.
     """
     sightings: list[Sighting] = []
     not_parsed: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""A share for each: what is many does not hide what is rare."""
+"""Give each owner a share: what is many does not hide what is rare."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Each = TypeVar("Each")
 
 
 def fair_share(items: Sequence[Each], most: int, owner: Callable[[Each], Hashable]) -> list[Each]:
-    """At most `most` of the items, in their order: of each owner its first ones, as many of every
-    owner as fit; what room is left goes to the first of the rest.
+    """Return at most `most` of the items, in their order: of each owner its first ones, as many of
+    every owner as fit; what room is left goes to the first of the rest.
     """
     if len(items) <= most:
         return list(items)

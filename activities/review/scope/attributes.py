@@ -1,5 +1,5 @@
-"""`.gitattributes` as text: what a repository says of the kinds of its files. Git is not asked, so
-no attribute has any other effect here, and every bound is ours.
+"""Read `.gitattributes` as text: what a repository says of the kinds of its files. Git is not
+asked, so no attribute has any other effect here, and every bound is ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME = ".gitattributes"
 MOST_RULES = 200
 """Lines of all files together that say something of kinds: each is tried on every path."""
 LINE_LETTERS = 2_048
-"""As Git has it: a longer line is no rule."""
+"""As in Git: a longer line is not a rule."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class _Rule:
 
 
 class Attributes:
-    """What the files of this name say, the ones nearer to a path after those above it."""
+    """What the files of this name say; those nearer to a path come after those above it."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None) -> None:
         self.beyond = 0
@@ -39,7 +39,7 @@ class Attributes:
             self._read(path.removesuffix(NAME), content.decode("utf-8", "replace"))
 
     def of(self, path: str) -> dict[str, bool]:
-        """What is said of a path: an attribute is set, or it is taken back."""
+        """Return what is said of a path: an attribute is set, or it is taken back."""
         found: dict[str, bool | None] = {}
         for rule in self._rules:
             if path.startswith(rule.folder) and rule.pattern.search(
@@ -67,7 +67,7 @@ class Attributes:
 
 
 def _parse_line(line: str) -> tuple[str, dict[str, bool | None]]:
-    """The pattern of a line, and what it says of kinds; empty for a comment, or a macro."""
+    """Return the pattern of a line, and what it says of kinds; empty for a comment, or a macro."""
     text = line.strip()
     if text.startswith(("#", "[", "!")):
         return "", {}

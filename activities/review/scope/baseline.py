@@ -1,6 +1,6 @@
 """Remarks that are known already: a baseline holds a fingerprint of each, and a review counts them
-instead of listing them. One in the repository is a stranger's file: of it only fingerprints are
-taken, so it can hide what it lists and nothing else, and the report says how much.
+instead of listing them. One in the repository is a stranger's file: only its fingerprints are read,
+so it can hide what it lists and nothing else, and the report says how much.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ MOST_BYTES = 1024 * 1024
 VERSION = 1
 LETTERS = 16
 LINE_BYTES = 400
-"""Of a line of code that count."""
+"""Bytes of a line of code that count."""
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 
 
 class NoBaseline(ValueError):
-    """What was read is none, and why, as the rest of a sentence."""
+    """What was read is not a baseline, and why, as the rest of a sentence."""
 
 
 def read_fingerprints(content: bytes) -> frozenset[str]:
-    """The fingerprints of a baseline. NoBaseline if it is none."""
+    """Return the fingerprints of a baseline. Raise NoBaseline if it is not one."""
     if len(content) > MOST_BYTES:
         raise NoBaseline(f"it is larger than {MOST_BYTES >> 20} MiB")
     try:
@@ -49,14 +49,14 @@ def read_fingerprints(content: bytes) -> frozenset[str]:
 
 
 def path_of(folder: Path, repository: Path) -> Path:
-    """Where the baseline of a repository is kept below a folder."""
+    """Return where the baseline of a repository is kept below a folder."""
     name = hashlib.sha256(os.fsencode(repository.resolve())).hexdigest()[:32]
     return folder / f"{name}.json"
 
 
 def read_kept(folder: Path | None, repository: Path) -> bytes | None:
-    """The baseline of a repository that is kept below a folder; None: there is none to read. What
-    is too large is handed on, so that its reader can say so.
+    """Return the baseline of a repository that is kept below a folder; None if there is none to
+    read. One that is too large is returned, so that its reader can say so.
     """
     if folder is None:
         return None
@@ -66,8 +66,8 @@ def read_kept(folder: Path | None, repository: Path) -> bytes | None:
 
 
 def write_baseline(findings: Iterable[Finding], commit: str) -> tuple[bytes, int]:
-    """The baseline of a review, and how many remarks it knows. Beside each fingerprint stand a rule
-    and a file, for people, unless they take too much room.
+    """Return the baseline of a review, and how many remarks it knows. Beside each fingerprint stand
+    a rule and a file, for people, unless they take too much room.
     """
     known: dict[str, str] = {}
     for finding in findings:
@@ -83,16 +83,16 @@ def write_baseline(findings: Iterable[Finding], commit: str) -> tuple[bytes, int
 
 
 def fingerprint(lens: str, remark: Remark, line: str, occurrence: int) -> str:
-    """What stays the same when lines move: lens and rule, file, the line's code without its spaces,
-    and which of several equal ones it is. `line` holds no secret.
+    """Return what stays the same when lines move: a hash of lens and rule, file, the line's code
+    without its spaces, and which of several equal ones it is. `line` holds no secret.
     """
     parts = (lens, remark.rule or remark.message, remark.file, line, str(occurrence))
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:LETTERS]
 
 
 def locate_lines(root: Path, sightings: Sequence[Sighting]) -> Mapping[int, tuple[str, int]]:
-    """For each sighting by its place in the list: the code of its line, and how many equal ones of
-    the same rule stand before it in the file. Blocking.
+    """Return for each sighting, by its place in the list, the code of its line, and how many equal
+    ones of the same rule stand before it in the file. Blocking.
     """
     by_file: dict[str, list[int]] = {}
     for index, each in enumerate(sightings):

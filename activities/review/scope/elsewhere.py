@@ -1,5 +1,5 @@
 """What a review says outside production code: in tests, docs and examples, and in files that nobody
-edits. It stands in a line of its own, and a key of a fixture is a fixture's key.
+edits. It is told in a line of its own, and a key in a fixture counts as made up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MADE_UP = (
 
 
 def temper(remark: Remark) -> Remark:
-    """A credential in tests, examples or docs is a warning, and its advice says why."""
+    """Make a credential in tests, examples or docs a warning, whose advice says why."""
     if remark.kind not in WRITTEN or remark.severity != "critical" or not is_credential(remark):
         return remark
     advice = MADE_UP.format(kind=remark.kind)
@@ -33,19 +33,19 @@ def temper(remark: Remark) -> Remark:
 
 
 def select_production(remarks: Iterable[Remark]) -> list[Remark]:
-    """Those that are listed one by one."""
+    """Return the remarks that are listed one by one."""
     return [each for each in remarks if each.kind == "production"]
 
 
 def count_kinds(remarks: Iterable[Remark]) -> dict[str, int]:
-    """How many there are of each kind, production first."""
+    """Return how many remarks there are of each kind, production first."""
     counts = Counter(each.kind for each in remarks)
     return {kind: counts[kind] for kind in ("production", *KINDS) if counts[kind]}
 
 
 def describe_elsewhere(remarks: Sequence[Remark]) -> str:
-    """What stands outside production code as a line of Markdown: counts by kind, and the worst few;
-    of what nobody edits by hand only criticals are named. Empty: nothing does.
+    """Return what stands outside production code as a line of Markdown: counts by kind, and the
+    worst few; of what nobody edits by hand only criticals are named. Empty: nothing does.
     """
     other = [each for each in rank_remarks(remarks) if each.kind != "production" and stands(each)]
     if not other:

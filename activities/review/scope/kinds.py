@@ -1,5 +1,5 @@
-"""What kind of file each one of a repository is: by what its owners say of it, by its path, and by
-its first lines. Nothing here loops over a file's content or backtracks.
+"""Tell the kind of each file of a repository: by what its owners say of it, by its path, and by its
+first lines. Nothing here loops over a file's content or backtracks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _GENERATED = re2.compile(
 
 
 class Base:
-    """The paths of the base, where a review is of what differs from it."""
+    """The paths of the base, if a review is of what differs from it."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
         self._folders = {folder for path in self._paths for folder in _folders(path)}
 
     def bears(self, path: str, pattern: Any) -> bool:
-        """Whether it has the file, or a folder that makes it match; of data the name is enough: a
+        """True if it has the file, or a folder that makes it match. For data the name is enough: a
         lock file is new once.
         """
         if path in self._paths or (language_of(path) != OTHER and not is_code(path)):
@@ -42,16 +42,17 @@ class Base:
 
 
 def _folders(path: str) -> Iterator[str]:
-    """The folders above a path, from the top, each with a slash at its end."""
+    """Yield the folders above a path, from the top, each with a slash at its end."""
     return (path[: place + 1] for place, sign in enumerate(path) if sign == "/")
 
 
 def kind_of(
     path: str, content: bytes, attributes: Attributes, base: Base | None = None
 ) -> FileKind:
-    """The kind of a file. What its owners say counts most; an attribute that is taken back
-    (`-linguist-vendored`) takes that kind back, by whatever rule it came. With a `base` the content
-    is what stands there, too, and a new folder or name makes no file one that nobody wrote.
+    """Return the kind of a file. What its owners say counts most; an attribute that is taken back
+    (`-linguist-vendored`) takes that kind back, by whatever rule it came. With a `base` only
+    content that stands there, too, counts, and a new folder or name makes no file one that nobody
+    wrote.
     """
     said = attributes.of(path)
     for attribute, kind in rules.ATTRIBUTES.items():
@@ -72,12 +73,12 @@ def _is_by_hand(kind: FileKind) -> bool:
 
 
 def is_written(kind: FileKind) -> bool:
-    """Whether somebody wrote such a file here: it is not generated, vendored, minified or built."""
+    """True if somebody wrote such a file here: it is not generated, vendored, minified or built."""
     return kind == "production" or _is_by_hand(kind)
 
 
 def _by_content(path: str, content: bytes, denied: set[FileKind]) -> FileKind | None:
-    """What its first lines and the length of its lines say; None: nothing."""
+    """Return what its first lines and the length of its lines say; None: nothing."""
     if "generated" not in denied and _says_generated(content):
         return "generated"
     if path.lower().endswith(rules.MINIFIED) and len(content) >= rules.SHORT_FILE:

@@ -18,8 +18,8 @@ MARK = re.compile(
 
 
 def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, int]:
-    """The content in which no touched line has a mark, and how many had one. Each line keeps its
-    length and every line its number, so what is seen in it stands where it stood.
+    """Return the content without marks in its touched lines, and how many had one. Each line keeps
+    its length and every line its number, so what is seen in it stands where it stood.
     """
     if not MARK.search(content):
         return content, 0
@@ -33,7 +33,7 @@ def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, int]:
 
 
 def drop_touched(content: bytes, touched: Ranges) -> bytes:
-    """The lines that were not touched: what the base says, too."""
+    """Return the lines that were not touched: what the base says, too."""
     lines = content.split(b"\n")
     for first, last in touched:
         lines[max(first, 1) - 1 : last] = [b""] * (min(last, len(lines)) - max(first, 1) + 1)

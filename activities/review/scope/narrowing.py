@@ -1,5 +1,5 @@
-"""Which remarks a review does not list, and why: by the repository's settings, or because they are
-known. They are marked, not dropped, so that the answer can count them.
+"""Mark remarks that a review does not list, by the repository's settings or because they are known.
+They are not dropped, so that the answer can count them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Narrower:
         self._files: dict[str, str] = {}
 
     def hidden(self, remark: Remark) -> str:
-        """Why a remark is not listed: `path GLOB`, `rule NAME`, or one of the two words above;
-        empty: it is.
+        """Return why a remark is not listed: `path GLOB`, `rule NAME`, KNOWN or THRESHOLD; empty:
+        it is listed.
         """
         if why := self._path(remark.file):
             return why
@@ -38,7 +38,7 @@ class Narrower:
         return KNOWN if remark.fingerprint and remark.fingerprint in self._known else ""
 
     def takes_out(self, file: str) -> bool:
-        """Whether a pattern of the settings is about this file."""
+        """True if a pattern of the settings is about this file."""
         return bool(self._path(file))
 
     def _path(self, file: str) -> str:

@@ -1,4 +1,4 @@
-"""Which files are no production code, by their paths and their first lines: data.
+"""Rules that tell files that are not production code, by their paths and their first lines: data.
 
 After the conventions that GitHub's linguist counts languages by (its vendor, documentation and
 generated rules), restated, and narrower where they would hide code that people wrote: `cache/`,
@@ -83,7 +83,7 @@ PATHS: tuple[tuple[FileKind, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Patterns of RE2 on paths with slashes; the first kind that has one that is found."""
+"""RE2 patterns on paths with slashes; the first kind with one that matches counts."""
 
 COMMENT = r"^[ \t]*(?:#|//|/\*|\*|--|;|%|<!--|\(\*|\"\"\"|''')"
 GENERATED = (
@@ -101,7 +101,7 @@ GENERATED = (
 FIRST_LINES, FIRST_BYTES = 40, 4_000
 
 MINIFIED = (".js", ".mjs", ".cjs", ".css", ".html", ".svg")
-"""Endings of files that are minified when their lines are long on the average."""
+"""Endings of files that are minified if their lines are long on average."""
 LONG_LINES = 110
 """Bytes."""
 SHORT_FILE = 2_000

@@ -1,6 +1,6 @@
-"""`.holdfast.toml` at the top of a repository: what its owners take out of a review. It is a
-stranger's file: it can only narrow, what is unknown in it is said and not obeyed, and the report
-tells what it took out.
+"""Read `.holdfast.toml` at the top of a repository: what its owners take out of a review. It is a
+stranger's file: it can only narrow, what is unknown in it is reported and not obeyed, and the
+report tells what it took out.
 
 It is read by `tomllib` in a thread of this process and not in a child: it loads and runs nothing,
 deep nesting ends in an error, and its time grows with the square of the dots of a key alone, which
@@ -23,16 +23,18 @@ from holdfast.untrusted.redact import redact
 NAME = ".holdfast.toml"
 MOST_BYTES = 16 * 1024
 MOST_DOTS = 300
-"""In one line."""
+"""Dots in one line."""
 MOST_GLOBS, MOST_RULES = 100, 100
 LETTERS = 200
-"""Of a pattern, a rule, a reason or a key, as it is kept and told."""
+"""Characters of a pattern, a rule, a reason or a key, as it is kept and told."""
 KEYS = ("paths_out", "rules_off", "threshold")
 IN_FULL = tuple(f"review.{key}" for key in KEYS)
 
 
 def parse_settings(content: bytes, source: str) -> Narrowing:
-    """What such a file takes out, and what of it is not obeyed; `source` names it in the report."""
+    """Return what such a file takes out, and what of it is not obeyed; `source` names it in the
+    report.
+    """
     if len(content) > MOST_BYTES:
         return _none(source, f"it is larger than {MOST_BYTES >> 10} KiB")
     if any(line.count(b".") > MOST_DOTS for line in content.splitlines()):

@@ -1,5 +1,5 @@
-"""Decimal arithmetic with units, over a syntax tree that knows nothing but numbers. It runs
-isolated, in a bounded process of its own, so it imports nothing of this project.
+"""Decimal arithmetic with units, over a syntax tree that knows nothing but numbers. Runs isolated,
+in a bounded process of its own, so it imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 DIGITS = 50
 SHOWN = 30
-"""Digits of a rounded result that are shown; the others guard them."""
+"""Digits shown of a rounded result; the others guard them."""
 PLAIN = 60
-"""The longest number that is written without an exponent."""
+"""Digits of the longest number that is written without an exponent."""
 CONSTANTS = {
     "pi": Decimal("3.1415926535897932384626433832795028841971693993751"),
     "tau": Decimal("6.2831853071795864769252867665590057683943387987502"),
@@ -33,8 +33,8 @@ class Mistake(Exception):
 
 
 def main(request: bytes) -> bytes:
-    """The value of an `expression`, in a `unit`, as `{"said": …}`; or `{"error": …}`: why not. What
-    knows units may be absent, which `without` says as the rest of a sentence.
+    """Return the value of an `expression`, in a `unit`, as `{"said": …}`, or why not as `{"error":
+    …}`. If what knows units is absent, `without` says so as the rest of a sentence.
     """
     asked = json.loads(request)
     context = decimal.Context(prec=DIGITS, Emax=999_999, Emin=-999_999)
@@ -70,7 +70,7 @@ WHY: dict[type[Exception], str] = {
 
 
 def evaluated(text: str) -> Any:
-    """The value of an expression: a Decimal, a quantity of pint, or a bare unit of it."""
+    """Return the value of an expression: a Decimal, a quantity of pint, or a bare unit."""
     prepared = with_signs(text)
     try:
         tree = ast.parse(prepared, mode="eval")
@@ -83,7 +83,9 @@ def evaluated(text: str) -> Any:
 
 
 def with_signs(text: str) -> str:
-    """The expression as Python writes it: `3 km / 20 min^2` becomes `(3*km) / (20*min**2)`."""
+    """Return the expression as Python writes it: `3 km / 20 min^2` becomes `(3*km) /
+    (20*min**2)`.
+    """
     for sign, meant in SIGNS.items():
         text = text.replace(sign, meant)
     try:
@@ -96,7 +98,9 @@ def with_signs(text: str) -> str:
 
 
 def joined(words: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """The words, with a number and the unit behind it in parentheses, its exponent included."""
+    """Yield the words, with a number and the unit behind it in parentheses, its exponent
+    included.
+    """
     place = 0
     while place < len(words):
         kind, word = words[place]
@@ -126,7 +130,7 @@ class Evaluation:
         self._text = text
 
     def of(self, node: ast.expr) -> Any:
-        """The value of a node; Mistake for everything that is no arithmetic."""
+        """Return the value of a node. Raise Mistake for everything that is not arithmetic."""
         match node:
             case ast.Constant():
                 return self._number(node)
@@ -183,7 +187,7 @@ def rounded(value: Any, digits: Decimal = Decimal(0)) -> Any:
 
 
 def plain(function: Callable[[Decimal], Decimal]) -> Callable[[Any], Decimal]:
-    """The function, refusing a quantity that has a unit."""
+    """Wrap a function so that it refuses a quantity that has a unit."""
 
     def of(value: Any) -> Decimal:
         if isinstance(value, Decimal):
@@ -232,7 +236,9 @@ _registry: list[Any] = []
 
 
 def registry() -> Any:
-    """The units of pint, loaded when the first one is named: it takes a third of a second."""
+    """Return the units of pint, loaded when the first one is named: it takes a third of a
+    second.
+    """
     if not _registry:
         import pint
 
@@ -247,7 +253,7 @@ def is_of_pint(error: Exception) -> bool:
 
 
 def unit(name: str) -> Any:
-    """The unit of a name, which is a plain word: pint is given no expressions to parse."""
+    """Return the unit of a name, which is a plain word: pint is given no expressions to parse."""
     import pint
 
     try:
@@ -264,7 +270,7 @@ def is_unit(value: Any) -> bool:
 
 
 def quantity(value: Any) -> Any:
-    """A bare unit as one of it; anything else as it is."""
+    """Return a bare unit as one of it; anything else as it is."""
     return registry().Quantity(Decimal(1), value) if is_unit(value) else value
 
 
@@ -280,7 +286,7 @@ def in_unit(value: Any, wanted: Any) -> Any:
 
 
 def written(value: Any) -> str:
-    """The value for a reader, with its unit, and whether it was rounded."""
+    """Return the value for a reader, with its unit, and whether it was rounded."""
     value = quantity(value)
     number = value if isinstance(value, Decimal) else value.magnitude
     if not number.is_finite():

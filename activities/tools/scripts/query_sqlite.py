@@ -1,4 +1,4 @@
-"""One SELECT over a SQLite file, which is opened for reading alone. It runs isolated, in a bounded
+"""Run one SELECT over a SQLite file, which is opened for reading alone. Runs isolated, in a bounded
 process of its own, so it imports nothing of this project.
 """
 
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 CELL_LETTERS = 500
 SAMPLE_ROWS = 3
-"""Rows of each table that are shown where nothing is asked yet."""
+"""Rows of each table that are shown if nothing is asked yet."""
 MOST_TABLES = 50
 VALUE_BYTES = 10 * 1024 * 1024
 """The longest value that may be made."""
@@ -24,8 +24,8 @@ READING = (
 
 
 def main(request: bytes) -> bytes:
-    """What the query `sql` says of the file `path`, at most `rows` rows of it, as `{"tables": …}`,
-    or `{"error": …}`; without a query, which tables there are.
+    """Return what the query `sql` says of the file `path`, at most `rows` rows of it, as
+    `{"tables": …}`, or `{"error": …}`; without a query, which tables there are.
     """
     asked = json.loads(request)
     uri = f"file:{quote(asked['path'])}?mode=ro&immutable=1"
@@ -52,7 +52,7 @@ def authorised(action: int, *_: object) -> int:
 
 
 def ask(db: sqlite3.Connection, sql: str, most: int) -> list[dict[str, Any]]:
-    """The rows that a query finds."""
+    """Return the rows that a query finds."""
     found = db.execute(sql)
     columns = [each[0] for each in found.description or ()]
     rows = [row_of(each) for each in found.fetchmany(most)]
@@ -60,7 +60,7 @@ def ask(db: sqlite3.Connection, sql: str, most: int) -> list[dict[str, Any]]:
 
 
 def all_of(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """How each table and view was defined, and its first rows."""
+    """Return how each table and view was defined, and its first rows."""
     known = db.execute(
         "select name, coalesce(sql, '') from sqlite_schema where type in ('table', 'view')"
     )
@@ -76,7 +76,7 @@ def all_of(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def row_of(values: Sequence[object]) -> list[str | None]:
-    """The cells of a row as text, each cut where it is too long."""
+    """Return the cells of a row as text, each cut if it is too long."""
     return [None if each is None else cell(each) for each in values]
 
 

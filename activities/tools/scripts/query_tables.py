@@ -1,4 +1,4 @@
-"""One SELECT over files of data, loaded into DuckDB. It runs isolated, in a bounded process of its
+"""Run one SELECT over files of data, loaded into DuckDB. Runs isolated, in a bounded process of its
 own, so it imports nothing of this project.
 
 What is loaded is loaded before the query is looked at; from then on nothing may be opened.
@@ -18,7 +18,7 @@ import duckdb
 
 CELL_LETTERS = 500
 SAMPLE_ROWS = 3
-"""Rows of each table that are shown where nothing is asked yet."""
+"""Rows of each table that are shown if nothing is asked yet."""
 UNPACKED = 200 * 1024 * 1024
 RATIO = 200
 """How much an XLSX file may unpack to, and how many times its size."""
@@ -39,8 +39,9 @@ class Mistake(Exception):
 
 
 def main(request: bytes) -> bytes:
-    """What the query `sql` says of the files of `sources` (name, path), at most `rows` rows of it,
-    as `{"tables": […], "notes": […]}`, or `{"error": …}`; without a query, which tables there are.
+    """Return what the query `sql` says of the files of `sources` (name, path), at most `rows` rows
+    of it, as `{"tables": […], "notes": […]}`, or `{"error": …}`; without a query, which tables
+    there are.
     """
     asked = json.loads(request)
     try:
@@ -78,7 +79,7 @@ def ask(sources: Sequence[Mapping[str, str]], sql: str, most: int) -> dict[str, 
 
 
 def row_of(values: Sequence[object]) -> list[str | None]:
-    """The cells of a row as text, each cut where it is too long."""
+    """Return the cells of a row as text, each cut if it is too long."""
     return [None if each is None else cell(each) for each in values]
 
 
@@ -88,7 +89,9 @@ def cell(value: object) -> str:
 
 
 def plain_error(error: Exception, sources: Sequence[Mapping[str, str]]) -> str:
-    """What a library says, without the paths of this machine and the picture of the place."""
+    """Return what a library says, without the paths of this machine and the picture of the
+    place.
+    """
     text = str(error).split("\n\nLINE ")[0]
     for each in sources:
         text = text.replace(each["path"], each["name"])
@@ -96,14 +99,14 @@ def plain_error(error: Exception, sources: Sequence[Mapping[str, str]]) -> str:
 
 
 def kind_of(path: str) -> str:
-    """What a file is, by how it begins."""
+    """Return what a file is, by how it begins."""
     with open(path, "rb") as file:
         start = file.read(4)
     return {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}.get(start, "csv")
 
 
 def load(db: Any, name: str, path: str) -> list[str]:
-    """Make tables of a file; what is to know of how it was read."""
+    """Make tables of a file, and return notes on how it was read."""
     kind = kind_of(path)
     if kind == "parquet":
         db.execute(f"create table {fresh(db, name)} as select * from read_parquet(?)", [path])
@@ -129,7 +132,7 @@ def load(db: Any, name: str, path: str) -> list[str]:
 
 
 def encoding_of(path: str) -> str:
-    """UTF-8 if it is, else Latin-1, by which every file can be read."""
+    """Return UTF-8 if it is, else Latin-1, by which every file can be read."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with open(path, "rb") as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -145,7 +148,7 @@ def encoding_of(path: str) -> str:
 
 
 def fresh(db: Any, name: str) -> str:
-    """A name for a table, quoted, that no other has."""
+    """Return a name for a table, quoted, that no other has."""
     plain = re.sub(r"\W+", "_", name).strip("_").lower() or "data"
     taken = {each for each, *_ in tables(db)}
     if len(taken) >= MOST_TABLES:
@@ -158,13 +161,13 @@ def fresh(db: Any, name: str) -> str:
 
 
 def tables(db: Any) -> list[tuple[str, int]]:
-    """Names and numbers of rows of what was loaded."""
+    """Return names and numbers of rows of what was loaded."""
     found = db.execute("select table_name, estimated_size from duckdb_tables() order by 1")
     return [(str(name), int(rows)) for name, rows in found.fetchall()]
 
 
 def overview(db: Any) -> list[dict[str, Any]]:
-    """Each table with its columns, their types and its first rows."""
+    """Return each table with its columns, their types and its first rows."""
     shown = []
     for name, count in tables(db):
         found = db.execute(f'select * from "{name}" limit {SAMPLE_ROWS}')
@@ -197,7 +200,7 @@ def load_sheets(db: Any, name: str, path: str) -> list[str]:
 
 
 def opened(name: str, file: BinaryIO) -> Any:
-    """The workbook, with the values that its formulas had when it was saved."""
+    """Open the workbook, with the values that its formulas had when it was saved."""
     import openpyxl
 
     try:
@@ -208,7 +211,9 @@ def opened(name: str, file: BinaryIO) -> Any:
 
 
 def rows_of(name: str, sheet: Any, most: int) -> list[tuple[object, ...]]:
-    """The rows of a sheet that hold anything; Mistake when it has more cells than `most`."""
+    """Return the rows of a sheet that hold anything. Raise Mistake if it has more cells than
+    `most`.
+    """
     rows: list[tuple[object, ...]] = []
     for row in sheet.iter_rows(values_only=True):
         # Rows that are not there cost time, too.
@@ -224,7 +229,7 @@ def rows_of(name: str, sheet: Any, most: int) -> list[tuple[object, ...]]:
 
 
 def check_packed(name: str, path: str) -> None:
-    """Mistake for an archive that unpacks to more than any honest one."""
+    """Raise Mistake for an archive that unpacks to more than any honest one."""
     try:
         with zipfile.ZipFile(path) as archive:
             parts = archive.infolist()
@@ -236,7 +241,7 @@ def check_packed(name: str, path: str) -> None:
 
 
 def make_table(db: Any, target: str, rows: Sequence[Sequence[object]]) -> None:
-    """A table of rows, each column with the narrowest type that takes all its values."""
+    """Make a table of rows, each column with the narrowest type that takes all its values."""
     header, *body = rows
     width = max(len(row) for row in rows)
     names = list(column_names(header, width))
@@ -254,7 +259,7 @@ def make_table(db: Any, target: str, rows: Sequence[Sequence[object]]) -> None:
 
 
 def column_names(header: Sequence[object], width: int) -> Iterator[str]:
-    """Quoted names, none of them twice; without regard to case, as SQL has none."""
+    """Yield quoted names, none of them twice; without regard to case, as SQL has none."""
     taken: set[str] = set()
     for place in range(width):
         given = header[place] if place < len(header) else None

@@ -23,7 +23,7 @@ DEEPEST_GROUP = 20
 
 
 class Refused(Exception):
-    """Why the document is not read, behind its name."""
+    """Why the document is not read; follows its name."""
 
 
 class Enough(Exception):
@@ -43,7 +43,7 @@ class Reading:
         self.notes: list[str] = []
 
     def wants(self, number: int) -> bool:
-        """Whether a part was asked for. Enough when it no longer fits."""
+        """True if a part was asked for. Raise Enough if it no longer fits."""
         if number > self.last or number < self.first:
             return False
         if self.left <= 0 or time.monotonic() > self.until:
@@ -58,7 +58,7 @@ class Reading:
 
 
 def main(request: bytes) -> bytes:
-    """The answer; what no reader can open is refused in words."""
+    """Return the answer; what no reader can open is refused in words."""
     head, _, content = request.partition(b"\n")
     asked = json.loads(head)
     answer = Reading(asked)
@@ -87,7 +87,7 @@ def main(request: bytes) -> bytes:
 
 
 def check_zip(content: bytes) -> None:
-    """Refused for what would fill the memory when it is unpacked: looked at before anything is."""
+    """Raise Refused for what would fill the memory when unpacked, before anything is."""
     try:
         parts = zipfile.ZipFile(io.BytesIO(content)).infolist()
     except zipfile.BadZipFile:
@@ -105,7 +105,7 @@ def check_zip(content: bytes) -> None:
 
 
 def read_docx(content: bytes, answer: Reading) -> None:
-    """Paragraphs and rows of tables, in their order."""
+    """Read paragraphs and rows of tables, in their order."""
     import docx
     from docx.table import Table
 
@@ -127,7 +127,7 @@ def read_docx(content: bytes, answer: Reading) -> None:
 
 
 def read_xlsx(content: bytes, answer: Reading) -> None:
-    """The rows of each sheet, or of the one asked for, with the letters of their columns."""
+    """Read the rows of each sheet, or of the one asked for, with the letters of their columns."""
     import openpyxl
     from openpyxl.utils import get_column_letter
 
@@ -160,7 +160,7 @@ def read_xlsx(content: bytes, answer: Reading) -> None:
 
 
 def read_pptx(content: bytes, answer: Reading) -> None:
-    """The text of each slide's shapes, and its notes."""
+    """Read the text of each slide's shapes, and its notes."""
     import pptx
 
     slides = pptx.Presentation(io.BytesIO(content)).slides
@@ -176,7 +176,7 @@ def read_pptx(content: bytes, answer: Reading) -> None:
 
 
 def shape_lines(shape: Any, depth: int) -> Iterator[str]:
-    """The lines of a shape, a table or a group of shapes."""
+    """Yield the lines of a shape, a table or a group of shapes."""
     if depth > DEEPEST_GROUP:
         return
     if hasattr(shape, "shapes"):

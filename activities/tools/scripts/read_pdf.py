@@ -17,7 +17,7 @@ SPACES, BLANKS = re.compile(r" {4,}"), re.compile(r"\n\s*\n\s*\n+")
 
 
 def main(request: bytes) -> bytes:
-    """The answer; what only one page is to blame for is a note."""
+    """Return the answer; what only one page is to blame for is a note."""
     head, _, content = request.partition(b"\n")
     asked = json.loads(head)
     answer: dict[str, Any] = {"unit": "page", "total": 0, "parts": [], "notes": [], "refused": ""}
@@ -37,7 +37,7 @@ def main(request: bytes) -> bytes:
 
 
 def read_pages(reader: PdfReader, asked: dict[str, Any], answer: dict[str, Any]) -> None:
-    """The pages asked for, as far as letters and seconds go."""
+    """Read the pages asked for, as far as letters and seconds go."""
     until = time.monotonic() + asked["seconds"]
     total = answer["total"] = len(reader.pages)
     left = asked["letters"]
@@ -69,6 +69,6 @@ def read_pages(reader: PdfReader, asked: dict[str, Any], answer: dict[str, Any])
 
 
 def text_of(page: PageObject) -> str:
-    """The text as it stands on the page, so that the rows of tables stay rows."""
+    """Return the text as it stands on the page, so that the rows of tables stay rows."""
     text = page.extract_text(extraction_mode="layout") or page.extract_text()
     return BLANKS.sub("\n\n", SPACES.sub("   ", text)).strip()

@@ -26,7 +26,7 @@ FLAT = set(
     """area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead
     tbody tfoot option optgroup colgroup rp rt html head body""".split()  # noqa: SIM905
 )
-"""What need not be closed, so that many of them in a row are no depth."""
+"""Elements that need not be closed, so that many of them in a row are no depth."""
 UNSEEN = "script, style, template, noscript, head, [hidden], [style*='display:none' i],"
 UNSEEN += " [style*='display: none' i]"
 BLOCKS = set(
@@ -36,7 +36,7 @@ BLOCKS = set(
 
 
 def main(request: bytes) -> bytes:
-    """The answer; what is nested too deeply is refused in words."""
+    """Return the answer; what is nested too deeply is refused in words."""
     head, _, content = request.partition(b"\n")
     asked = json.loads(head)
     text = content.decode("utf-8", "replace")
@@ -51,7 +51,7 @@ def main(request: bytes) -> bytes:
 
 
 def fill(answer: dict[str, Any], unit: str, texts: Iterator[str], asked: dict[str, Any]) -> None:
-    """The parts asked for, as far as letters and seconds go."""
+    """Add the parts asked for, as far as letters and seconds go."""
     answer["unit"] = unit
     until = time.monotonic() + asked["seconds"]
     left, last = asked["letters"], asked["last"] or 1 << 60
@@ -67,7 +67,7 @@ def fill(answer: dict[str, Any], unit: str, texts: Iterator[str], asked: dict[st
 
 
 def rows_of(text: str, answer: dict[str, Any]) -> Iterator[str]:
-    """Each row with bars between its cells. What no dialect explains is taken for commas."""
+    """Yield each row with bars between its cells. What no dialect explains is read with commas."""
     csv.field_size_limit(1 << 30)
     dialect: type[csv.Dialect]
     try:
@@ -83,7 +83,7 @@ def rows_of(text: str, answer: dict[str, Any]) -> Iterator[str]:
 
 
 def depth_of(text: str) -> int:
-    """About how deeply the elements are nested, without parsing them."""
+    """Return about how deeply the elements are nested, without parsing them."""
     depth = deepest = 0
     for match in TAG.finditer(text):
         if match[2].lower() not in FLAT:
@@ -93,7 +93,7 @@ def depth_of(text: str) -> int:
 
 
 def lines_of(text: str, address: str) -> Iterator[str]:
-    """The lines that a reader sees, headings marked; what is hidden by its own mark is left out.
+    """Yield the lines that a reader sees, headings marked, without what is hidden by its own mark.
     With the address of the page, each link has behind it where it leads.
     """
     from selectolax.lexbor import LexborHTMLParser
@@ -119,7 +119,7 @@ def lines_of(text: str, address: str) -> Iterator[str]:
 
 
 def target_of(link: str, address: str) -> str:
-    """Where a link leads to on the web; empty: nowhere else than to its own page."""
+    """Return where a link leads to on the web; empty: nowhere but to its own page."""
     try:
         target = urljoin(address, link.strip())
     except ValueError:

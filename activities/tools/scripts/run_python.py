@@ -1,4 +1,4 @@
-"""A snippet of Python in a sandbox: no file system, no network, no imports of the host. It runs
+"""Run a snippet of Python in a sandbox: no file system, no network, no imports of the host. Runs
 isolated, in a bounded process of its own, so it imports nothing of this project.
 
 The sandbox is a process, too: a child of this one, with the same bounds, in the same group.
@@ -23,12 +23,12 @@ PRINTED_BYTES = 200_000
 VALUE_LETTERS = 100_000
 ERROR_LETTERS = 4_000
 MOST_SAVED, SAVED_LETTERS = 10, 4 * 1024 * 1024
-"""Files of one call, and letters of all together."""
+"""Files of one call, and characters of all together."""
 
 
 def main(request: bytes) -> bytes:
-    """What `code` printed and the value of its last expression, as `{"printed": …, "value": …}`,
-    with `error`, when it failed, and `saved`, the texts that it gave to `save(name, text)`. The
+    """Return what `code` printed and the value of its last expression, as `{"printed": …, "value":
+    …}`, with `error`, if it failed, and `saved`, the texts that it gave to `save(name, text)`. The
     texts of `inputs` are there as a dictionary of that name.
     """
     asked = json.loads(request)
@@ -63,7 +63,9 @@ def main(request: bytes) -> bytes:
 
 
 def saving(saved: dict[str, str]) -> Callable[..., None]:
-    """What the code calls to hand up a text as a file; a later one of a name takes its place."""
+    """Return what the code calls to hand up a text as a file; a later one of a name takes its
+    place.
+    """
 
     def save(name: object, text: object) -> None:
         if not isinstance(name, str) or not isinstance(text, str):
@@ -79,13 +81,13 @@ def saving(saved: dict[str, str]) -> Callable[..., None]:
 
 
 def written(value: Any) -> str:
-    """The value as Python writes it, cut where it is too long."""
+    """Return the value as Python writes it, cut if it is too long."""
     text = repr(value)
     return text if len(text) <= VALUE_LETTERS else f"{text[:VALUE_LETTERS]}… ({len(text)} letters)"
 
 
 def failed(error: MontyError) -> str:
-    """Why the code failed, the end of its trace, which says most."""
+    """Return why the code failed: the end of its trace, which says most."""
     if isinstance(error, MontyCrashedError):
         return "the sandbox broke down or took too long and was ended"
     said = error.display() if isinstance(error, MontyRuntimeError) else str(error)

@@ -19,7 +19,7 @@ from typing import Any
 
 CHUNK_LINES = 40
 CHUNK_LETTERS = 8_000
-"""At which a chunk ends, however few its lines are."""
+"""Characters at which a chunk ends, however few its lines are."""
 LINE_LETTERS = 20_000
 TEXT_WINDOW = 8_000
 MOST_WORDS = 20
@@ -33,8 +33,8 @@ create table told (left_out text not null);
 
 
 def main(request: bytes) -> bytes:
-    """The answer. The index has its name only when it is whole: one that there was no time for is
-    asked, and made anew the next time.
+    """Return the answer. The index gets its name only when it is whole: one that there was no time
+    for is asked, and made anew the next time.
     """
     asked = json.loads(request)
     index = Path(asked["index"])
@@ -54,7 +54,7 @@ def main(request: bytes) -> bytes:
 
 
 def make(path: Path, asked: dict[str, Any]) -> bool:
-    """Index the files, as many as there is time for; whether there was time for all."""
+    """Index the files, as many as there is time for, and return whether there was time for all."""
     until = time.monotonic() + asked["seconds"]
     left_out = Counter(asked["left_out"])
     root = os.open(asked["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -85,7 +85,7 @@ def make(path: Path, asked: dict[str, Any]) -> bool:
 
 
 def text_of(root: int, name: str) -> str | None:
-    """The text of a file below the root, no link followed; None: it is no text."""
+    """Return the text of a file below the root, following no link; None: it is not text."""
     *folders, last = name.split("/")
     handle = os.dup(root)
     for flags, part in [*((OPEN | os.O_DIRECTORY, each) for each in folders), (OPEN, last)]:
@@ -107,7 +107,7 @@ def text_of(root: int, name: str) -> str | None:
 
 
 def chunks(text: str) -> Iterator[tuple[int, int, str]]:
-    """(first line, last line, text) of pieces small enough to say where something is."""
+    """Yield (first line, last line, text) of pieces small enough to say where something is."""
     first, letters = 1, 0
     kept: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -121,7 +121,7 @@ def chunks(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def ask(db: sqlite3.Connection, query: str, most: int) -> list[list[Any]]:
-    """The chunks that hold any of the words, those that say most of them first."""
+    """Return the chunks that hold any of the words, those that say most of them first."""
     words = WORD.findall(query)[:MOST_WORDS]
     if not words:
         return []

@@ -1,6 +1,6 @@
 """Why a remark matters and what to do about it, by lens and rule: data, in `LENS.yaml` here.
 
-A rule takes the longest row that it begins with, and every rule the empty one. One without a row
+A rule takes the longest row that it begins with, and every rule the empty one. A rule without a row
 gets nothing: a sentence that fits every rule helps with none.
 """
 
@@ -19,17 +19,17 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Advice:
-    """Of one rule, in whole sentences."""
+    """The advice of one rule, in whole sentences."""
 
     why: str
     do: str = ""
-    """What to do; empty where the rule is ours and says it itself."""
+    """What to do; empty if the rule is ours and says it itself."""
     instead: bool = False
-    """Whether that takes the place of what the tool says, which speaks of its own settings."""
+    """True if it replaces what the tool says, which speaks of its own settings."""
 
 
 def advice_on(lens: str, rule: str) -> Advice | None:
-    """The row that a rule takes. What hadolint hands on of shellcheck is the shell's."""
+    """Return the row of a rule. Hadolint's findings by shellcheck take the shell's."""
     rows = advice_of("shell" if lens == "dockerfiles" and rule.startswith("SC") else lens)
     lengths = range(len(rule), -1, -1)
     return next((rows[rule[:n]] for n in lengths if rule[:n] in rows), None)
@@ -37,7 +37,7 @@ def advice_on(lens: str, rule: str) -> Advice | None:
 
 @cache
 def advice_of(lens: str) -> dict[str, Advice]:
-    """The rows of one lens; none if nobody has written any."""
+    """Return the rows of one lens; empty if nobody has written any."""
     path = FOLDER / f"{lens}.yaml"
     if path.parent != FOLDER or not path.is_file():
         return {}
@@ -46,7 +46,7 @@ def advice_of(lens: str) -> dict[str, Advice]:
 
 
 def add_advice(remark: Remark) -> Remark:
-    """The remark with why it matters, and with what to do where its tool does not say it."""
+    """Return the remark with why it matters, and with what to do if its tool does not say it."""
     row = advice_on(remark.lens, remark.rule)
     if row is None:
         return remark

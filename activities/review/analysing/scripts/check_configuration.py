@@ -1,7 +1,8 @@
-"""Errors of syntax and keys that are given twice, in YAML and TOML.
+"""Find errors of syntax and keys that are given twice, in YAML and TOML.
 
 Reads from stdin, separated by NUL, absolute paths. Prints JSON. Runs isolated, as a program of its
-own, so it imports nothing of this project. Nothing is built of what is read: events alone.
+own, so it imports nothing of this project. Nothing is built from what is read: only events are
+looked at.
 """
 
 import json
@@ -23,11 +24,11 @@ LETTERS = 200
 DEEPEST = 200
 """Levels of nesting beyond which a file is not read on: each further one costs libyaml more."""
 MERGE = "<<"
-"""What may be given again."""
+"""The key that may be given again."""
 
 
 class TooDeep(Exception):
-    """It is nested too deeply to be read."""
+    """The file is nested too deeply to be read."""
 
 
 class Checked(TypedDict):
@@ -70,23 +71,22 @@ def look_at(path: str, printed: Checked) -> None:
 
 
 def is_yaml(path: str) -> bool:
-    """By its ending; the other files that come here are TOML."""
+    """True by its ending; the other files that come here are TOML."""
     return os.path.splitext(path)[1].lower() in (".yml", ".yaml")
 
 
 def item(path: str, rule: str, line: int, message: str) -> dict[str, Any]:
-    """One sighting."""
     return {"file": path, "rule": rule, "line": line, "message": message[:LETTERS]}
 
 
 def toml(text: str) -> Iterator[tuple[int, str]]:
-    """Nothing: a key that is given twice is an error of syntax there."""
+    """Yield nothing: there, a key that is given twice is an error of syntax."""
     tomllib.loads(text)
     return iter(())
 
 
 def repeated(text: str) -> Iterator[tuple[int, str]]:
-    """Line and name of each plain key that its mapping has already, in all documents."""
+    """Yield line and name of each plain key that its mapping has already, in all documents."""
     # What is open, the innermost last: of a mapping its keys and whether a key is next; else None.
     open_: list[tuple[set[str], list[bool]] | None] = []
     for event in yaml.parse(text, yaml.CSafeLoader):
@@ -109,25 +109,25 @@ def repeated(text: str) -> Iterator[tuple[int, str]]:
 
 
 def turn(open_: list[tuple[set[str], list[bool]] | None]) -> None:
-    """After a whole node: in a mapping a key is followed by a value, and a value by a key."""
+    """Go on after a whole node: in a mapping a key is followed by a value, and a value by a key."""
     if open_ and open_[-1]:
         open_[-1][1][0] = not open_[-1][1][0]
 
 
 def mark_line(mark: Any) -> int:
-    """As people count."""
+    """Return a line, 1-based."""
     return int(mark.line) + 1
 
 
 def said(error: Exception) -> str:
-    """What is wrong, without the place."""
+    """Return what is wrong, without the place."""
     if isinstance(error, yaml.MarkedYAMLError):
         return str(error.problem or error.context or "not readable")
     return PLACE.sub("", str(error)).strip() or "not readable"
 
 
 def line_of(error: Exception) -> int:
-    """Where it is wrong; 0 when nobody knows."""
+    """Return where it is wrong; 0 if that is not known."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return mark_line(error.problem_mark)
     found = PLACE.search(str(error))

@@ -1,9 +1,9 @@
-"""Secrets in files, by the detectors of detect-secrets: prints where they are, and apart from that
-their values, for a redactor.
+"""Find secrets in files, by the detectors of detect-secrets: print where they are, and apart from
+that their values, for a redactor.
 
-Reads from stdin, separated by NUL: a salt, the file of shapes that the library does not know, then
-absolute paths. Prints JSON. Runs isolated, as a
-program of its own, so it imports nothing of this project. Nothing is verified over the network.
+Reads from stdin, separated by NUL: a salt, the file of patterns that the library does not have,
+then absolute paths. Prints JSON. Runs isolated, as a program of its own, so it imports nothing of
+this project. Nothing is verified over the network.
 """
 
 import functools
@@ -39,20 +39,20 @@ HEURISTICS = (
     "is_prefixed_with_dollar_sign", "is_indirect_reference", "is_not_alphanumeric_string",
 )  # fmt: skip
 STANDS_FOR = re.compile(r"(?i)example|placeholder|dummy|your|(.)\1{4}|abcdefgh|12345678")
-"""In what somebody writes where a secret is to be put."""
+"""In a placeholder that somebody writes where a secret belongs."""
 FILLED_IN = re.compile(r"([A-Za-z0-9])\1{7}")
-"""The same of what the library finds."""
+"""The same in what the library finds."""
 Kinds = list[tuple[str, Any]]
 SHORTEST = 8
-"""Letters of a value that stands for itself."""
+"""Characters of a value that stands for itself."""
 FEWEST_LETTERS = 10
-"""Different ones of a value: fewer are no random text."""
+"""Different characters of a value: fewer are not random text."""
 # Without one of its words, the many patterns of the keyword detector cannot match.
 KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 # Longer lines are data or minified; the detectors' patterns are not all linear.
 LONGEST_LINE = 5_000
 OVERLAP = 500
-"""Letters of a piece of a longer line that the next one has, too: a token is not cut in two."""
+"""Characters of a piece of a longer line that the next one has, too: a token is not cut in two."""
 
 
 KEYWORD_KIND = "Secret Keyword"
@@ -66,12 +66,12 @@ PROSE = re.compile(r"\.(?:md|rst|txt|html?|ipynb|baseline|lock)\Z")
 COMMENT = re.compile(r"\s*(?:#|//|\*|>>>|--|<!--|;)")
 LIKELY_LETTERS = range(8, 201)
 LIKELY_BITS = 2.8
-"""Of entropy, a letter."""
+"""Entropy per character."""
 
 OF_A_KIND = 200
 """Secrets of one kind that are named in one file."""
 MOST_VALUES = 20_000
-"""Beyond this many values the redactor cannot know them all, and is told so."""
+"""With more values than this the redactor cannot know them all, and is told so."""
 OPTIONS = re2.Options()
 OPTIONS.log_errors = False
 
@@ -88,7 +88,7 @@ class Printed(TypedDict):
 
 
 def main() -> None:
-    """Print `{"secrets": […], "not_parsed": […], "read": n}`."""
+    """Print the secrets and their values as JSON, in the form of `Printed`."""
     salt, shapes, *paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
     kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
     plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
@@ -141,8 +141,8 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
 
 
 def likely(value: str, line: str, path: str) -> bool:
-    """Whether what a name calls a secret looks like one: random enough, no path, no placeholder,
-    and in code or configuration.
+    """True if what a name calls a secret looks like one: random enough, not a path or a
+    placeholder, and in code or configuration.
     """
     if PROSE.search(path) or COMMENT.match(line) or len(value) not in LIKELY_LETTERS:
         return False
@@ -154,7 +154,7 @@ def likely(value: str, line: str, path: str) -> bool:
 
 
 def found_in(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, str, str]]:
-    """Line number, kind and value of each secret."""
+    """Yield line number, kind and value of each secret."""
     whole = "\n".join(lines)
     detectors = plausible(whole, of_lock_file=is_lock_file(path))
     own = [(kind, pattern) for kind, pattern in shapes if pattern.search(whole)]
@@ -182,7 +182,7 @@ def found_in(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, 
 
 
 def in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str, str]]:
-    """Line number, kind and value of what has the shape of a secret in lines that are too long for
+    """Yield line number, kind and value of what looks like a token in lines that are too long for
     every detector, piece by piece: a name with a value means little in what a program wrote.
     """
     detectors = [each for each in get_plugins() if isinstance(each, RegexBasedDetector)]
@@ -201,15 +201,15 @@ def in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str, str]
 
 
 def own_kinds(path: str) -> Kinds:
-    """Return kind and shape of what the library does not know, from the file that lists them."""
+    """Return kind and pattern of what the library does not have, from the file that lists them."""
     with open(path, encoding="utf-8") as file:
         shapes: dict[str, str] = yaml.safe_load(file)
     return [(kind, linear(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
 
 
 def plausible(text: str, *, of_lock_file: bool) -> list[Any]:
-    """The detectors that can find anything in this text at all. A lock file is full of digests,
-    which are random and no secrets.
+    """Return the detectors that can find anything in this text at all. A lock file is full of
+    digests, which are random and not secret.
     """
     return [
         detector
@@ -224,7 +224,7 @@ def plausible(text: str, *, of_lock_file: bool) -> list[Any]:
 
 @functools.cache
 def by_line(pattern: str) -> Any:
-    """The pattern with line ends where it expects the ends of the text."""
+    """Return the pattern with line ends where it expects the ends of the text."""
     return linear(f"(?m){pattern}")
 
 
@@ -238,7 +238,7 @@ def make_linear() -> None:
 
 
 def linear(pattern: Any) -> Any:
-    """A pattern of RE2. The few that look ahead are bounded and stay as they are."""
+    """Return a pattern of RE2. The few that look ahead are bounded and stay as they are."""
     text = pattern if isinstance(pattern, str) else pattern.pattern
     flags = 0 if isinstance(pattern, str) else pattern.flags
     text = f"(?i){text}" if flags & re.IGNORECASE else text

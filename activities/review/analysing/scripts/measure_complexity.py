@@ -1,8 +1,8 @@
-"""Cyclomatic complexity and length of functions in many languages, by lizard.
+"""Measure cyclomatic complexity and length of functions in many languages, by lizard.
 
 Reads from stdin, separated by NUL: the least complexity and the least length worth reporting, then
-absolute paths. Prints JSON. It runs isolated, as a program of its own, so it imports nothing of
-what is ours.
+absolute paths. Prints JSON. Runs isolated, as a program of its own, so it imports nothing of this
+project.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ LOOKED_BACK = 10_000
 OF_A_FILE = 200
 """Functions of one file that are named."""
 LETTERS = 100
-"""At most this many letters of a name are printed."""
+"""Characters of a name that are printed."""
 
 
 class Function(TypedDict):
@@ -76,12 +76,14 @@ def main() -> None:
 
 
 def plain(path: str) -> str:
-    """A name with the path's ending alone: lizard knows no language by a name with line ends."""
+    """Return a name with the path's ending alone: lizard knows no language by a name with line
+    ends.
+    """
     return "source" + os.path.splitext(path)[1]
 
 
 def measure(path: str) -> list[Function] | None:
-    """The functions of a file, suppressed ones marked; None when it cannot be parsed."""
+    """Return the functions of a file, suppressed ones marked; None if it cannot be parsed."""
     with open(path, encoding="utf-8", errors="replace") as file:
         code = file.read()
     honoured = functions_of(path, code)
@@ -122,7 +124,7 @@ def functions_of(path: str, code: str) -> list[Function] | None:
 
 
 def named(path: str, functions: list[Function]) -> list[Function]:
-    """The functions with their whole names, which are looked for in the file."""
+    """Return the functions with their whole names, which are looked for in the file."""
     if not functions:
         return []
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -134,8 +136,8 @@ def named(path: str, functions: list[Function]) -> list[Function]:
 
 
 def whole_name(path: str, name: str, lines: list[str], number: int) -> str:
-    """The name as it stands in the code: with its classes in Python, and with the letters that
-    lizard takes for no part of it.
+    """Return the name as it stands in the code: with its classes in Python, and with the characters
+    that lizard does not count as part of it.
     """
     if not 0 < number <= len(lines):
         return name
@@ -149,7 +151,9 @@ def whole_name(path: str, name: str, lines: list[str], number: int) -> str:
 
 
 def classes_around(lines: list[str], number: int) -> list[str]:
-    """The classes and functions of Python around a line, the innermost first, by indentation."""
+    """Return the classes and functions of Python around a line, the innermost first, by
+    indentation.
+    """
     found = []
     indent = indent_of(lines[number - 1])
     for line in reversed(lines[max(number - 1 - LOOKED_BACK, 0) : number - 1]):
@@ -165,7 +169,7 @@ def classes_around(lines: list[str], number: int) -> list[str]:
 
 
 def indent_of(line: str) -> int:
-    """How far a line is indented, in columns."""
+    """Return how far a line is indented, in columns."""
     wide = line[:LONGEST_LINE].expandtabs(8)
     return len(wide) - len(wide.lstrip())
 

@@ -1,4 +1,4 @@
-"""What a tool says of files, cut to what a reader can use: a stranger's file can make it say
+"""Cut what a tool says of files to what a reader can use: a stranger's file can make it say
 anything any number of times.
 
 Runs the command in its arguments, after the name of its tool, and prints `{"items": […], "errors":
@@ -24,7 +24,7 @@ MOST = 4_000
 OF_A_RULE = 2_000
 """Items of one rule in one file."""
 LETTERS = 600
-"""At most this many letters of a text are kept."""
+"""Characters kept of a text."""
 SYNTAX = "invalid-syntax"
 MODULE = re.compile(rb"(?m)^\s*(?:import|export)\b|\brequire\s*\(|\bmodule\.exports\b")
 """A script of a page may use what another script of the page defines; a module may not."""
@@ -50,11 +50,11 @@ STRANGER = re.compile(r"\b(?:title|body|head_ref|head\.\w+|message|comment|email
 """What anybody can write who opens a request; above, what stands around a place of bandit."""
 Item = dict[str, Any]
 Read = Callable[[IO[bytes], list[str]], Iterator[Item]]
-"""What a tool writes, and the files it could not read, which are added -> its items."""
+"""(the tool's output, files it could not read, to be added to) -> its items."""
 
 
 def main() -> int:
-    """The exit code of the tool; 0 when it only says that it found something."""
+    """Return the exit code of the tool; 0 if it only says that it found something."""
     kind, *command = sys.argv[1:]
     read, found = TOOLS[kind]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as tool:
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def whole(stream: IO[bytes]) -> Any:
-    """The one JSON document that a tool writes; None when it writes nothing."""
+    """Return the one JSON document that a tool writes; None if it writes nothing."""
     text = stream.read(MOST_OUTPUT + 1)
     if len(text) > MOST_OUTPUT:
         raise SystemExit(f"wrote more than {MOST_OUTPUT >> 20} MiB")
@@ -77,7 +77,7 @@ def whole(stream: IO[bytes]) -> Any:
 
 
 def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """One a line."""
+    """Read an item a line."""
     del errors
     while line := stream.readline(MOST_OUTPUT):
         item = json.loads(line)
@@ -93,7 +93,7 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """With the lines that each is about."""
+    """Read the items, with the lines that each is about."""
     report = whole(stream)
     errors += [error["filename"] for error in report["errors"]]
     for item in report["results"]:
@@ -111,7 +111,7 @@ def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """Without a code it is an error of syntax: the first of a file is told."""
+    """Read the items; one without a code is an error of syntax, told once a file."""
     # Flow is a language of its own, which it takes for broken TypeScript.
     flow = {file for file in given() if holds(file, FLOW)}
     errors += sorted(flow)
@@ -139,7 +139,7 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """One a line, by rules of ours."""
+    """Read an item a line, by our rules."""
     del errors
     while line := stream.readline(MOST_OUTPUT):
         item = json.loads(line)
@@ -154,7 +154,7 @@ def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_shellcheck(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """Where it stopped parsing is an error of syntax: the first of a file is told."""
+    """Read the items; where it stopped parsing is an error of syntax, told once a file."""
     for item in whole(stream)["comments"]:
         stopped = item["code"] in SHELL_STOPPED
         if stopped and item["file"] in errors:
@@ -171,7 +171,9 @@ def of_shellcheck(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """At the place that it calls the primary one. It passes over what is no YAML."""
+    """Read the items, at the place that it calls the primary one. It passes over what is not
+    YAML.
+    """
     errors += [file for file in given() if not is_yaml(file)]
     report = whole(stream)
     if report is None:
@@ -194,7 +196,7 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """What it could not parse is an error of syntax, once a file."""
+    """Read the items; what it could not parse is an error of syntax, once a file."""
     for item in whole(stream):
         stopped = item["code"] == "DL1000"
         if stopped:
@@ -210,18 +212,18 @@ def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def given() -> list[str]:
-    """The files that the tool was given."""
+    """Return the files that the tool was given."""
     return sys.argv[sys.argv.index("--") + 1 :]
 
 
 def holds(path: str, pattern: re.Pattern[bytes]) -> bool:
-    """Whether a file has it somewhere."""
+    """True if a file has the pattern somewhere."""
     with open(path, "rb") as file:
         return pattern.search(file.read()) is not None
 
 
 def is_yaml(path: str) -> bool:
-    """Whether a file can be read as YAML at all."""
+    """True if a file can be read as YAML at all."""
     with open(path, "rb") as file:
         try:
             depth = 0
@@ -237,8 +239,8 @@ def is_yaml(path: str) -> bool:
 
 
 def column_of(item: Item) -> int:
-    """Where an item of bandit begins, 1-based, in characters; 0: on another line. Bandit counts
-    bytes from 0 and quotes the line behind its number.
+    """Return where an item of bandit begins, 1-based, in characters; 0: on another line. Bandit
+    counts bytes from 0 and quotes the line behind its number.
     """
     line = item["line_number"]
     quoted = str(item["code"]).split("\n")
@@ -250,12 +252,14 @@ def column_of(item: Item) -> int:
 
 
 def cut(text: object) -> str:
-    """The beginning of a text."""
+    """Return the beginning of a text."""
     return str(text)[:LETTERS]
 
 
 def kept_of(items: Iterator[Item]) -> tuple[list[Item], Counter[tuple[str, str]]]:
-    """The items that are handed on, in their order, and by file and rule how many are not."""
+    """Return the items that are handed on, in their order, and how many are not, by file and
+    rule.
+    """
     seen: Counter[tuple[str, str]] = Counter()
     listed: list[Item] = []
     for item in items:
@@ -275,7 +279,7 @@ def kept_of(items: Iterator[Item]) -> tuple[list[Item], Counter[tuple[str, str]]
 
 
 def share(counts: list[int], most: int) -> int:
-    """How many of each may be kept, so that all together are about `most`; at least one."""
+    """Return how many of each may be kept, at least one, so that all together are about `most`."""
     left = most
     for index, count in enumerate(sorted(counts)):
         fair = left // (len(counts) - index)
@@ -294,7 +298,7 @@ TOOLS: dict[str, tuple[Read, int]] = {
     "zizmor": (of_zizmor, 3),
     "hadolint": (of_hadolint, 0),
 }
-"""How each tool is read, and the code by which it ends when it found something or read nothing."""
+"""How each tool is read, and its exit code if it found something or read nothing."""
 
 if __name__ == "__main__":
     sys.exit(main())
