@@ -30,7 +30,7 @@ from holdfast.agent.state import (
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.history.signals import HOLD
 from holdfast.history.troubles import classify_trouble, describe_error, find_end, is_unsent
-from holdfast.rendering.agents import agent_board
+from holdfast.rendering.board import agent_board
 from holdfast.rules.timers import to_datetime
 from holdfast.tracing import story
 from holdfast.workflows import scheduling, telling

@@ -27,8 +27,7 @@ from holdfast.contracts.view import RunView
 from holdfast.history import landings
 from holdfast.history.signals import SIGNALS, parse_signal
 from holdfast.rendering import listing, running
-from holdfast.rendering.agents import agent_summary
-from holdfast.rendering.board import board
+from holdfast.rendering.board import agent_summary, board
 from holdfast.rules import next_moves, reducer, reporting, steering
 from holdfast.rules.timers import timers, to_datetime
 from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_event

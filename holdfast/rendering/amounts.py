@@ -10,8 +10,8 @@ from holdfast.ledger.ranges import format_price
 
 
 def money(amount: Money | None) -> str:
-    """Whole cents, or four decimals below a dollar; rounded up, as everywhere; `unpriced` when no
-    price is known.
+    """Return whole cents, or four decimals below a dollar, rounded up; `unpriced` when no price is
+    known.
     """
     if amount is None:
         return "unpriced"
@@ -22,17 +22,16 @@ def money(amount: Money | None) -> str:
 
 
 def at_most(amount: Money | None, assumed: Money) -> str:
-    """`≤ $0.0873` when a part of it is the worst case of a call whose answer was lost."""
+    """Return `≤ $0.0873` when a part of it is the worst case of a call whose answer was lost."""
     return f"≤ {money(amount)}" if assumed and amount is not None else money(amount)
 
 
 def calls(count: int) -> str:
-    """`1 model call`, `7 model calls`."""
     return f"{count} model call{'s' * (count != 1)}"
 
 
 def seconds(amount: float) -> str:
-    """A duration as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`."""
+    """Return a duration as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`."""
     if amount < 10:
         return f"{amount:.1f} s"
     whole = round(amount)
@@ -44,7 +43,7 @@ def seconds(amount: float) -> str:
 
 
 def hands(turns: int, tool_calls: int, failed: int) -> str:
-    """`4 turns, 6 tool calls, 2 of them failed`; empty for what was asked without tools."""
+    """Return `4 turns, 6 tool calls, 2 of them failed`; empty for what was asked without tools."""
     if not turns:
         return ""
     spoke = f"{turns} turn{'s' * (turns != 1)}"
@@ -55,7 +54,7 @@ def hands(turns: int, tool_calls: int, failed: int) -> str:
 
 
 def bounded(row: PreviewRow) -> str:
-    """What a plan says one answer and one call of a subtask may have; empty: nothing."""
+    """Return the bounds that a plan sets for one answer and one call; empty if it sets none."""
     room = f"at most {row.max_output:,} tokens an answer" if row.max_output else ""
     time = f"at most {row.timeout_seconds} s a call" if row.timeout_seconds else ""
     return ", ".join(filter(None, (room, time)))

@@ -18,8 +18,8 @@ NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?
 
 
 def answer_file(report: Report) -> tuple[str, str] | None:
-    """The ending of its name, which no run's id can have, and its text; None where the answer is
-    text, which the report has.
+    """Return the ending of its name, which no run's id can have, and its text; None if the answer
+    is text, which the report has.
     """
     if report.document is None:
         return None
@@ -30,8 +30,9 @@ def answer_file(report: Report) -> tuple[str, str] | None:
 
 
 def as_csv(table: Any) -> str:
-    """A table as CSV in which each cell is quoted, and none is a formula to a spreadsheet: what may
-    be one has an apostrophe before it. Characters that are not seen are shown as their escapes.
+    """Return a table as CSV in which each cell is quoted, and none is a formula to a spreadsheet:
+    what may be one has an apostrophe before it. Characters that are not seen are shown as their
+    escapes.
     """
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)

@@ -1,194 +1,214 @@
-"""What the Web UI shows of a run: the board as current details, and a line for each activity. Pure.
+"""A run as it stands: its table for every form, and what the Temporal Web UI shows of a run and of
+an agent with tools.
 
-The board is Markdown; the lines are plain text. What models and repositories wrote stays text in
-both. The UI's renderer draws tables without any padding, takes `$` for mathematics, loads images
-and keeps tags: hence the hard spaces at the end of cells, and that none of these gets through.
+The Web UI takes Markdown for the board and plain text for the line of an activity. Its renderer
+draws tables without any padding, takes `$` for mathematics, loads images and keeps tags: hence the
+hard spaces behind cells, and that none of these gets through.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator
 
+from holdfast.agent.state import AgentState, UseTool
 from holdfast.calls import KINDS
-from holdfast.calls.turn import TAKE_TURN
+from holdfast.calls.turn import TAKE_TURN, AgentGoal
 from holdfast.contracts import Call, Subtask
-from holdfast.contracts.view import Phase, Preview, PreviewRow, Question, Row, RunView
-from holdfast.ledger.ranges import format_price
-from holdfast.rendering.amounts import bounded, hands, money
+from holdfast.contracts.view import Row, RunView
+from holdfast.rendering import markdown
+from holdfast.rendering.amounts import at_most, calls, hands, money, seconds
+from holdfast.rendering.blocks import (
+    Block,
+    Column,
+    Heading,
+    Line,
+    Marked,
+    Paragraph,
+    Prose,
+    Table,
+    listed,
+    table,
+)
 from holdfast.rendering.many import LINES, ROWS, beginning, chosen
-from holdfast.text import code_span, for_markdown, visible
-from holdfast.text.harmless import sanitize
-from holdfast.text.marks import LOOK_FIRST, count_unsupported, mark_unsupported
+from holdfast.rendering.preview import plan_table, totals
+from holdfast.rendering.status import SETTLED, SIGNS, question_text, standing
+from holdfast.text import code_span, for_markdown, inline, visible
+from holdfast.text.marks import LOOK_FIRST, mark_unsupported
 
-MARKS = {
-    "waiting": "·",
-    "running": "▶",
-    "paused": "‖",
-    "complete": "✓",
-    "failed": "✗",
-    "escalated": "?",
-    "skipped": "–",
-    "cancelled": "×",
-}
-CELL = 80
-CALL = 200
-"""Letters of a call that a person is to approve, and of why a subtask is in the plan."""
-PAD = "\N{NO-BREAK SPACE}" * 3
+TITLE_LETTERS = 80
+TEXT_LETTERS = 600
 ANSWER_CHARACTERS = 8_000
 """Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
-PHASES: Mapping[Phase, str] = {
-    "preparing": "getting ready",
-    "planning": "making a plan",
-    "approval": "waiting for approval of the plan",
-    "working": "working",
-    "synthesizing": "writing the answer",
-    "closed": "closed",
-}
-"""Where a run stands, for somebody who has never seen one."""
+COLUMNS = (
+    Column("", "status"),
+    Column("", "ids"),
+    Column("subtask"),
+    Column("role", essential=False),
+    Column("status", "status"),
+    Column("time", "number"),
+    Column("price", "number"),
+    Column("note", essential=False),
+)
+
+
+def row_table(rows: list[Row], late: float | None = None) -> Table:
+    """Return the subtasks as they stand. `late`: seconds by which what runs has run longer; None:
+    the table is drawn once, where a clock that stands still would mislead.
+    """
+    return table(COLUMNS, (_line(each, late) for each in rows))
+
+
+def _line(row: Row, late: float | None) -> Line:
+    settled = row.status in SETTLED
+    ran = row.seconds + (late or 0.0 if row.status == "running" else 0.0)
+    cells = (
+        SIGNS[row.status],
+        row.id,
+        row.title,
+        # A lens is called as its subtask is: once is enough, the title needs the room.
+        "" if who(row) == row.id else who(row),
+        row.status,
+        seconds(ran) if ran and (settled or late is not None) else "",
+        price(row),
+        # Until there is more to say of it: what it is for.
+        row.note or ("" if settled else row.why),
+    )
+    return Line(cells, row.status)
+
+
+def who(row: Row) -> str:
+    """Return the role, with its tier when a model does the work, the try when it is not the first,
+    and what an agent has done with tools.
+    """
+    parts = [row.who]
+    if row.tier not in ("", "none"):
+        parts.append(row.tier)
+    if row.try_number > 1:
+        parts.append(f"try {row.try_number}")
+    parts.append(hands(row.turns, row.tool_calls, row.failed_calls))
+    return " · ".join(filter(None, parts))
+
+
+def price(row: Row) -> str:
+    """Return what a row cost; empty for one that asked no model, or none yet, or whose finding was
+    given or taken over.
+    """
+    unasked = row.tier in ("", "none") or row.status == "waiting" or row.try_number == 0
+    return "" if unasked and row.dollars == 0 else at_most(row.dollars, row.assumed)
+
+
+def spent(view: RunView) -> str:
+    """Return what was spent of the caps; empty where no model was asked."""
+    asked = view.model_calls or view.dollars_spent is None or view.dollars_reserved
+    if not asked:
+        return ""
+    dollars = f"{at_most(view.dollars_spent, view.assumed)} of {money(view.dollars_cap)}"
+    return f"{dollars} · {view.model_calls} of {calls(view.model_calls_cap)}"
+
+
+# ---------------------------------------------------------------- the board of the Web UI
 
 
 def board(view: RunView) -> str:
-    """Phase and price in a line, the subtasks as a table, what a reader must know, the answer."""
-    lines = [f"**{_where(view)}** · {price(view)}", ""]
-    if view.preview and view.phase == "approval":
-        lines += _proposal(view, view.preview)
-    elif view.rows:
-        priced = any(row.tier != "none" for row in view.rows)
-        head = _cells("", "subtask", "role", "seconds", *(["price"] if priced else []), "")
-        lines += [head, "|---|---|---|---:|" + ("---:|---|" if priced else "---|")]
-        shown, others = chosen(view.rows)
-        lines += [_line(row, priced) for row in shown]
-        lines += ["", f"… {others}.", ""] if others else [""]
-    if view.preview and view.preview.asks and view.phase == "working":
-        low, expected, high = (
-            _exact(each) for each in (view.preview.low, view.preview.expected, view.preview.high)
-        )
-        lines += [f"Expected: {expected} ({low} to {high}).", ""]
-    asked, unasked = beginning(view.waiting, LINES)
-    lines += [f"- **waits for a person** {for_markdown(_asked(each)[:600])}" for each in asked]
-    lines += [f"- … and {unasked} more questions: `starter.py inbox`"] if unasked else []
-    noted, unsaid = beginning(view.notes, LINES)
-    lines += [f"- {for_markdown(note[:300])}" for note in noted]
-    lines += [f"- … and {unsaid} more notes are in the report"] if unsaid else []
-    return "\n".join(lines + _answer(view))
-
-
-def _asked(question: Question) -> str:
-    """What it is about, and what to do."""
-    match question.kind:
-        case "subtask":
-            return f"{question.subtask_id}: {question.text}"
-        case "call":
-            cut = "… (starter.py show has all of it)" if len(question.text) > CALL else ""
-            said = f"{question.text[:CALL]}{cut}"
-            return f"{question.subtask_id}: approve or decline call {question.call}, {said}"
-        case "plan":
-            return "plan: approve, edit or reject it"
-        case "budget":
-            return f"budget: {question.text}; raise the cap"
-        case "paused":
-            return "paused: resume it"
-
-
-def _where(view: RunView) -> str:
-    where = view.status.replace("_", " ") if view.status else PHASES[view.phase]
-    return f"{where} · ⚠ {count_unsupported(view.flags)}" if view.flags else where
-
-
-def _proposal(view: RunView, plan: Preview) -> list[str]:
-    """What a person approves: what each part is expected to cost and at most reserves, what needs
-    what, and what to type.
+    """Return phase and price in a line, the subtasks as a table, what a reader must know, and the
+    answer.
     """
-    head = _cells("", "subtask", "role", "needs", "expected", "low", "at most")
-    lines = [head, "|---|---|---|---|---:|---:|---:|"]
-    shown, unshown = beginning(plan.subtasks, ROWS)
-    ids = [row.id for row in shown]
-    lines += [_proposed(row) for row in plan.rows if not row.of_plan or row.id in ids]
-    if unshown:
-        lines.append(_cells("", f"… and {unshown} more subtasks", *[""] * 5))
-    total = (plan.expected, plan.low, plan.high)
-    lines.append(_cells("", "**together**", "", "", *map(_exact, total)))
-    lines += [
-        "",
-        f"Never above {_money(view.dollars_cap)}, tries and changes of the plan included.",
+    price = spent(view) or ("" if view.use_models else "no model is asked")
+    head = (f"**{inline(standing(view))}**", inline(price))
+    blocks: list[Block] = [Paragraph(Marked(" · ".join(filter(None, head)))), *_plan(view)]
+    asked, unasked = beginning(view.waiting, LINES)
+    noted, unsaid = beginning(view.notes, LINES)
+    lines = [
+        f"**waits for a person** {inline(_cut(question_text(each, view.preview)))}"
+        for each in asked
     ]
-    path = _chain(plan.critical_path)
-    lines += ["", f"About {plan.makespan:.0f} s of work; the longest chain: {for_markdown(path)}."]
-    if said := (*plan.composed, *plan.brought):
-        lines += ["", *(f"- {for_markdown(each[:400])}" for each in said)]
-    if plan.taken:
-        lines += ["", *(f"- taken of {for_markdown(each[:300])}" for each in plan.taken)]
-    if plan.without:
-        lines += ["", *(f"- goes without {for_markdown(each[:300])}" for each in plan.without)]
-    if plan.leaves:
-        sent = for_markdown(", ".join(plan.leaves)[:600])
-        where = for_markdown(plan.endpoint) or "their endpoint"
-        lines += ["", f"Sent to the models at {where}: {sent}."]
-        if plan.reached:
-            reached = for_markdown("; ".join(plan.reached)[:600])
-            lines += ["", f"Reached by tools: {reached}."]
-    else:
-        lines += ["", "No model is asked; nothing leaves the machines of this deployment."]
-    run_id = shlex.quote(view.run_id)
-    told = [code_span(f"starter.py {name} {run_id}") for name in ("approve", "edit", "reject")]
-    return [*lines, "", f"To decide, type {told[0]}, {told[1]} or {told[2]}.", ""]
+    lines += [f"… and {unasked} more questions: `starter.py inbox`"] if unasked else []
+    lines += [inline(note[:300]) for note in noted]
+    lines += [f"… and {unsaid} more notes are in the report"] if unsaid else []
+    blocks += [*listed(map(Marked, lines)), *_answer(view)]
+    return markdown.write(blocks, pad=markdown.PAD)
 
 
-def _chain(ids: Sequence[str]) -> str:
-    first, more = beginning(ids, LINES)
-    return " → ".join([*first, *([f"{more} more"] if more else [])])
+def _plan(view: RunView) -> Iterator[Block]:
+    plan = view.preview
+    if plan and view.phase == "approval":
+        yield plan_table(plan, ROWS)
+        yield from listed(f"{each.id}: {each.why[:200]}" for each in plan.subtasks if each.why)
+        yield from listed(each[:TEXT_LETTERS] for each in totals(plan, view.dollars_cap))
+        run_id = shlex.quote(view.run_id)
+        told = [code_span(f"starter.py {name} {run_id}") for name in ("approve", "edit", "reject")]
+        yield Paragraph(Marked(f"To decide, type {told[0]}, {told[1]} or {told[2]}."))
+    elif view.rows:
+        shown, others = chosen(view.rows)
+        yield row_table([_shortened(each) for each in shown])
+        if others:
+            yield Paragraph(f"… {others}.")
+        if plan and plan.asks and view.phase == "working":
+            yield Paragraph(totals(plan, view.dollars_cap)[0])
 
 
-def _proposed(row: PreviewRow) -> str:
-    """A line of what is to be approved; what was paid is said as paid."""
-    tier = f" · {row.tier}" if row.tier != "none" else ""
-    prices = [_exact(each) for each in (row.expected, row.low, row.high)]
-    if row.paid:
-        prices = [f"paid {prices[0]}", "", ""]
-    elif row.reused:
-        prices = ["taken over", "", ""]
-    elif row.tier == "none":
-        prices = ["free", "", ""]
-    team = ", a team: a run of its own" if row.kind == "team" else ""
-    if row.kind == "agent":
-        team = f", with tools: up to {row.turns} turns"
-        asks = for_markdown(", ".join(row.approval))
-        team += f", a person approves each call of {asks}" if asks else ""
-    name = f"**{row.id}** {for_markdown(row.title[:CELL])}" if row.of_plan else row.title
-    name += f": {for_markdown(row.why[:CALL])}" if row.why else ""
-    own = f", {bounded(row)}" if bounded(row) else ""
-    role = f"{for_markdown(row.role)}{tier}{team}{own}"
-    return _cells("", name, role, ", ".join(row.depends_on), *prices)
+def _cut(question: str) -> str:
+    whole = len(question) <= TEXT_LETTERS
+    return question if whole else f"{question[:TEXT_LETTERS]}… (starter.py show has all of it)"
 
 
-def _exact(dollars: Decimal | None) -> str:
-    return _escaped(format_price(dollars))
+def _shortened(row: Row) -> Row:
+    short = {name: getattr(row, name)[:TITLE_LETTERS] for name in ("title", "note")}
+    return row.model_copy(update={**short, "why": row.why[:200]})
 
 
-def _money(dollars: Decimal) -> str:
-    return _escaped(money(dollars))
+def _answer(view: RunView) -> list[Block]:
+    answer = mark_unsupported(view.answer, view.doubtful).strip()
+    if not answer:
+        return []
+    cut = answer[ANSWER_CHARACTERS:]
+    return [
+        *listed((each[:300] for each in view.flags), LOOK_FIRST, 3),
+        Heading("Answer", 3),
+        Prose(answer[:ANSWER_CHARACTERS]),
+        *([Paragraph(f"… {len(cut):,} more characters are in the report.")] if cut else []),
+    ]
 
 
-def _escaped(amount: str) -> str:
-    """The UI's renderer would take the sign for the beginning of mathematics."""
-    return amount.replace("$", "\\$")
+# ---------------------------------------------------------------- an agent with tools
 
 
-def price(view: RunView) -> str:
-    """`$0.0123 of $2.00 · 3 of 60 calls`, as Markdown; never $0 when the price is not known."""
-    asked = view.use_models or view.model_calls
-    if not asked and view.rows and all(row.tier == "none" for row in view.rows):
-        return "no model is asked"
-    spent = _exact(view.dollars_spent)
-    spent = f"≤ {spent}" if view.assumed and view.dollars_spent is not None else spent
-    calls = f"{view.model_calls} of {view.model_calls_cap} calls"
-    return f"{spent} of {_money(view.dollars_cap)} · {calls}"
+def agent_board(state: AgentState) -> str:
+    """Return the turn an agent is at, what it does now, what it has spent, and what it said last.
+    Its words, and the names of tools that it called, are a model's.
+    """
+    resume, goal = state.resume, state.goal
+    doing = [flight.move for flight in state.flights.values()]
+    used = [
+        f"{each.use.name} {each.use.says}".strip() for each in doing if isinstance(each, UseTool)
+    ]
+    now = f"using {'; '.join(used)}" if used else "asking the model" if doing else "ending"
+    turn = min(resume.turns + 1, goal.turns)
+    so_far = hands(resume.turns, resume.tool_calls, resume.failed_calls)
+    paid = f"{money(state.ledger.paid.dollars)} in this segment"
+    blocks = [
+        Marked(f"**turn {turn} of at most {goal.turns}** · {for_markdown(now[:TEXT_LETTERS])}"),
+        " · ".join(filter(None, (f"so far {so_far}" if so_far else "", paid))),
+    ]
+    if said := resume.text.strip():
+        blocks.append(Marked(f"Said last: {for_markdown(said[:TEXT_LETTERS])}"))
+    return markdown.write(map(Paragraph, blocks))
+
+
+# ---------------------------------------------------------------- lines of the timeline
+
+
+def agent_summary(goal: AgentGoal) -> str:
+    """Return the line of an agent's workflow: `t3 researcher · sonnet · from turn 4 · title`."""
+    subtask = goal.work.subtask
+    going_on = f"from turn {goal.resume.turns + 1}" if goal.resume.turns else ""
+    parts = (f"{subtask.id} {goal.role.name}", goal.model.tier, going_on, _title(subtask))
+    return " · ".join(filter(None, parts))
 
 
 def call_summary(call: Call) -> str:
-    """The timeline's line for a model call, after its activity type: `t3 analyst · sonnet · 2`."""
+    """Return the line of a model call, behind its activity type: `t3 analyst · sonnet · 2`."""
     kind = KINDS[call.kind]
     if call.model is None:
         return kind.free_words or "no model"
@@ -203,41 +223,9 @@ def call_summary(call: Call) -> str:
 
 
 def lens_summary(subtask: Subtask) -> str:
-    """The timeline's line for a tool that serves a subtask by itself: `bugs · Find bugs`."""
-    return f"{subtask.id} · {visible(' '.join(subtask.title.split()))[:CELL]}"
+    """Return the line of a tool that serves a subtask by itself: `bugs · Find bugs`."""
+    return f"{subtask.id} · {_title(subtask)}"
 
 
-def _line(row: Row, priced: bool) -> str:
-    tier = f" · {row.tier}" if row.tier != "none" else ""
-    tried = f" · try {row.try_number}" if row.try_number > 1 else ""
-    used = hands(row.turns, row.tool_calls, row.failed_calls)
-    tried += f" · {used}" if used else ""
-    dollars = _exact(row.dollars)
-    dollars = f"≤ {dollars}" if row.assumed else dollars
-    # The board is written when something happens; a clock that stands still would mislead.
-    settled = row.status not in ("waiting", "running", "paused")
-    paid = dollars if row.tier != "none" and (settled or row.dollars) else ""
-    return _cells(
-        MARKS[row.status],
-        f"**{row.id}** {for_markdown(row.title[:CELL])}",
-        f"{for_markdown(row.who)}{tier}{tried}",
-        f"{row.seconds:.1f}" if settled else "",
-        *([paid] if priced else []),
-        # Until there is more to say of it: what it is for.
-        for_markdown(row.note[:CELL] or ("" if settled else row.why[:CALL])),
-    )
-
-
-def _cells(*cells: str) -> str:
-    return "| " + " | ".join(f"{cell}{PAD}" if cell else "" for cell in cells) + " |"
-
-
-def _answer(view: RunView) -> list[str]:
-    answer = mark_unsupported(view.answer, view.doubtful).strip()
-    if not answer:
-        return []
-    doubts = [f"- {for_markdown(flag[:300])}" for flag in view.flags]
-    first = ["", f"### {LOOK_FIRST}", "", *doubts] if doubts else []
-    cut = answer[ANSWER_CHARACTERS:]
-    rest = ["", f"… {len(cut):,} more characters are in the report."] if cut else []
-    return [*first, "", "### Answer", "", sanitize(answer[:ANSWER_CHARACTERS]), *rest]
+def _title(subtask: Subtask) -> str:
+    return visible(" ".join(subtask.title.split()))[:TITLE_LETTERS]

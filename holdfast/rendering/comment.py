@@ -21,7 +21,7 @@ from holdfast.contracts.remarks import (
 )
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.sarif import encoded
-from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
+from holdfast.text import code_span, for_markdown, inline, pluralize, visible
 
 MOST_LETTERS = 65_536
 """Of a comment, as GitHub takes it."""
@@ -39,8 +39,8 @@ MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 
 
 def as_comment(report: Report, links: str = "") -> str:
-    """The comment. `links` is the address of the files at the reviewed commit, without a slash at
-    its end; without one, places are told and link nowhere.
+    """Return the comment. `links`: the address of the files at the reviewed commit, without a slash
+    at its end; without one, places are told and link nowhere.
     """
     review = read_review(report) or ReviewData()
     standing = [each for each in review.remarks if blocks_change(each)]
@@ -76,7 +76,7 @@ def _headline(standing: Sequence[Remark], parsed: bool) -> str:
 
 
 def _warnings(report: Report, review: ReviewData) -> Iterator[str]:
-    """What somebody must know who reads that there is nothing, or little."""
+    """Yield what somebody must know who reads that there is nothing, or little."""
     if report.status != "complete":
         yield f"⚠️ The review is not whole: {for_markdown(report.status.replace('_', ' '))}."
     if unread := review.unread_languages:
@@ -108,14 +108,9 @@ def _folded(group: Sequence[Remark], links: str) -> str:
     summary = f"{MARKS[first.severity]} {place}: {refuted}{_calm(_html(first.message))}"
     body = [f"{_linked(first, links)} · {code_span(first.rule or first.lens)}"]
     body += [code] if (code := shown.code_of(first)) else []
-    said = (first.matters, first.suggestion)
-    body += [_calm(sentence(shown.prose(each))) for each in said if each.strip()]
-    if refuted:
-        why = _calm(sentence(shown.prose(first.why)))
-        body.append(f"Refuted by a model: {why} It counts all the same, as an analyser found it.")
-    if places:
-        named = ", ".join(_linked(each, links) for each in group[1 : 1 + shown.MOST_PLACES])
-        body.append(f"The same at {named}{' …' * (places > shown.MOST_PLACES)}")
+    same = shown.same_at(group[1:], lambda remark: _linked(remark, links))
+    lines = (*map(_calm, shown.advice(first)), *same)
+    body.append("\n".join(f"- {line}" for line in lines))
     inside = "\n\n".join(body)
     return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
 
@@ -129,13 +124,13 @@ def _linked(remark: Remark, links: str) -> str:
 
 
 def _html(text: str) -> str:
-    """The text within a tag, where Markdown means nothing."""
+    """Return the text within a tag, where Markdown means nothing."""
     return html.escape(visible(" ".join(text.split()))[:SUMMARY_LETTERS])
 
 
 def _calm(text: str) -> str:
-    """The text without calling anybody or any issue: a character that is not seen stands between
-    the sign and the name.
+    """Return the text without calling anybody or any issue: a character that is not seen stands
+    between the sign and the name.
     """
     return _CALL.sub(lambda found: f"{found[0]}\u2060", text)
 

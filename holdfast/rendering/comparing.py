@@ -1,6 +1,4 @@
-"""Two finished runs beside each other: what they have in common is said once, what differs is
-shown. Pure, and made of their reports alone.
-"""
+"""In what two finished runs differ, by their reports."""
 
 from __future__ import annotations
 
@@ -13,9 +11,11 @@ from holdfast.contracts.base import Contract, Money
 from holdfast.contracts.remarks import has_remarks, rank_remarks, read_review
 from holdfast.contracts.titles import describe_input
 from holdfast.rendering.amounts import at_most, calls, seconds
-from holdfast.rendering.findings import said_in, subtask_of, who
-from holdfast.rendering.page import MOST_VALUE, STATUS
+from holdfast.rendering.findings import said_in, shorten, subtask_of, who
+from holdfast.rendering.report import MOST_VALUE
 from holdfast.rendering.sarif import fingerprint
+from holdfast.rendering.status import STATUS
+from holdfast.text import pluralize
 
 MOST_LINES = 2_000
 """Lines of an answer that are compared: to compare takes the square of them."""
@@ -76,8 +76,6 @@ class Remarks(Contract):
 
 
 class Compared(Contract):
-    """What two runs have in common, and in what they differ."""
-
     a: str
     b: str
     """Ids of the runs."""
@@ -100,7 +98,6 @@ class Compared(Contract):
 
 
 def compare(a: Report, b: Report) -> Compared:
-    """Compare two reports."""
     paired, only_a, only_b = _paired(_subtasks(a), _subtasks(b))
     names = {one.id: other.id for one, other in paired}
     remarks = _remarks(a, b)
@@ -115,7 +112,7 @@ def compare(a: Report, b: Report) -> Compared:
         both=tuple(_pair(a, b, one, other, names) for one, other in paired),
         remarks=remarks,
         same_answer=a.answer.strip() == b.answer.strip(),
-        answer=tuple(_cut(each) for each in lines[:MOST_SHOWN]),
+        answer=tuple(shorten(each, MOST_LETTERS) for each in lines[:MOST_SHOWN]),
         answer_left_out=max(len(lines) - MOST_SHOWN, 0),
     )
 
@@ -151,7 +148,7 @@ def _plans(a: Report, b: Report) -> tuple[str, str]:
     for report in (a, b):
         count = len(_subtasks(report))
         strategy = f", {report.plan.strategy}" if report.plan else ""
-        said.append(f"{count} subtask{'s' * (count != 1)}{strategy}")
+        said.append(f"{pluralize(count, 'subtask')}{strategy}")
     return said[0], said[1]
 
 
@@ -185,8 +182,8 @@ def _subtasks(report: Report) -> list[Subtask]:
 def _paired(
     a: Sequence[Subtask], b: Sequence[Subtask]
 ) -> tuple[list[tuple[Subtask, Subtask]], list[Subtask], list[Subtask]]:
-    """Pair what has the same title, of several the one with the same id: a planner numbers its
-    subtasks, so the same number alone may be other work.
+    """Return pairs by title, of several the one with the same id: a planner numbers its subtasks,
+    so the same number alone may be other work.
     """
     left = [*b]
     pairs, only = [], []
@@ -276,7 +273,3 @@ def _difference(a: str, b: str) -> list[str]:
     # The first two name files, and `@@` the places: nobody looks for a line of an answer there.
     changed = (each for each in islice(lines, 2, None) if not each.startswith("@@"))
     return [each for each in changed if each[1:].strip()]
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}…"

@@ -1,75 +1,82 @@
-"""What one subtask found, as Markdown: behind each id of a report stands its finding, with who made
-it, in how many tries, for how much, and on what it rests. Pure.
-"""
+"""What one subtask found: who made it, in how many tries, for how much, and on what it rests."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from holdfast.contracts import Finding, Remark, Report, Subtask
 from holdfast.contracts.data import as_markdown, is_data
 from holdfast.contracts.remarks import has_remarks, remarks_of
+from holdfast.rendering import markdown
 from holdfast.rendering.amounts import at_most, hands, seconds
-from holdfast.text import code_span, for_json, inline
-from holdfast.text.harmless import quote_markdown
+from holdfast.rendering.blocks import Block, Heading, Marked, Paragraph, Prose, listed
+from holdfast.text import code_span, for_json, inline, visible
 
+MOST_SOURCES = 200
 MOST_SOURCE_CHARACTERS = 1_000
-"""A report shows this much of one source: a person's answer may be a page, whole in `orders`."""
+"""Of one source in a report: a person's answer may be a page, and stands whole in `orders`."""
+_ADDRESS = re.compile(r"https?://[^\s<>`\\]+\Z")
 
 
-def sections(report: Report) -> Iterator[str]:
-    """A section for each finding, in plan order: also of what never ran, or found nothing."""
-    for finding in report.findings:
-        yield section(report, finding)
+def sections(report: Report) -> list[Block]:
+    """Return a section for each finding, also of what never ran, in plan order."""
+    return [block for finding in report.findings for block in section(report, finding)]
 
 
-def section(report: Report, finding: Finding) -> str:
-    """One finding: heading, facts, tries, sources, and what it says, quoted. What stands in the
-    report's answer word for word is not said twice.
+def section(report: Report, finding: Finding) -> list[Block]:
+    """Return a finding below its heading. What stands in the report's answer word for word is not
+    said twice.
     """
     subtask = subtask_of(report, finding.subtask_id)
-    heading = f"### {inline(finding.subtask_id)} · {inline(subtask.title)}"
-    parts = [heading, facts(finding, subtask)]
-    why = [f"planned because: {inline(subtask.why)}"] if subtask.why else []
-    why += [inline(finding.why)] if finding.why else []
-    why += [f"second role: {inline(subtask.secondary)}"] if subtask.secondary else []
-    if finding.unread:
-        why.append(f"opened nothing of: {', '.join(map(inline, finding.unread))}")
-    listed = [*why, *tries(finding), *_sources(finding)]
-    parts += ["\n".join(f"- {line}" for line in listed)] if listed else []
     text = said_in(finding)
+    heading = Heading(f"{finding.subtask_id} · {subtask.title}", 3)
+    blocks = [heading, Paragraph(facts(finding, subtask)), *circumstances(finding, subtask)]
     if text and text in report.answer:
-        parts.append("Its text stands in the answer as it is.")
-    elif text and is_data(finding):
-        parts.append(as_markdown(finding.data))
+        blocks.append(Paragraph("Its text stands in the answer as it is."))
     elif text:
-        parts.append(quote_markdown(text))
-    return "\n\n".join(parts)
+        blocks.append(Prose(text, quoted=not is_data(finding)))
+    return blocks
+
+
+def circumstances(finding: Finding, subtask: Subtask) -> list[Block]:
+    """Return why it was planned and how it came about: reasons, tries, sources."""
+    lines = [f"planned because: {subtask.why}"] if subtask.why else []
+    lines += [f"second role: {subtask.secondary}"] if subtask.secondary else []
+    lines += [finding.why] if finding.why else []
+    lines += [f"opened nothing of: {', '.join(finding.unread)}"] if finding.unread else []
+    lines += tries(finding)
+    sources = finding.sources[:MOST_SOURCES]
+    lines += [Marked(f"source: {source_text(each)}") for each in sources]
+    left = len(finding.sources) - len(sources)
+    return listed([*lines, *([f"and {left} more sources"] if left else [])])
 
 
 def alone(report: Report, finding: Finding) -> str:
-    """One finding by itself, with everything in it: the report's answer is not there to read."""
-    apart = report.model_copy(update={"answer": ""})
-    parts = [section(apart, finding)]
+    """Return one finding as Markdown, with everything in it: the report's answer is not there to
+    read.
+    """
+    blocks = section(report.model_copy(update={"answer": ""}), finding)
+    written = markdown.write(blocks)
     if has_remarks(finding):
-        found = remarks_of(finding)
-        parts += ["\n".join(f"- {remark_line(each)}" for each in found)] if found else []
+        found = [*listed(map(remark_line, remarks_of(finding)))]
+        written = "\n\n".join([written, *([markdown.write(found)] if found else [])])
     elif finding.data:
-        written = for_json(json.dumps(finding.data, indent=2))
-        parts.append("\n".join(f"    {line}" for line in written.splitlines()))
-    return "\n\n".join(parts) + "\n"
+        data = for_json(json.dumps(finding.data, indent=2)).splitlines()
+        written = "\n\n".join([written, "\n".join(f"    {line}" for line in data)])
+    return written + "\n"
 
 
 def subtask_of(report: Report, subtask_id: str) -> Subtask:
-    """The subtask of a finding as it ran."""
+    """Return the subtask of a finding as it ran."""
     planned = report.plan.subtasks if report.plan else ()
     none = Subtask(id=subtask_id, title="", instruction="", role="")
     return next((each for each in planned if each.id == subtask_id), none)
 
 
 def facts(finding: Finding, subtask: Subtask) -> str:
-    """Status, role, model, confidence, price and time in a line."""
+    """Return status, role, model, confidence, price and time in a line."""
     parts = [f"**{finding.status}**", inline(who(finding, subtask))]
     if finding.reused_from:
         parts.append(f"taken over from run {code_span(finding.reused_from)}")
@@ -79,40 +86,43 @@ def facts(finding: Finding, subtask: Subtask) -> str:
         if finding.status == "complete" and finding.confidence is not None:
             parts.append(f"confidence {finding.confidence} of 100")
     parts.append(hands(finding.turns, finding.tool_calls, finding.failed_calls))
-    if spent := price(finding):
-        parts.append(spent)
-    if duration(finding):
-        parts.append(seconds(duration(finding)))
-    return " · ".join(part for part in parts if part)
+    parts.append(price(finding))
+    parts.append(seconds(duration(finding)) if duration(finding) else "")
+    return Marked(" · ".join(part for part in parts if part))
 
 
 def who(finding: Finding, subtask: Subtask) -> str:
-    """The role that did the last try, and for which it stood in."""
+    """Return the role that did the last try, and for which it stood in."""
     last = finding.tries[-1].role if finding.tries else ""
     return f"{last} for {subtask.role}" if last not in ("", subtask.role) else subtask.role
 
 
 def price(finding: Finding) -> str:
-    """What it cost, `≤` where a part is assumed; nothing if none was asked or it was taken over."""
+    """Return what it cost, `≤` where a part is assumed; empty if no model was asked or it was taken
+    over.
+    """
     free = finding.reused_from or (not finding.model and finding.dollars == 0)
     return "" if free else at_most(finding.dollars, finding.assumed)
 
 
 def duration(finding: Finding) -> float:
-    """Seconds from its start to its end, less what the run waited; 0: it never ran here."""
+    """Return the seconds from start to end, less what the run waited; 0 if it never ran here."""
     return 0.0 if finding.reused_from else finding.seconds
 
 
 def tried(finding: Finding) -> str:
-    """How often models were asked for it: its tries, or, where none came so far, its calls; of an
-    agent that was ended before its answer, that it was one.
+    """Return how often models were asked for it, and of which tiers: its tries, or, where none came
+    so far, its calls; of an agent that was ended before its answer, that it was one.
     """
-    return str(len(finding.tries) or min(finding.turns, 1) or len(finding.unanswered) or "")
+    count = len(finding.tries) or min(finding.turns, 1) or len(finding.unanswered)
+    tiers = [each.tier for each in finding.tries if each.tier != "none"]
+    climbed = f": {' → '.join(tiers)}" if len(set(tiers)) > 1 else ""
+    return f"{count}{climbed}" if count else ""
 
 
 def tries(finding: Finding) -> Iterator[str]:
-    """Each try with its verdict and the reason, and each call without an answer with its price;
-    of a finding that was taken over, in which run that was.
+    """Yield each try with its verdict and the reason, and each call without an answer with its
+    price; of a finding that was taken over, in which run that was.
     """
     there = f"in run {code_span(finding.reused_from)}: " if finding.reused_from else ""
     for each in finding.tries:
@@ -122,25 +132,28 @@ def tries(finding: Finding) -> Iterator[str]:
         cost = f", {at_most(each.dollars, each.assumed)}" if known else ""
         by = f" by {inline(each.role)}, the fallback," if each.role else ""
         verdict = inline(each.verdict.replace("_", " "))
-        yield f"{there}try {each.number}{by}{tier}, {verdict}{cost}{why}"
+        yield Marked(f"{there}try {each.number}{by}{tier}, {verdict}{cost}{why}")
     for call in finding.unanswered:
         cost = "cost nothing" if call.dollars == 0 else at_most(call.dollars, call.assumed)
-        yield f"{there}call {inline(call.id)} on {call.tier}, no answer, {cost}: {inline(call.why)}"
+        lost = f"call {inline(call.id)} on {call.tier}, no answer, {cost}: {inline(call.why)}"
+        yield Marked(f"{there}{lost}")
 
 
-def _sources(finding: Finding) -> Iterator[str]:
-    for source in finding.sources:
-        yield f"source: {inline(shorten_source(source))}"
+def source_text(source: str) -> str:
+    """Return a source as Markdown: an address as a link, any other text as it is."""
+    said = visible(source.strip())
+    if _ADDRESS.match(said) and len(said) <= MOST_SOURCE_CHARACTERS:
+        return f"<{said}>"
+    return inline(shorten(source, MOST_SOURCE_CHARACTERS))
 
 
-def shorten_source(source: str) -> str:
-    """Return the beginning of a source, with a sign where there is more."""
-    more = "…" * (len(source) > MOST_SOURCE_CHARACTERS)
-    return source[:MOST_SOURCE_CHARACTERS] + more
+def shorten(text: str, most: int) -> str:
+    """Return the beginning of a text, with a sign where there is more."""
+    return text[:most] + "…" * (len(text) > most)
 
 
 def said_in(finding: Finding) -> str:
-    """What a finding says, as Markdown, or the part that there is."""
+    """Return what a finding says, as Markdown, or the part that there is."""
     if is_data(finding):
         return as_markdown(finding.data).strip()
     partial = finding.escalation.partial if finding.escalation else ""
@@ -148,9 +161,9 @@ def said_in(finding: Finding) -> str:
 
 
 def remark_line(remark: Remark) -> str:
-    """A remark in a line, with its place, its rule and how sure its lens is."""
+    """Return a remark in a line, with its place, its rule and how sure its lens is."""
     place = f"{remark.file}:{remark.line}" if remark.line else remark.file or "the repository"
-    return (
+    return Marked(
         f"**{remark.severity}** {code_span(place)} {inline(remark.message)}"
         f" ({code_span(remark.rule or remark.lens)}, {remark.confidence} %)"
     )

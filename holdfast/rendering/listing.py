@@ -43,7 +43,7 @@ _WORDS: Mapping[StopReason, str] = {
 
 
 def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
-    """By what a run can be found at the server: where it is, what it cost, whom it waits for."""
+    """Return what a run is found by at the server: where it is, what it cost, whom it waits for."""
     values: list[SearchAttributeUpdate[Any]] = [
         STATUS.value_set(where(state)),
         WAITING.value_set(waits(state)),
@@ -70,10 +70,10 @@ def where(state: State) -> str:
 
 
 def memo(state: State) -> dict[str, str]:
-    """How a run went, for lists, which read no history. Dollars as decimal numbers; `dollars` is
-    empty for a run that asked no model, and "unpriced" where no price is known; `why` says in a
-    word or two what stopped a run that failed; `remarks` counts those of a review that are worse
-    than a hint, in production code.
+    """Return how a run went, for lists, which read no history. `dollars` is a decimal number, empty
+    if no model was asked, "unpriced" where no price is known; `why` says in a word or two what
+    stopped a run that failed; `remarks` counts those of a review that are worse than a hint, in
+    production code.
     """
     ledger = state.ledger
     asked = ledger.paid.calls + ledger.held.calls > 0
@@ -88,7 +88,7 @@ def memo(state: State) -> dict[str, str]:
 
 
 def _remarks(state: State) -> str:
-    """`6 critical, 1 warning`, or that there are none; empty for what is no review."""
+    """Return `6 critical, 1 warning`, or that there are none; empty if it is no review."""
     synthesis = state.finishing.synthesis
     counts = synthesis.data.get("by_severity") if synthesis else None
     if not isinstance(counts, dict):
@@ -98,7 +98,7 @@ def _remarks(state: State) -> str:
 
 
 def _in_a_word(state: State) -> str:
-    """What stopped a run that failed; empty: it did not fail, or nothing stopped it."""
+    """Return what stopped a run that failed; empty if it did not fail, or nothing stopped it."""
     if state.stop is None or status_of(state) != "failed":
         return ""
     if state.stopped_by("budget") and not state.ledger.paid.calls:

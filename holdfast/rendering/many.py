@@ -20,7 +20,9 @@ Item = TypeVar("Item")
 
 
 def chosen(rows: Sequence[Row], most: int = ROWS) -> tuple[Sequence[Row], str]:
-    """The rows that are shown, in plan order, and what is said of the others, if there are any."""
+    """Return the rows that are shown, in plan order, and what is said of the others, if there are
+    any.
+    """
     if len(rows) <= most:
         return rows, ""
     by_need = sorted(range(len(rows)), key=lambda place: FIRST.index(rows[place].status))
@@ -31,5 +33,5 @@ def chosen(rows: Sequence[Row], most: int = ROWS) -> tuple[Sequence[Row], str]:
 
 
 def beginning(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:
-    """The first of them, and how many more there are."""
+    """Return the first of them, and how many more there are."""
     return items[:most], max(len(items) - most, 0)

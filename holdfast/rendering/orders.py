@@ -1,4 +1,4 @@
-"""What people said to a run, as lines of its report: who, when, what, whether it was refused."""
+"""What people told a run: who, when, what, and whether it was refused."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Iterator
 
 from holdfast.contracts import Given, Order, Plan, Subtask
 from holdfast.rendering.amounts import money
+from holdfast.rendering.blocks import Marked
 from holdfast.rules.steering import COMMANDS
 from holdfast.text import inline
 
 PAST = {name: command.past for name, command in COMMANDS.items()} | {"cancel": "cancelled the run"}
-"""Each command as it reads of somebody who gave it."""
-
-
 OF_ROLE = "of the role"
 
 
 def lines(orders: tuple[Given, ...]) -> Iterator[str]:
-    """Each order in a line, as Markdown, with the text that came with it in full."""
+    """Yield each order, with the text that came with it in full."""
     for given in orders:
         order = given.order
         who = inline(order.by) or "somebody"
@@ -26,7 +24,7 @@ def lines(orders: tuple[Given, ...]) -> Iterator[str]:
         line = f"{given.at:%Y-%m-%d %H:%M:%S} UTC, **{who}** {what}{subject}"
         details = [*_details(given)]
         line += f": {'; '.join(details)}" if details else ""
-        yield f"{line}. Refused: {inline(given.refused)}" if given.refused else line
+        yield Marked(f"{line}. Refused: {inline(given.refused)}" if given.refused else line)
 
 
 def _details(given: Given) -> Iterator[str]:
@@ -52,7 +50,7 @@ def _caps(order: Order) -> str:
 
 
 def _changes(before: Plan | None, after: Plan) -> Iterator[str]:
-    """What an edit changed, subtask by subtask; an edit that was refused changed nothing."""
+    """Yield what an edit changed, subtask by subtask; nothing of a refused one."""
     if before is None:
         return
     old = {each.id: each for each in before.subtasks}
@@ -71,7 +69,7 @@ def _changes(before: Plan | None, after: Plan) -> Iterator[str]:
 
 
 def _fields(before: Subtask, after: Subtask) -> Iterator[str]:
-    """Each field that differs, as it is now; short words with what they were."""
+    """Yield each field that differs, as it is now; short words with what they were."""
     for name in Subtask.model_fields:
         old, new = getattr(before, name), getattr(after, name)
         if old == new:

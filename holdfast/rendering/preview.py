@@ -1,62 +1,56 @@
-"""A plan before it runs, in words for any screen: its table, what it does and costs. Pure."""
+"""A plan before it runs: its table, and what it does, costs and sends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from holdfast.contracts import Money, Plan
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Money, Plan
 from holdfast.contracts.view import Preview, PreviewRow
 from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, money, seconds
+from holdfast.rendering.blocks import Column, Line, Table, table
 from holdfast.rendering.many import LINES, beginning
-from holdfast.text import for_terminal, one_line
-
-
-@dataclass(frozen=True)
-class Column:
-    """One of the table: what it is called, and what it says of a row."""
-
-    title: str
-    cell: Callable[[PreviewRow], str]
-    essential: bool = True
-    """Whether it is there on a narrow screen, too."""
-    priced: bool = False
-    """Whether it says nothing of a plan that asks no model."""
-    number: bool = False
-
+from holdfast.text import for_terminal
 
 COLUMNS = (
-    Column("", lambda row: row.id if row.of_plan else ""),
-    Column("subtask", lambda row: row.title),
-    Column("role", lambda row: row.role, essential=False),
-    Column("tier", lambda row: _tier(row)),
-    Column("needs", lambda row: ", ".join(row.depends_on), essential=False),
-    Column("low", lambda row: _price(row, row.low), essential=False, priced=True, number=True),
-    Column("expected", lambda row: _price(row, row.expected), priced=True, number=True),
-    Column("high", lambda row: _price(row, row.high), essential=False, priced=True, number=True),
-    Column("time", lambda row: _time(row), number=True),
+    Column("", "ids"),
+    Column("subtask"),
+    Column("role", essential=False),
+    Column("tier"),
+    Column("needs", "ids", essential=False),
+    Column("low", "number", essential=False),
+    Column("expected", "number"),
+    Column("high", "number", essential=False),
+    Column("time", "number"),
 )
 
 
-def columns(plan: Preview, *, wide: bool = True) -> list[Column]:
-    """Return those that say something of this plan."""
-    return [
-        each for each in COLUMNS if (wide or each.essential) and (_priced(plan) or not each.priced)
-    ]
+def plan_table(plan: Preview, most: int = HARD_SUBTASK_LIMIT) -> Table:
+    """Return the parts of a plan with their prices, which add up; of very many the first."""
+    shown, left = beginning(plan.subtasks, most)
+    ids = {each.id for each in shown}
+    lines = [_line(each) for each in plan.rows if not each.of_plan or each.id in ids]
+    if left:
+        lines.append(Line(("", f"… and {left} more subtasks", *[""] * 7)))
+    if _priced(plan):
+        whole = (format_price(plan.low), format_price(plan.expected), format_price(plan.high))
+        lines.append(Line(("", "together", "", "", "", *whole, ""), total=True))
+    return table(COLUMNS, lines)
 
 
-def together(plan: Preview, shown: Sequence[Column]) -> list[str]:
-    """Return the cells of the sums below the table; none where nothing is paid."""
-    if not _priced(plan):
-        return []
-    whole = {
-        "subtask": "together",
-        "low": format_price(plan.low),
-        "expected": format_price(plan.expected),
-    }
-    whole["high"] = format_price(plan.high)
-    return [whole.get(each.title, "") for each in shown]
+def _line(row: PreviewRow) -> Line:
+    asked = row.asks or row.paid
+    prices = [format_price(each) if asked else "" for each in (row.low, row.expected, row.high)]
+    cells = (
+        row.id if row.of_plan else "",
+        row.title,
+        row.role,
+        _tier(row),
+        ", ".join(row.depends_on),
+        *prices,
+        _time(row),
+    )
+    return Line(cells, "skipped" if row.reused or row.paid else None, row.why)
 
 
 def _priced(plan: Preview) -> bool:
@@ -77,12 +71,8 @@ def _time(row: PreviewRow) -> str:
     return seconds(row.seconds) if row.of_plan else ""
 
 
-def _price(row: PreviewRow, amount: Money | None) -> str:
-    return format_price(amount) if row.asks or row.paid else ""
-
-
 def totals(plan: Preview, cap: Money) -> list[str]:
-    """Price, time and what is sent where, in a line each."""
+    """Return price, time and what is sent where, in a line each."""
     first, more = beginning(plan.critical_path, LINES)
     path = " → ".join([*first, *([f"{more} more"] if more else [])])
     work = f"about {seconds(plan.makespan)} of work"
@@ -98,28 +88,26 @@ def totals(plan: Preview, cap: Money) -> list[str]:
             what = f"{row.id} is an agent with tools: up to {row.turns} turns"
             lines.append(f"{what}, of which {format_price(row.slice)} is reserved at a time")
             if row.approval:
-                asks = one_line(", ".join(row.approval))
+                asks = ", ".join(row.approval)
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
-    lines += [one_line(f"{each[:1].upper()}{each[1:]}") for each in (*plan.composed, *plan.brought)]
-    lines += [f"Taken of {one_line(each)}" for each in plan.taken]
-    lines += [f"Goes without {one_line(each)}" for each in plan.without]
+    lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]
+    lines += [f"Taken of {each}" for each in plan.taken]
+    lines += [f"Goes without {each}" for each in plan.without]
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
-        sent = ", ".join(map(one_line, plan.leaves))
-        where = f" at {one_line(plan.endpoint)}" if plan.endpoint else ""
-        lines.append(f"Sent to the models{where}: {sent}")
-        lines += [f"Reached by tools: {one_line(each)}" for each in plan.reached]
+        where = f" at {plan.endpoint}" if plan.endpoint else ""
+        lines.append(f"Sent to the models{where}: {', '.join(plan.leaves)}")
+        lines += [f"Reached by tools: {each}" for each in plan.reached]
     elif any(row.paid for row in plan.rows):
         lines.append("No model is asked any more.")
     else:
-        lines.append("No model is asked; nothing leaves this machine.")
+        lines.append("No model is asked; nothing leaves the machines of this deployment.")
     return lines
 
 
 def _against(plan: Preview, cap: Money) -> str:
-    """How the expected price stands to the cap; nothing of a plan that asks no model."""
     if not plan.asks:
         return ""
     if plan.expected is not None and plan.expected > cap:
@@ -128,41 +116,39 @@ def _against(plan: Preview, cap: Money) -> str:
 
 
 def _under(plan: Preview, cap: Money) -> Iterator[str]:
-    """What the cap takes from the plan, and which cap takes nothing."""
+    """Yield what the cap takes from the plan, and which cap would take nothing."""
     if plan.lowered:
-        yield one_line(f"Because of the cap of {money(cap)}: {'; '.join(plan.lowered)}")
+        yield f"Because of the cap of {money(cap)}: {'; '.join(plan.lowered)}"
     if plan.enough is not None:
         needed = f"--limits dollars={plan.enough:.2f}"
         yield f"As it stands the plan needs a cap of about {money(plan.enough)}: {needed}"
 
 
 def told(plan: Plan) -> list[tuple[str, str]]:
-    """All that a plan says beyond its table: lines with their styles."""
+    """Return all that a plan says beyond its table, as lines of a terminal with their styles."""
     lines: list[tuple[str, str]] = []
     for each in plan.subtasks:
-        lines.append((f"{each.id} {one_line(each.title)}", "bold"))
+        lines.append((for_terminal(f"{each.id} {each.title}"), "bold"))
         lines += _paragraph("why: ", each.why)
         lines += _paragraph("", each.instruction)
         lines += _paragraph("inputs: ", ", ".join(each.inputs))
         lines += _paragraph("must meet: ", each.acceptance_criteria)
         checks = "; ".join(f"{check.kind} {check.argument}".strip() for check in each.checks)
         lines += [*_paragraph("checked by code: ", checks), ("", "")]
-    answer = f"by {plan.strategy}"
-    lines.append((f"The answer, {answer}", "bold"))
+    lines.append((f"The answer, by {plan.strategy}", "bold"))
     return [*lines, *_paragraph("", plan.synthesis_instruction or "as the goal asks"), ("", "")]
 
 
 def _paragraph(name: str, text: str) -> list[tuple[str, str]]:
-    """A text below its subtask, in its own lines; nothing of an empty one."""
     first, *rest = for_terminal(text.strip(), lines=True).splitlines() or [""]
     return [(f"  {name}{first}", ""), *((f"  {line}", "") for line in rest)] if first else []
 
 
 def price(preview: Preview) -> str:
-    """What a plan is expected to cost, and between which bounds."""
+    """Return what a plan is expected to cost, and between which bounds."""
     if preview.expected is None or preview.low is None or preview.high is None:
         return "unpriced"
-    if not (preview.asks or any(row.paid for row in preview.rows)):
+    if not _priced(preview):
         return "free"
     low, expected, high = map(format_price, (preview.low, preview.expected, preview.high))
     return f"{expected} ({low} to {high})"

@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from holdfast.contracts import Remark, Severity
 from holdfast.contracts.remarks import SEVERITIES, group_same, harm, stands
+from holdfast.rendering.blocks import Marked
+from holdfast.rendering.many import beginning
 from holdfast.text import code_span, for_markdown, pluralize, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
@@ -20,48 +22,49 @@ CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
 
 
 def of_severity(severity: Severity, count: int) -> str:
-    """`1 warning`, `5 warnings`, `3 critical`."""
+    """Return `1 warning`, `5 warnings`, `3 critical`."""
     return pluralize(count, severity) if severity == "warning" else f"{count:,} {severity}"
 
 
 def by_severity(counts: Counter[Severity] | Counter[str]) -> str:
-    """`3 critical, 5 warnings`; what there is none of is not named."""
+    """Return `3 critical, 5 warnings`; what there is none of is not named."""
     listed = ((each, counts[each]) for each in SEVERITIES)
     return ", ".join(of_severity(severity, count) for severity, count in listed if count)
 
 
 def refuted_of(remarks: Iterable[Remark]) -> str:
-    """How many of the remarks that count a model refuted, to stand behind their number."""
+    """Return how many of the remarks that count a model refuted, to stand behind their number."""
     count = sum(not stands(each) for each in remarks)
     return f", {count:,} of them refuted by a model" if count else ""
 
 
 def place_of(remark: Remark) -> str:
-    """`path:line:column`, which terminals and editors open; as far as it is known."""
+    """Return `path:line:column`, which terminals and editors open, as far as it is known."""
     where = (remark.line, remark.column) if remark.line else ()
     return ":".join([remark.file, *(str(each) for each in where if each)])
 
 
 def place(remark: Remark) -> str:
-    """The same as Markdown; a remark without a file is about the repository."""
+    """Return the place as Markdown; a remark without a file is about the repository."""
     return code_span(place_of(remark)) if remark.file else "the repository"
 
 
 def block(group: Sequence[Remark]) -> str:
-    """A defect with its places: heading, what it is, the code, why it matters, what to do."""
+    """Return a defect with its places: heading, message, code, why it matters, what to do."""
     first = group[0]
     parts = [f"### {first.severity} · {place(first)}", f"{said(first)} {_rules(first)}"]
     code = code_of(first)
-    return "\n\n".join([*parts, *([code] if code else []), *_listed(group)])
+    lines = (*advice(first), *same_at(group[1:]))
+    listed = "\n".join(f"- {line}" for line in lines)
+    return "\n\n".join(filter(None, [*parts, code, listed]))
 
 
 def said(remark: Remark) -> str:
-    """The message as a sentence, whatever it ends with."""
     return sentence(prose(remark.message))
 
 
 def prose(text: str) -> str:
-    """What others wrote as Markdown on one line, with what they put in backticks as code."""
+    """Return what others wrote as Markdown on one line, with what they put in backticks as code."""
     parts = CODE.split(" ".join(text.split()))
     escaped = (code_span(part) if odd % 2 else for_markdown(part) for odd, part in enumerate(parts))
     return "".join(escaped)
@@ -73,33 +76,31 @@ def _rules(remark: Remark) -> str:
     return f"({listed}, {remark.confidence} %)" if listed else f"({remark.confidence} %)"
 
 
-def _listed(group: Sequence[Remark]) -> Iterator[str]:
-    first = group[0]
-    lines = []
-    if first.matters:
-        lines.append(f"Why it matters: {sentence(prose(first.matters))}")
-    if first.suggestion.strip():
-        lines.append(f"What to do: {sentence(prose(first.suggestion))}")
-    if first.verdict:
-        why = sentence(prose(first.why))
-        lines.append(f"{first.verdict.capitalize()} by a model: {why}")
-    if len(group) > 1:
-        lines.append(f"The same at {places(group[1:])}.")
-    if lines:
-        yield "\n".join(f"- {line}" for line in lines)
+def advice(remark: Remark) -> Iterator[Marked]:
+    """Yield why it matters, what to do, and what a model said of it."""
+    if remark.matters.strip():
+        yield Marked(f"Why it matters: {sentence(prose(remark.matters))}")
+    if remark.suggestion.strip():
+        yield Marked(f"What to do: {sentence(prose(remark.suggestion))}")
+    if remark.verdict:
+        counts = "" if stands(remark) else " It counts all the same, as an analyser found it."
+        why = sentence(prose(remark.why))
+        yield Marked(f"{remark.verdict.capitalize()} by a model: {why}{counts}")
 
 
-def places(group: Sequence[Remark]) -> str:
-    """The first places of a defect, and how many more there are."""
-    most = MOST_CRITICAL_PLACES if group[0].severity == "critical" else MOST_PLACES
-    named = ", ".join(place(each) for each in group[:most])
-    more = len(group) - most
-    return f"{named} and {pluralize(more, 'more place')}" if more > 0 else named
+def same_at(others: Sequence[Remark], place: Callable[[Remark], str] = place) -> list[Marked]:
+    """Return where else a defect stands, of very many the first places; nothing if nowhere."""
+    if not others:
+        return []
+    most = MOST_CRITICAL_PLACES if others[0].severity == "critical" else MOST_PLACES
+    named, more = beginning(others, most)
+    rest = f" and {pluralize(more, 'more place')}" if more else ""
+    return [Marked(f"The same at {', '.join(map(place, named))}{rest}.")]
 
 
 def one_thing(standing: Sequence[Remark]) -> str:
-    """The remark to act on first, and why it is that one; nothing where one is all there is, or
-    none is urgent.
+    """Return the remark to act on first, and why it is that one; empty where one is all there is,
+    or none is urgent.
     """
     groups = group_same(standing)
     if len(groups) < 2 or groups[0][0].severity == "info":
@@ -115,7 +116,7 @@ def one_thing(standing: Sequence[Remark]) -> str:
 
 
 def _among(group: Sequence[Remark], alike: Sequence[Remark]) -> str:
-    """Why a defect comes first of those that are as severe; only what is so is said of it."""
+    """Return why a defect comes first of those that are as severe."""
     first = group[0]
     others = [each for each in alike if each not in group]
     if not others:
@@ -137,8 +138,8 @@ def _among(group: Sequence[Remark], alike: Sequence[Remark]) -> str:
 
 
 def code_of(remark: Remark) -> str:
-    """The lines at a remark's place as a block of Markdown, with that place marked; nothing where
-    none of them may be shown.
+    """Return the lines at a remark's place as a block of Markdown, with that place marked; empty
+    where none of them may be shown.
     """
     excerpt = remark.excerpt
     if excerpt is None or not 0 <= remark.line - excerpt.first < len(excerpt.lines):
@@ -159,19 +160,18 @@ def code_of(remark: Remark) -> str:
 
 
 def _wide(line: str) -> str:
-    """A line as it is shown, with spaces for its tabs."""
+    """Return a line as it is shown, with spaces for its tabs."""
     return visible(line.expandtabs(TAB))
 
 
 def _placed(line: str, letter: int, indent: int) -> tuple[str, int]:
-    """The line without the indentation that all share, and where a letter of it is now."""
+    """Return the line without the indentation that all share, and where a letter of it is now."""
     text = _wide(line)[indent:]
     at = len(_wide(line[: letter - 1])) - indent + 1 if letter else 0
     return text, at if 0 < at <= len(text) else 0
 
 
 def _blank(text: str) -> str:
-    """As much room as the text takes."""
     return "".join(" " * _cells(letter) for letter in text)
 
 

@@ -16,7 +16,6 @@ from holdfast.state.run import State
 
 
 def run_view(state: State) -> RunView:
-    """The state of a run, for the board, the terminal and the report page."""
     ledger = state.ledger
     closed = state.phase == "closed"
     written = state.finishing.synthesis if closed else None
@@ -50,7 +49,7 @@ def run_view(state: State) -> RunView:
 
 
 def _standstill(state: State) -> Iterator[str]:
-    """That the run, or a team of it, waits for something that is no person's order to it."""
+    """Yield that the run, or a team of it, waits for something that is no person's order to it."""
     if away := outage(state):
         yield f"waiting: {away}"
     for key, word in state.waiting_teams.items():
@@ -66,7 +65,7 @@ def outage(state: State) -> str:
 
 
 def tiers_in_flight(state: State) -> tuple[str, ...]:
-    """The tiers that what is in flight is asked of, each once."""
+    """Return the tiers that what is in flight is asked of, each once."""
     moves = [flight.move for flight in state.flights.values()]
     asks = [move.call.tier for move in moves if isinstance(move, Ask) and move.call.model]
     prepared = state.goal.use_models and any(isinstance(move, Prepare) for move in moves)
@@ -74,12 +73,11 @@ def tiers_in_flight(state: State) -> tuple[str, ...]:
 
 
 def waits(state: State) -> bool:
-    """Whether a person is asked anything."""
+    """Return True if a person is asked anything."""
     return bool(state.work.asking or state.phase == "approval" or state.short or state.paused)
 
 
 def waiting(state: State) -> tuple[Question, ...]:
-    """What a person is asked."""
     asked = [
         Question(kind="subtask", subtask_id=key, text=state.work[key].why)
         for key in state.work.asking
@@ -129,7 +127,9 @@ def _row(progress: Progress, state: State) -> Row:
 
 
 def _stands(progress: Progress, state: State) -> str:
-    """At which of its turns an agent waits: for a person, for money, or for the end of a pause."""
+    """Return at which of its turns an agent waits: for a person, for money, or for the end of a
+    pause.
+    """
     resume = progress.resume
     if progress.flight or progress.finding or not resume.turns:
         return ""
@@ -138,8 +138,8 @@ def _stands(progress: Progress, state: State) -> str:
 
 
 def _asked_tier(progress: Progress) -> RoleTier:
-    """The tier that does or did the work, a cheaper one than planned where the cap left no more; of
-    what waits, the one that is due.
+    """Return the tier that does or did the work, a cheaper one than planned where the cap left no
+    more; of what waits, the one that is due.
     """
     finding = progress.finding
     if finding is not None and finding.reused_from and finding.tries:

@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 
 def as_sarif(report: Report) -> str:
-    """The document; only what stands is in it. A report that is of no review has no results."""
+    """Return the document, with what stands in it. A report of no review has no results."""
     review = read_review(report) or ReviewData()
     standing = [each for each in review.remarks if blocks_change(each) and each.file]
     rules = _rules(standing)
@@ -71,8 +71,8 @@ def as_sarif(report: Report) -> str:
 
 
 def _revision(report: Report) -> Json:
-    """What was reviewed, as properties of ours: the standard's `versionControlProvenance` wants the
-    repository's address, and what is known of it is a path on this machine.
+    """Return what was reviewed, as properties of ours: the standard's `versionControlProvenance`
+    wants the repository's address, and what is known of it is a path on this machine.
     """
     pinned = next((each for each in report.inputs if each.kind == "repository"), None)
     if pinned is None or not pinned.commit:
@@ -82,7 +82,7 @@ def _revision(report: Report) -> Json:
 
 
 def _invocation(report: Report, review: ReviewData, left: int) -> Json:
-    """How far the review went: what is missing is told as a notification."""
+    """Return how far the review went: what is missing is told as a notification."""
     missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
     missing += [f"{left} remarks beyond what one file may hold"] if left else []
     listed = ", ".join(f"{why} ({n})" for why, n in why_unread(review))
@@ -139,8 +139,8 @@ def _rule(name: str, remark: Remark) -> Json:
 
 
 def _title(remark: Remark) -> str:
-    """The name of the defect: a rule's that is called by words, else what the first remark begins
-    with, without what is of its place alone.
+    """Return the name of the defect: a rule's that is called by words, else what the first remark
+    begins with, without what is of its place alone.
     """
     if " " in remark.rule:
         return remark.rule
@@ -184,7 +184,9 @@ def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]
 
 
 def _verdict(remark: Remark) -> Json:
-    """What a model said of it. No suppression, which would take it out: what is refuted counts."""
+    """Return what a model said of it. No suppression, which would take it out: what is refuted
+    counts.
+    """
     if not remark.verdict:
         return {}
     return {"properties": {"verdict": remark.verdict, "verdictReason": _text(remark.why)}}
@@ -201,7 +203,7 @@ def _location(remark: Remark) -> Json:
 
 
 def fingerprint(remark: Remark) -> str:
-    """Of what is wrong, and of the line of code; not of its number, which moves."""
+    """Return a hash of what is wrong, and of the line of code; not of its number, which moves."""
     if remark.fingerprint:
         return remark.fingerprint
     code = ""
@@ -213,7 +215,7 @@ def fingerprint(remark: Remark) -> str:
 
 
 def encoded(path: str) -> str:
-    """A relative path as a URI: each byte that may mean something there as its number."""
+    """Return a relative path as a URI: each byte that may mean something there as its number."""
     raw = path.encode("utf-8", "backslashreplace")
     return "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in raw)
 
@@ -223,7 +225,7 @@ def _text(text: str) -> str:
 
 
 def _fitting(results: Iterable[Json]) -> Iterator[Json]:
-    """The first results that fit the limits; half of the room is for indentation and rules."""
+    """Yield the first results that fit; half of the room is for indentation and rules."""
     room = MOST_BYTES // 2
     for number, result in enumerate(results):
         room -= len(json.dumps(result))

@@ -1,7 +1,5 @@
-"""On what the citations of an answer rest, in the one order that page, terminal and Markdown have:
-what the answer cites first comes first, and behind it what it does not cite, as planned. Pure.
-
-A source is told as its agent gave it, with page, cell, line and sentence where it named them.
+"""The footnotes of an answer: what it cites first comes first, then the rest as planned. A
+source is told as its agent gave it, with page, cell, line and sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +10,8 @@ from dataclasses import dataclass
 
 from holdfast.contracts import Finding, Report
 from holdfast.contracts.remarks import has_remarks
-from holdfast.rendering.findings import shorten_source, subtask_of
+from holdfast.rendering.blocks import Item, Marked
+from holdfast.rendering.findings import shorten, source_text, subtask_of
 from holdfast.text import inline, pluralize
 from holdfast.text.marks import BRACKETS
 
@@ -23,8 +22,8 @@ MOST, FEW = 200, 5
 """Sources of one finding: in a file or page, and in the short form of a report."""
 MOST_HOPS = 3
 """From finding to finding; behind that the finding itself is told as the source."""
-TITLE, UNCITED = "Sources", "not cited in the answer"
-UNNAMED, GIVEN = "names no source", "it was given"
+TITLE_LETTERS = 160
+UNNAMED = "names no source"
 
 
 @dataclass(frozen=True)
@@ -95,39 +94,34 @@ def _resolved(
         yield from further or [Source(f"[{other.subtask_id}]", via)]
 
 
-def lines(report: Report, *, whole: bool = True) -> Iterator[str]:
-    """Each footnote as an item of a list in Markdown, its sources below it where it has several.
-    `whole` False leaves out most of many sources, and what the answer does not cite.
+def items(report: Report, *, whole: bool = True) -> Iterator[Item]:
+    """Yield each footnote with its sources. `whole` False leaves out most of many sources, and what
+    the answer does not cite.
     """
     notes = footnotes(report)
     kept = [each for each in notes if whole or (each.cited and each.sources)]
-    yield from (_line(each, MOST if whole else FEW) for each in kept)
+    yield from (_item(each, MOST if whole else FEW) for each in kept)
     without = [] if whole else [each.subtask_id for each in notes if not each.sources]
     if without:
         names = "name no source" if len(without) > 1 else UNNAMED
-        yield f"{inline(', '.join(f'[{id}]' for id in without))} {names}"
+        yield Item(f"{', '.join(f'[{id}]' for id in without)} {names}")
     if left := len(notes) - len(kept) - len(without):
-        yield f"and the sources of {pluralize(left, 'finding')} that the answer does not cite"
+        yield Item(f"and the sources of {pluralize(left, 'finding')} that the answer does not cite")
 
 
-def _line(note: Footnote, most: int) -> str:
-    head = f"**{inline(f'[{note.subtask_id}]')}** {inline(note.title)}".rstrip()
-    head += "" if note.cited else f" ({UNCITED})"
-    shown = note.sources[:most]
-    told = [f"{inline(shorten_source(each.text))}{_by_way(each.via)}" for each in shown]
-    told += more(note, most)
+def _item(note: Footnote, most: int) -> Item:
+    title = inline(shorten(note.title, TITLE_LETTERS))
+    head = f"**{inline(f'[{note.subtask_id}]')}** {title}".rstrip()
+    head += "" if note.cited else " (not cited in the answer)"
+    told = [f"{source_text(each.text)}{_by_way(each.via)}" for each in note.sources[:most]]
+    left = len(note.sources) - most
+    told += [f"and {left} more"] if left > 0 else []
     if not told:
         given = inline(", ".join(f"[{each}]" for each in note.builds_on))
-        return f"{head}: {UNNAMED}{f'; {GIVEN} {given}' if given else ''}"
+        told = [f"{UNNAMED}{f'; it was given {given}' if given else ''}"]
     if len(told) == 1:
-        return f"{head}: {told[0]}"
-    return "\n".join([head, *(f"  - {each}" for each in told)])
-
-
-def more(note: Footnote, most: int) -> list[str]:
-    """Return the line that says how many sources are left out; none if none is."""
-    left = len(note.sources) - most
-    return [f"and {left} more"] if left > 0 else []
+        return Item(Marked(f"{head}: {told[0]}"), about=note.subtask_id)
+    return Item(Marked(head), tuple(map(Marked, told)), note.subtask_id)
 
 
 def _by_way(via: Sequence[str]) -> str:

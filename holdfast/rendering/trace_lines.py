@@ -1,22 +1,30 @@
-"""A trace for a person: a line a step, below the step that it is a part of. Pure."""
+"""A trace for a person: a line for each step, below the step that it is a part of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from holdfast.contracts.view import RowStatus
 from holdfast.history.judging import ACCEPTED
 from holdfast.rendering.amounts import at_most, seconds
+from holdfast.rendering.status import SIGNS
 from holdfast.text import one_line
 from holdfast.tracing.steps import StepStatus, TraceStep
 
-SIGNS: dict[StepStatus, str] = {
-    "ok": "✓", "error": "✗", "cancelled": "⊘", "skipped": "–", "running": "▸", "unfinished": "✗",
-}  # fmt: skip
+OF_STEP: Mapping[StepStatus, RowStatus] = {
+    "ok": "complete",
+    "error": "failed",
+    "cancelled": "cancelled",
+    "skipped": "skipped",
+    "running": "running",
+    "unfinished": "cancelled",
+}
+"""The status whose sign a step has."""
 
 
 def lines(steps: Sequence[TraceStep]) -> Iterator[str]:
-    """Tell of each when it began, how it ended, what it is, how long it took and its price."""
+    """Yield when each began, how it ended, what it is, how long it took and its price."""
     below = {
         key: [*those] for key, those in groupby(_by_parent(steps), key=lambda each: each.parent)
     }
@@ -25,7 +33,7 @@ def lines(steps: Sequence[TraceStep]) -> Iterator[str]:
 
     def told(step: TraceStep, depth: int) -> Iterator[str]:
         at = f"{(step.started - began).total_seconds():.1f} s" if step.started and began else ""
-        yield f"{at:>9}  {'  ' * depth}{SIGNS[step.status]} {one_line(_said(step))}"
+        yield f"{at:>9}  {'  ' * depth}{SIGNS[OF_STEP[step.status]]} {one_line(_said(step))}"
         for each in below.get(step.id, ()):
             yield from told(each, depth + 1)
 

@@ -23,7 +23,7 @@ from holdfast.contracts.made_files import (
     merge_files,
 )
 from holdfast.rendering.html.prose import prose
-from holdfast.rendering.page import as_markdown
+from holdfast.rendering.report import as_markdown
 from holdfast.state.events import TeamEnded
 from holdfast.state.moves import StartTeam
 from holdfast.storage import DirectoryStore

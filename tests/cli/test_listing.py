@@ -25,7 +25,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import summary
 from holdfast.rendering.listing import memo, stands, where
-from holdfast.rendering.page import inputs
+from holdfast.rendering.report import inputs
 from holdfast.state.events import Trouble, Unanswered
 from holdfast.state.moves import Ask
 from holdfast.temporal.connection import Target, data_converter

@@ -21,7 +21,7 @@ from holdfast.cli.live.forms import order_of
 from holdfast.cli.live.guard import COOKIE, Guard
 from holdfast.cli.live.server import LivePage, live
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.preview import preview as plan_preview
+from holdfast.cli.screen.tables import preview as plan_preview
 from holdfast.cli.shared.reading import Reader
 from holdfast.contracts import Goal
 from holdfast.intake.connection import Connection
@@ -29,7 +29,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.html.steering import Live
-from holdfast.rendering.preview import columns, totals
+from holdfast.rendering.preview import plan_table, totals
 from paged import shown
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
@@ -101,14 +101,14 @@ async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
 ) -> None:
     async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
         page = await visitor.page()
-        assert "The plan waits for your approval" in page
+        assert "The plan waits for approval" in page
         own = {"Origin": visitor.origin}
         status, page = await visitor.order(own, command="approve", token=visitor.token)
         assert status == 200 and "approved" in page
         await handle.result()
         while "under way" in page:
             page = await visitor.page()
-        assert 'href="#subtask-1">t1</a>' in page and "waits for your approval" not in page
+        assert 'href="#subtask-1">t1</a>' in page and "The plan waits for approval" not in page
 
 
 async def test_what_came_of_an_order_is_not_shown_for_ever(
@@ -181,7 +181,7 @@ async def test_nobody_else_gives_an_order_or_sees_the_page(
                 assert answer.status == 404 and "Compare" not in await answer.text()
             async with stranger.get(f"{visitor.address}order?command=approve") as answer:
                 assert answer.status == 405
-        assert "The plan waits for your approval" in await visitor.page()
+        assert "The plan waits for approval" in await visitor.page()
 
 
 async def test_the_page_runs_its_own_script_alone_and_stands_in_no_frame(
@@ -316,10 +316,10 @@ async def test_a_plan_that_waits_is_shown_with_its_price_and_what_the_person_is_
 ) -> None:
     async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
         page = await visitor.page()
-        assert "? waits for a person: approval of the plan" in page.partition("</header>")[0]
+        assert "? the plan waits for approval" in page.partition("</header>")[0]
         assert re.search(
             r"Expected: \$0\.\d+ \(\$[\d.]+ to \$[\d.]+\), never above \$2\.00"
-            r" · about [^<]+ of work\.",
+            r" · about [^<]+ of work",
             page,
         )
         assert "Sent to the models: the goal" in page
@@ -336,14 +336,13 @@ async def test_a_plan_that_waits_is_shown_as_a_terminal_shows_it(
         terminal = drawn(plan_preview(preview, look.view.dollars_cap, width=160), 160)
         text = unescape(re.sub(r"<[^>]+>", "\n", page.partition('id="plan"')[2]))
         told = {" ".join(each.split()) for each in text.splitlines()}
-        for row in preview.rows:
-            for column in columns(preview):
-                cell = column.cell(row)
-                assert cell in terminal and (not cell or cell in told), (row.id, column.title)
+        for each in plan_table(preview).lines:
+            for cell in each.cells:
+                assert cell in terminal and (not cell or cell in told), each
         for line in totals(preview, look.view.dollars_cap):
             assert line in told and line in terminal
-        for each in (preview.low, preview.expected, preview.high):
-            assert format_price(each) in told
+        for amount in (preview.low, preview.expected, preview.high):
+            assert format_price(amount) in told
 
 
 async def test_nothing_but_what_is_asked_stands_before_the_plan_and_how_far_it_is(
@@ -411,8 +410,8 @@ async def test_a_plan_is_changed_on_the_page_by_the_same_rules_as_in_a_terminal(
         better = text.replace("tier: null", "tier: haiku").replace("\n", "\r\n")
         page = await sent_as("price", better)
         assert "Not sent yet. Before the change: $" in page and "Expected: $" in page
-        assert "waits for your approval" in page and "tier: haiku" in page
-        assert "waits for your approval" not in await sent_as("edit", better)
+        assert "The plan waits for approval" in page and "tier: haiku" in page
+        assert "The plan waits for approval" not in await sent_as("edit", better)
         report = await handle.result()
         assert report.plan is not None
         assert [each.tier for each in report.plan.subtasks] == ["haiku"]

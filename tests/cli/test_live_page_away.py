@@ -27,7 +27,7 @@ from holdfast.cli.screen.exits import Exit
 from holdfast.intake.connection import Connection
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
-WAITS = "The plan waits for your approval"
+WAITS = "The plan waits for approval"
 GONE = "any more: it was deleted, or the server was started with another state"
 
 

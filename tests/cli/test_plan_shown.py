@@ -10,7 +10,7 @@ import pytest
 from drawn import HOSTILE, OUR_STYLES, UNSEEN, drawn, view
 from holdfast.cli.screen.board import board
 from holdfast.cli.screen.invocation import STARTER
-from holdfast.cli.screen.preview import preview
+from holdfast.cli.screen.tables import preview
 from holdfast.contracts import Check, Plan, Subtask
 from holdfast.contracts.view import Preview, Question
 
@@ -71,7 +71,7 @@ def test_a_finding_that_is_there_already_has_neither_price_nor_time() -> None:
 def test_a_plan_for_tools_alone_speaks_of_no_money() -> None:
     free = planned({"id": "bugs", "tier": "none"}, low="0", expected="0", high="0")
     shown = drawn(preview(free, Decimal(2), width=110), width=110)
-    assert "nothing leaves this machine" in shown and "$" not in shown
+    assert "nothing leaves the machines of this deployment" in shown and "$" not in shown
 
 
 def test_what_each_subtask_is_told_is_shown_on_demand() -> None:

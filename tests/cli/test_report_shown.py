@@ -99,10 +99,10 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
         "Complete, with gaps",
         "1 of 3 subtasks",
         "Engine *A* wins.",
-        "no answer. Skipped because of it: t3",
+        "no answer. Skipped because of it: \\[t3\\]",
         "**Accessibility**: needs a model",
         "a template wrote this",
-        "| t1 | Subtask t1 | analyst | claude | complete | 4.0 | $0.01 |",
+        "| t1 | Subtask t1 | analyst | claude | complete | 4.0 s | \\$0.01 |",
         "$0.0124 for 3 model calls",
         "1 min 05 s from start to end. The longest chain of subtasks took 48 s.",
     ):
@@ -136,8 +136,8 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
     for part in (
         "## Look here first: not supported by any finding",
         "- try 1 on haiku, failed checks, $0.01: too short\n- try 2 on sonnet, accepted",
-        "**1**, t2 failed: added t4; dropped t3",
-        "| t2 | Subtask t2 | analyst | claude |  | reused |  |  |",
+        "**1**, t2 failed: added \\[t4\\]; dropped \\[t3\\]",
+        "| t2 | Subtask t2 | analyst | claude |  | taken over |",
         "The plan was estimated at $0.0247: it took 50% of that.",
     ):
         assert part in page
@@ -256,7 +256,9 @@ def test_orders_are_told_in_full_with_who_when_and_what_became_of_them() -> None
 
 def test_no_sentence_ends_twice() -> None:
     gap = Gap(subtask_id="t2", title="T", status="failed", why="start it again.", took_down=("t3",))
-    assert "start it again. Skipped because of it: t3" in pages.as_markdown(report(gaps=(gap,)))
+    assert "start it again. Skipped because of it: \\[t3\\]" in pages.as_markdown(
+        report(gaps=(gap,))
+    )
 
 
 @pytest.mark.parametrize("calls", [0, 1])
@@ -272,7 +274,7 @@ def test_a_plan_that_nobody_approved_is_told_with_its_subtasks_and_its_estimate(
 
 def test_a_run_that_ended_before_it_had_a_plan_counts_no_subtasks() -> None:
     page = pages.as_markdown(report(status="cancelled", plan=None, findings=(), gaps=()))
-    assert "no plan" in page and "of 0" not in page and "## Subtasks" not in page
+    assert "no plan" in page and "of 0" not in page and "## Plan" not in page
 
 
 def test_time_spent_waiting_is_told_apart() -> None:
@@ -290,10 +292,10 @@ def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
         assumed=Decimal("0.0855"),
     )
     page = pages.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
-    assert "| ≤ $0.0873 |" in page
+    assert "| ≤ \\$0.0873 |" in page
     assert "$0.0891 for 3 model calls, of which $0.0855 is assumed" in page
     planned = report(dollars="0.0891", assumed="0.0855", dollars_estimated="0.0125")
-    compared = pages.as_markdown(planned).split("## Price and time")[1]
+    compared = pages.as_markdown(planned).split("## Money")[1]
     assert "estimated at $0.0125; because of what is assumed, nobody can say" in compared
     assert "%" not in compared, "a worst case is no share of an estimate"
     assert "≤ $0.0873" in drawn(board(view(row(dollars="0.0873", assumed="0.0855"))))

@@ -13,9 +13,8 @@ from holdfast.calls.turn import AgentGoal, Resume, Slice, ToolUse
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Finding, RoleCard
 from holdfast.contracts.policies import USE_TOOL
-from holdfast.rendering.agents import agent_board, agent_summary
 from holdfast.rendering.amounts import hands
-from holdfast.rendering.board import call_summary
+from holdfast.rendering.board import agent_board, agent_summary, call_summary
 from holdfast.rendering.findings import facts
 
 ROLE = RoleCard(name="researcher", description="finds", tools=("search_files",))

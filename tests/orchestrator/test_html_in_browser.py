@@ -138,7 +138,7 @@ async def test_a_citation_leads_to_its_footnote_and_that_to_its_finding(
     await browser.open(written(RUNS["6 subtasks"], tmp_path))
     await browser.value("document.querySelector('#answer .cite').click()")
     assert "notes.md" in await browser.value("document.querySelector(':target').textContent")
-    await browser.value("document.querySelector(':target .ref').click()")
+    await browser.value("document.querySelector(':target .cite').click()")
     assert await browser.value("document.querySelector(':target h3 code').textContent") == "t1"
 
 

@@ -20,12 +20,13 @@ from holdfast.calls.verify import VerifyMaterial
 from holdfast.contracts import Draft, PinnedInput, Remark
 from holdfast.rendering.html import exchanges
 from holdfast.rendering.html.layout import HEIGHT, WIDTH, layout
-from holdfast.rendering.html.page import CHAPTERS, as_html, policy
+from holdfast.rendering.html.page import as_html, policy
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.html.plan import folded, footed
 from holdfast.rendering.html.prose import cited, prose
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.turns import turns
+from holdfast.rendering.report import CHAPTERS
 from holdfast.tracing.steps import TraceStep
 from paged import HARM, HISTORIES, WORD, recorded, reviewed, shown, subtasks
 
@@ -219,7 +220,7 @@ def test_the_page_of_a_review_counts_as_the_gate_does_and_in_the_plural() -> Non
 def test_a_remark_has_its_place_to_copy_and_its_code_as_code() -> None:
     page = as_html(reviewed())
     assert '<code class="place">app.py:5:9</code>' in page
-    assert "Suggestion: </strong>do not <code>sleep()</code>" in page
+    assert "What to do: do not <code>sleep()</code>" in page
 
 
 def test_a_run_that_goes_on_says_so_and_offers_no_fork() -> None:
@@ -230,7 +231,7 @@ def test_a_run_that_goes_on_says_so_and_offers_no_fork() -> None:
 
 def test_of_time_only_what_was_measured_is_said() -> None:
     page = as_html(shown())
-    assert "1 min 05 s</strong> from start to end" in page
+    assert "1 min 05 s from start to end" in page
     assert "was not measured" in page
     assert "faster" not in page and "speed" not in page
 

@@ -68,7 +68,7 @@ async def test_the_chapter_of_times_says_so_far_and_since_when_it_waits() -> Non
     report = run.report.model_copy(update={"finished": None})
     shown = replace(run, report=report, view=seen, over=False, drawn=now + timedelta(seconds=60))
     said = str(times(shown))
-    assert "</strong> so far, 1 min" in said
+    assert " so far, 1 min" in said
     assert f"It waits since {now:%Y-%m-%d %H:%M:%S} UTC" in said
     assert "so far" not in str(times(run)) and "waits since" not in str(times(run))
 

@@ -12,7 +12,7 @@ from holdfast.cli.screen.report import as_markdown
 from holdfast.contracts import Report, Timings
 from holdfast.contracts.view import RunView
 from holdfast.rendering.amounts import money
-from holdfast.rendering.board import board, price
+from holdfast.rendering.board import board, spent
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.text.marks import MARK, mark_unsupported
@@ -86,5 +86,5 @@ def test_an_answer_that_is_supported_has_no_mark_and_is_green() -> None:
 
 def test_a_board_rounds_prices_up_as_every_other_form_does() -> None:
     amount = Decimal("0.012301")
-    view = run_of()[1].model_copy(update={"dollars_spent": amount, "use_models": True})
-    assert price(view).startswith("\\$0.0124 ") and money(amount) == "$0.0124"
+    view = run_of()[1].model_copy(update={"dollars_spent": amount, "model_calls": 1})
+    assert spent(view).startswith("$0.0124 ") and money(amount) == "$0.0124"

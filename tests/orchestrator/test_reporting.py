@@ -22,7 +22,8 @@ from holdfast.contracts import (
     Synthesis,
     policies,
 )
-from holdfast.rendering import findings, page, running
+from holdfast.rendering import findings, running
+from holdfast.rendering import report as page
 from holdfast.rendering.amounts import money
 from holdfast.rules import reporting, steering
 from holdfast.state.events import CancelAsked, Steered

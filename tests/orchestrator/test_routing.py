@@ -122,7 +122,7 @@ def test_who_was_passed_over_does_not_get_it_back() -> None:
     assert run.finding("b").status == "failed"
     assert roles(run, "b") == ["expert"]
     report = reporting.report(run.state)
-    told = findings.section(report, run.finding("b"))
+    told = findings.alone(report, run.finding("b"))
     assert "expert for researcher" in told and "second role: expert" in told
     assert in_flight(run) == ["synthesize-1"]
 

@@ -7,9 +7,11 @@ import re
 from holdfast.cli.screen.plain import as_text
 from holdfast.cli.screen.report import as_markdown
 from holdfast.contracts import Finding, PinnedInput, Plan, Report, Subtask
+from holdfast.rendering import markdown
+from holdfast.rendering.blocks import listed
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
-from holdfast.rendering.sources import FEW, MOST_HOPS, cited_in, footnotes, lines
+from holdfast.rendering.sources import FEW, MOST_HOPS, cited_in, footnotes, items
 from paged import shown
 
 PAGE = 'rates.pdf, page 3: "The rate rose to 4.2 % in May."'
@@ -44,6 +46,11 @@ def report(answer: str, inputs: tuple[str, ...] = (), **sources: tuple[str, ...]
     )
 
 
+def read(report: Report, *, whole: bool = True) -> list[str]:
+    """The footnotes, as a pipe has them."""
+    return as_text(markdown.write(listed(items(report, whole=whole)))).split("\n")
+
+
 def test_footnotes_have_the_order_of_the_answer_and_then_of_the_plan() -> None:
     made = report("B [t3], A [T1, t3].", t1=(PAGE,), t2=(CELL,), t3=("notes.md, line 9",))
     assert [(each.subtask_id, each.cited) for each in footnotes(made)] == [
@@ -51,7 +58,7 @@ def test_footnotes_have_the_order_of_the_answer_and_then_of_the_plan() -> None:
         ("t1", True),
         ("t2", False),
     ]
-    assert as_text("\n".join(f"- {each}" for each in lines(made))).split("\n") == [
+    assert read(made) == [
         "- [t3] About t3: notes.md, line 9",
         f"- [t1] About t1: {PAGE}",
         f"- [t2] About t2 (not cited in the answer): {CELL}",
@@ -69,8 +76,7 @@ def test_a_source_that_is_a_finding_is_told_by_that_findings_own_sources() -> No
         (PAGE, ("t2", "t1")),
         (CELL, ("t2",)),
     ]
-    told = as_text(f"- {next(lines(made))}").split("\n")
-    assert told[1:] == [f"  - {PAGE} (by way of [t2], [t1])", f"  - {CELL} (by way of [t2])"]
+    assert read(made)[1:3] == [f"  - {PAGE} (by way of [t2], [t1])", f"  - {CELL} (by way of [t2])"]
 
 
 def test_findings_that_name_each_other_end_and_a_long_chain_is_cut() -> None:
@@ -89,17 +95,17 @@ def test_an_input_that_is_called_like_a_finding_stays_an_input() -> None:
 
 def test_a_cited_finding_without_a_source_says_so_and_what_it_was_given() -> None:
     made = report("A [t2].", t1=(), t2=())
-    assert as_text(next(lines(made))) == "[t2] About t2: names no source; it was given [t1]"
+    assert read(made)[0] == "- [t2] About t2: names no source; it was given [t1]"
     page = as_html(Pictured(made, lambda command, run: f"{command} {run}"))
     assert "names no source; it was given" in page
 
 
 def test_the_short_form_names_findings_without_a_source_in_one_line() -> None:
     made = report("A [t3], B [t1, t2].", t1=(PAGE,), t2=(), t3=(), t4=(CELL,))
-    assert [as_text(each) for each in lines(made, whole=False)] == [
-        f"[t1] About t1: {PAGE}",
-        "[t3], [t2] name no source",
-        "and the sources of 1 finding that the answer does not cite",
+    assert read(made, whole=False) == [
+        f"- [t1] About t1: {PAGE}",
+        "- [t3], [t2] name no source",
+        "- and the sources of 1 finding that the answer does not cite",
     ]
 
 
@@ -121,7 +127,7 @@ def test_the_short_form_names_few_sources_of_a_finding_and_says_how_many_more() 
 
 def test_page_and_markdown_and_terminal_have_one_order() -> None:
     run = shown(9, orders=())
-    said = ("Gaps", "Notes", "Subtasks", "Price and time", "Sources", "Findings")
+    said = ("What is missing", "Notes", "Plan", "Time", "Money", "Sources", "Findings")
     whole = as_markdown(run.report)
     assert re.findall(rf"^## ({'|'.join(said)})$", whole, re.MULTILINE) == [*said]
     page = as_html(run)

@@ -14,7 +14,7 @@ from holdfast.contracts import AnswerForm, Goal, Limits, Report, Usage
 from holdfast.contracts.errors import NotBilled
 from holdfast.ports import ModelAnswer
 from holdfast.rendering.answers import answer_file
-from holdfast.rendering.page import as_markdown
+from holdfast.rendering.report import as_markdown
 from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ from holdfast.cli.shared.reading import Reader
 from holdfast.contracts import Bill, Order, Report
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.intake.connection import Connection
-from holdfast.rendering.page import as_markdown
+from holdfast.rendering.report import as_markdown
 from holdfast.replaying import faults
 from holdfast.replaying.replay import replay
 from holdfast.workflows import WORKFLOWS

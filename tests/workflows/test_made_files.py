@@ -145,7 +145,7 @@ async def test_files_stand_beside_the_report_which_lists_and_links_them(
     listed = f"[t1/a.csv](files-1.files/t1/a.csv), 19 bytes, SHA-256 `{DIGEST}`, by t1"
     assert f"## Files\n\n- {listed}" in (reports / "files-1.md").read_text()
     page = (reports / "files-1.html").read_text()
-    assert '<a href="files-1.files/t1/a.csv">t1/a.csv</a>' in page and DIGEST in page
+    assert 'href="files-1.files/t1/a.csv">t1/a.csv</a>' in page and DIGEST in page
     document = json.loads((reports / "files-1.json").read_text())
     (file,) = document["findings"][0]["files"]
     assert file == {"name": "a.csv", "size": 19, "digest": DIGEST, "missing": ""}

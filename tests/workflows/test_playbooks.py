@@ -81,7 +81,7 @@ async def test_tech_support_says_primary_and_second_role_in_plan_report_and_log(
     assert (case.role, case.secondary) == ("troubleshooter", "escalator")
     assert "Something stopped working, so a cause and steps are needed" in case.why
     assert f"planned case: troubleshooter, else escalator: {case.why}" in caplog.text
-    assert f"planned because: {inline(case.why)}" in findings.section(report, report.findings[0])
+    assert f"planned because: {inline(case.why)}" in findings.alone(report, report.findings[0])
     assert "Root cause" in report.answer and report.answer.startswith("(scripted)")
 
 

@@ -13,7 +13,7 @@ from test_teams import catalogue as with_team
 
 from conftest import Runs
 from holdfast.contracts import Goal, Plan, Report
-from holdfast.rendering.page import to_go_on
+from holdfast.rendering.report import to_go_on
 from holdfast.rules.speechless import WHERE
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works

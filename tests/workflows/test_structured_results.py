@@ -14,7 +14,7 @@ from conftest import Runs
 from documents import pdf
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal, GoalInput, Report
-from holdfast.rendering.page import as_markdown
+from holdfast.rendering.report import as_markdown
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

@@ -61,7 +61,7 @@ async def test_each_call_of_a_tool_is_shown_with_what_it_was_given_and_who_allow
     shown = text(page)
     assert "What it did: 1 turn, 2 calls of tools" in shown
     assert '✓ read_file "repo/notes.md"' in shown
-    assert re.search(r'✕ read_file "repo/<script>.{0,400}failed · \d', shown)
+    assert re.search(r'✗ read_file "repo/<script>.{0,400}failed · \d', shown)
     assert failed.why[:60] in shown
     assert re.search(r'✓ write "40" [\d.]+ s · \d+ bytes · approved by ann', shown)
     assert re.search(r"ann declined call 2: t1: write .+; “41 is wrong”", shown)

@@ -110,7 +110,7 @@ async def test_an_input_that_nobody_opened_is_told_wherever_the_run_is_shown(
     assert said in page and "Complete, with gaps" in page
     assert look.state is not None
     drawn = board(run_view(look.state))
-    assert "complete with gaps" in drawn and "opened nothing of papers" in drawn
+    assert "Complete, with gaps" in drawn and "opened nothing of papers" in drawn
 
 
 async def test_what_one_of_two_has_read_is_read(runs: Runs) -> None:

@@ -23,7 +23,7 @@ _AMOUNT = re.compile(r"\$?(?=\.?[0-9])([0-9]{0,7}(?:\.[0-9]{0,20})?)")
 
 
 def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
-    """The order; Exit for what is none. Whether it makes sense now, the run itself says."""
+    """Return the order; Exit if it is none. Whether it makes sense now, the run itself says."""
     text, subtask = given.get("text", "").strip(), given.get("subtask", "")
     if command in BARE:
         return Order()
@@ -44,8 +44,6 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
 
 @dataclass(frozen=True)
 class Changed:
-    """A plan that somebody changed on the page, and what it is expected to cost now."""
-
     plan: Plan
     price: str
 

@@ -39,13 +39,15 @@ class Guard:
         return f"{self.origin}/{self.key}/"
 
     def strange(self, headers: Mapping[str, str], key: str) -> str:
-        """Why a request is not answered; empty: it is one of whoever was given the address."""
+        """Return why a request is not answered; empty if it is one of whoever was given the
+        address.
+        """
         if headers.get("Host") != f"127.0.0.1:{self.port}":
             return "this server answers to 127.0.0.1 alone"
         return "" if _same(key, self.key) else "there is nothing here"
 
     def foreign(self, headers: Mapping[str, str], cookie: str, token: str) -> str:
-        """Why an order is not taken; empty: it comes from the page."""
+        """Return why an order is not taken; empty if it comes from the page."""
         if headers.get("Origin") != self.origin:
             return "orders come from the page itself"
         if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":

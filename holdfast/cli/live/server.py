@@ -58,8 +58,8 @@ HEADERS = {
 
 
 def ours(record: logging.LogRecord) -> bool:
-    """Whether a record is of a mistake of ours, and not of a request that is none: any program of
-    this machine can send one, and what is logged stands in the middle of the board.
+    """Return True if a record is of a mistake of ours, not of a request that is none: any program
+    of this machine can send one, and what is logged stands in the middle of the board.
     """
     raised = record.exc_info[1] if record.exc_info else None
     return not isinstance(raised, HttpProcessingError | web.RequestPayloadError)
@@ -70,8 +70,6 @@ log.addFilter(ours)
 
 @dataclass
 class LivePage:
-    """What the server knows."""
-
     connection: Connection
     run_id: str
     guard: Guard
@@ -95,7 +93,7 @@ class LivePage:
         self.sights = Sights(self.connection, self.run_id)
 
     async def look(self) -> Sight:
-        """The run as it stands, as of a moment ago."""
+        """Return the run as it stood at most FRESH_SECONDS ago."""
         async with self._turn:
             now = asyncio.get_running_loop().time()
             if self._sight is None or now - self._seen > FRESH_SECONDS:
@@ -104,7 +102,6 @@ class LivePage:
             return self._sight
 
     async def show(self, request: web.Request) -> web.Response:
-        """The page."""
         self._check(request)
         self.asked = asyncio.get_running_loop().time()
         sight, nonce = await self.look(), secrets.token_urlsafe(16)
@@ -121,7 +118,7 @@ class LivePage:
         return response
 
     async def take(self, request: web.Request) -> web.Response:
-        """An order; then the page again, with what came of it."""
+        """Carry out an order, and lead back to the page, which says what came of it."""
         self._check(request)
         # Before the body is read: nothing of a stranger's is.
         cookie = request.cookies.get(COOKIE, "")
@@ -163,7 +160,7 @@ class LivePage:
             raise web.HTTPNotFound(text=why)
 
     def _page(self, sight: Sight, nonce: str) -> tuple[str, str]:
-        """The page, and what the browser may do with it."""
+        """Return the page, and what the browser may do with it."""
         # Only who serves a page loads what draws it.
         from holdfast.rendering.html.page import as_notice, policy
         from holdfast.rendering.html.steering import Live
@@ -191,7 +188,7 @@ class LivePage:
         return page, policy(scripts)
 
     def _plan(self, state: State | None) -> str:
-        """The plan that waits, as a person edits it; empty where none does or it is too long."""
+        """Return the plan that waits, to be edited; empty if none does or it is too long."""
         if state is None or state.phase != "approval" or state.plan is None:
             return ""
         text = self.draft or plans.as_yaml(state.plan)
@@ -199,12 +196,11 @@ class LivePage:
 
 
 def _moment() -> datetime:
-    """The moment that a page is drawn for."""
     return datetime.fromtimestamp(time.time() // STEP_SECONDS * STEP_SECONDS, UTC)
 
 
 async def _fields(request: web.Request) -> dict[str, str]:
-    """The fields of a form; HTTPBadRequest for a body that is none."""
+    """Return the fields of a form. Raises HTTPBadRequest for a body that is none."""
     try:
         sent = await request.post()
     except web.HTTPException:

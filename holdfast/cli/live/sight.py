@@ -22,7 +22,7 @@ WHY = "it was deleted, or the server was started with another state"
 
 @dataclass(frozen=True)
 class Sight:
-    """What is shown, and how the request for it is answered."""
+    """What is shown, and the status of the response."""
 
     look: Look | None
     """The run; None: it was never seen."""
@@ -32,7 +32,7 @@ class Sight:
 
     @property
     def final(self) -> bool:
-        """Whether nothing else will ever be shown as long as the page is served."""
+        """True if nothing else will ever be shown as long as the page is served."""
         closed = self.look is not None and self.look.closed is not None
         return closed or self.status in (HTTPStatus.GONE, HTTPStatus.NOT_FOUND)
 
@@ -53,7 +53,6 @@ class Sights:
         self._turns = Turns(self.connection, self.run_id)
 
     async def next(self) -> Sight:
-        """The run as it stands now, as far as anybody knows it."""
         try:
             look = await self._look()
         except Exit as error:
@@ -73,14 +72,13 @@ class Sights:
         return Sight(look)
 
     async def leave(self) -> None:
-        """Nobody looks any more."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look(self) -> Look:
-        """A look that does not keep a reader waiting: the client tries again for ten seconds and
-        more while a server is away. It must not be cut, so the next one goes on with it.
+        """Return a look that does not keep a reader waiting: the client tries again for ten seconds
+        and more while a server is away. It must not be cut, so the next look goes on with it.
         """
         if self._looking is None:
             self._looking = asyncio.create_task(self._reader.look())
@@ -92,7 +90,6 @@ class Sights:
         return found.result()
 
     def _old(self, status: HTTPStatus, why: str) -> Sight:
-        """What was seen last, if anything was."""
         shown = f". This is how the run was seen last, at {self._at}." if self._last else "."
         return Sight(self._last, status, f"{_upper(why)}{shown}")
 

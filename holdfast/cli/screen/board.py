@@ -2,73 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from rich.cells import chop_cells
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.screen.invocation import STARTER, as_called
-from holdfast.cli.screen.looks import UNBOUNDED
-from holdfast.cli.screen.preview import preview
 from holdfast.cli.screen.streams import Safe
+from holdfast.cli.screen.tables import drawn, preview
 from holdfast.cli.screen.waiting import reminders
-from holdfast.contracts.view import Row, RowStatus, RunView
-from holdfast.rendering.amounts import at_most, money, seconds
-from holdfast.rendering.board import PHASES
+from holdfast.contracts.view import Row, RunView
+from holdfast.rendering.amounts import seconds
+from holdfast.rendering.board import price, row_table, spent, who
 from holdfast.rendering.many import LINES, beginning, chosen
 from holdfast.rendering.preview import told, totals
-from holdfast.text import one_line
+from holdfast.rendering.status import PHASES, SETTLED, SIGNS, standing
+from holdfast.text import one_line, pluralize
 
 WIDE = 80
 """Columns below which role and note are left out."""
 ASKED = 400
 """Letters of a question that a screen which is redrawn shows."""
-SETTLED: tuple[RowStatus, ...] = ("complete", "failed", "escalated", "skipped", "cancelled")
-_LOOK: dict[RowStatus, tuple[str, str]] = {
-    "waiting": ("·", "dim"),
-    "running": ("▸", "bold"),
-    "paused": ("‖", "magenta"),
-    "complete": ("✓", "green"),
-    "failed": ("✗", "bold red"),
-    "escalated": ("?", "magenta"),
-    "skipped": ("-", "dim"),
-    "cancelled": ("-", "dim"),
-}
-"""Mark and style of each status; the word is always beside the mark, so colour is never needed."""
-
-
-def who(row: Row) -> str:
-    """The role, with its tier when a model does the work and the try when it is not the first."""
-    parts = [row.who]
-    if row.tier not in ("", "none"):
-        parts.append(row.tier)
-    if row.try_number > 1:
-        parts.append(f"try {row.try_number}")
-    return " · ".join(parts)
-
-
-def price(row: Row) -> str:
-    """What a row cost; nothing to say for one that asked no model, or none yet, or whose finding
-    was given or taken over.
-    """
-    unasked = row.tier in ("", "none") or row.status == "waiting" or row.try_number == 0
-    return "" if unasked and row.dollars == 0 else at_most(row.dollars, row.assumed)
 
 
 def headline(view: RunView, elapsed: float) -> str:
-    """Where the run stands, in one line."""
-    parts = [view.status.replace("_", " ") if view.status else PHASES[view.phase]]
+    """Return where the run stands, in one line."""
+    parts = [standing(view)]
     if view.rows and view.phase != "approval":
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
-    if view.model_calls or view.dollars_spent is None or view.dollars_reserved:
-        parts.append(f"{at_most(view.dollars_spent, view.assumed)} of {money(view.dollars_cap)}")
-        parts.append(f"{view.model_calls} of {view.model_calls_cap} model calls")
-    parts.append(seconds(elapsed))
-    return " · ".join(parts)
+    parts += [spent(view), seconds(elapsed)]
+    return " · ".join(filter(None, parts))
 
 
 def board(
@@ -80,7 +45,8 @@ def board(
     full: bool = False,
     brief: bool = False,
 ) -> RenderableType:
-    """The whole run as a table under its headline; a plan that waits for approval, with its price.
+    """Return the whole run as a table under its headline; a plan that waits for approval, with its
+    price.
 
     A view's clock stands still between two events of its run; `at` is the reader's, by which what
     runs has run longer. `notes` are the watcher's own, after the run's. Below 80 columns of `width`
@@ -99,7 +65,7 @@ def board(
         if view.preview and full and view.preview.plan:
             parts += [Text(line, style=style) for line, style in told(view.preview.plan)]
         if view.preview and view.phase == "working":
-            parts.append(Text(totals(view.preview, view.dollars_cap)[0], style="dim"))
+            parts.append(Text(one_line(totals(view.preview, view.dollars_cap)[0]), style="dim"))
     noted, unsaid = (view.notes, 0) if full else beginning(view.notes, LINES)
     more = [f"and {unsaid} more notes: {STARTER} show --full"] if unsaid else []
     parts += [_noted(note) for note in (*noted, *more, *notes)]
@@ -120,56 +86,22 @@ def _noted(note: str) -> Text:
 
 
 def _subtasks(view: RunView, late: float, width: int, *, full: bool) -> list[RenderableType]:
-    """The table, and what agents are at; of very many subtasks those that need a look."""
+    """Return the table, and what agents are at; of very many subtasks those that need a look."""
     rows, others = (view.rows, "") if full else chosen(view.rows)
     left = [Text(f"… {others}", style="dim")] if others else []
-    return [_table(rows, late, width), *left, *(_doing(row) for row in rows if row.doing)]
+    shown = drawn(row_table([*rows], late), width, wide=WIDE, heads=False)
+    return [shown, *left, *(_doing(row) for row in rows if row.doing)]
 
 
 def _doing(row: Row) -> Text:
-    """A line of its own: beside the row there is no room for what a tool was called with."""
+    """Return a line of its own: beside the row there is no room for a tool and its arguments."""
     at = Text(no_wrap=True, overflow="ellipsis")
     at.append(f"  {one_line(row.id)}", style="bold")
     return at.append(f"  {one_line(row.doing)}", style="dim")
 
 
-def _table(rows: Sequence[Row], late: float, width: int) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
-    # Where nothing is cut, nothing is stretched.
-    table.expand = cut = width < UNBOUNDED
-    wide = width >= WIDE
-    table.add_column(width=1)
-    table.add_column(no_wrap=True, max_width=14 if cut else None, overflow="ellipsis")
-    table.add_column(no_wrap=True, ratio=3 if cut else None, overflow="ellipsis")
-    if wide:
-        table.add_column(no_wrap=True, max_width=30 if cut else None, overflow="ellipsis")
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True, justify="right")
-    if wide:
-        table.add_column(no_wrap=True, ratio=2 if cut else None, overflow="ellipsis")
-    for row in rows:
-        mark, style = _LOOK[row.status]
-        running = row.seconds + (late if row.status == "running" else 0.0)
-        cells = [
-            (mark, style),
-            (row.id, "bold"),
-            (row.title, "dim" if row.status == "waiting" else ""),
-            # A lens is called as its subtask is: once is enough, the title needs the room.
-            ("" if who(row) == row.id else who(row), "dim"),
-            (row.status, "" if style == "green" else style),
-            (seconds(running) if running else "", ""),
-            (price(row), ""),
-            (row.note, "dim"),
-        ]
-        if not wide:
-            cells = [*cells[:3], *cells[4:7]]
-        table.add_row(*(Text(one_line(text), style=style) for text, style in cells))
-    return table
-
-
 def changes(before: RunView | None, after: RunView, *, at: datetime | None = None) -> list[str]:
-    """What happened between two views, one plain line each; for logs and pipes. `at` is the
+    """Return what happened between two views, one plain line each, for logs and pipes. `at` is the
     reader's clock, for what is not an event of the run.
     """
     closed = after.phase == "closed"
@@ -188,15 +120,14 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
 
 
 def proposed(view: RunView) -> str:
-    """The plan and its price in a line, for who is not asked about it."""
+    """Return the plan and its price in a line, for who is not asked about it."""
     assert view.preview is not None
-    many = len(view.preview.subtasks)
-    count = f"{many} subtask{'s' * (many != 1)}"
+    count = pluralize(len(view.preview.subtasks), "subtask")
     return f"the plan: {count}. {totals(view.preview, view.dollars_cap)[0]}"
 
 
 def _moved(before: RunView | None, after: RunView) -> list[Row]:
-    """The rows that began, ended or were tried again."""
+    """Return the rows that began, ended or were tried again."""
     old = {row.id: (row.status, row.try_number) for row in before.rows} if before else {}
     unmoved = ("waiting", 0)
     return [row for row in after.rows if old.get(row.id, unmoved) != (row.status, row.try_number)]
@@ -207,7 +138,7 @@ def _stamp(view: RunView, at: datetime) -> str:
 
 
 def _row(row: Row) -> str:
-    parts = [f"{_LOOK[row.status][0]} {row.id} {row.title} ({who(row)}): {row.status}"]
+    parts = [f"{SIGNS[row.status]} {row.id} {row.title} ({who(row)}): {row.status}"]
     if row.status in SETTLED and row.seconds:
         parts.append(seconds(row.seconds))
     if row.status in SETTLED and price(row):

@@ -37,15 +37,13 @@ _OF_STATUS: dict[ReportStatus, Code] = {
 
 
 def code_of(status: ReportStatus) -> Code:
-    """The exit code of a report's status."""
     return _OF_STATUS[status]
 
 
 class Exit(Exception):
-    """Ends the command with a message for a person and an exit code; never a traceback.
-
-    The message says what is wrong, with which thing, and what to do. One line, except where several
-    mistakes are listed at once.
+    """Ends the command with a message for a person and an exit code; never a traceback. The message
+    says what is wrong, with which thing, and what to do, in one line, except where several mistakes
+    are listed at once.
     """
 
     def __init__(self, message: str, code: Code = Code.REFUSED) -> None:
@@ -54,7 +52,7 @@ class Exit(Exception):
 
 
 def exit_of(refused: Refused) -> Exit:
-    """How a command ends that intake has refused, with what to type where that helps."""
+    """Return how a command ends that intake has refused, with what to type where that helps."""
     match refused.kind:
         case "input":
             return Exit(str(refused))

@@ -18,13 +18,14 @@ _NAMED = re.compile(rf"(?<![\w/.-]){re.escape(SCRIPT)}(?= [a-z])")
 
 
 def called(program: str) -> str:
-    """`.venv/bin/python starter.py` from the project's folder, whole paths from elsewhere."""
+    """Return `.venv/bin/python starter.py` from the project's folder, else whole paths."""
     return shlex.join((_from_here(Path(sys.executable)), _from_here(HOME / program)))
 
 
 def starter(argument: str, module: str = "") -> str:
-    """What a person typed for this program, by the process's first argument: the command that an
-    installation made, by its name where the shell finds it; a `module` of Python's -m; or the file.
+    """Return what a person typed for this program, by the process's first argument: the command
+    that an installation made, by its name where the shell finds it; a `module` of Python's -m; or
+    the file.
     """
     if Path(argument).name == NAME:
         found = shutil.which(NAME)
@@ -57,13 +58,13 @@ def taken_out(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _project(arguments: Sequence[str]) -> str:
-    """The option once more, for a command to be typed that must find the same project."""
+    """Return the option once more, for commands that must find the same project."""
     folder, _ = taken_out(arguments)
     return f" {OPTION} {shlex.quote(_from_here(Path(folder).absolute()))}" if folder else ""
 
 
 def _module() -> str:
-    """The module that Python's -m runs; empty where a file is run."""
+    """Return the module that Python's -m runs; empty where a file is run."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec.name if spec else ""
 
@@ -75,12 +76,12 @@ PROGRAM = NAME if Path(sys.argv[0] if sys.argv else "").name == NAME else SCRIPT
 
 
 def as_called(text: str) -> str:
-    """A text of ours that names a command as it is in the repository, as it is typed here."""
+    """Return a text in which the starter is called as it was called here."""
     return text if STARTER in text else _NAMED.sub(lambda _: STARTER, text)
 
 
 def to_type(command: str, run_id: str) -> str:
-    """What to type for a command on a run, as one line that does nothing else: whoever reaches the
-    server names runs as he likes, also for a shell.
+    """Return what to type for a command on a run, as one line that does nothing else: whoever
+    reaches the server names runs as he likes, also for a shell.
     """
     return f"{STARTER} {command} {visible(shlex.quote(run_id))}"

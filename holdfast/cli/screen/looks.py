@@ -62,7 +62,7 @@ UNBOUNDED = 10_000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console of ours, without markup and emoji codes: `[red]` in a file name is text."""
+    """Return a console without markup and emoji codes: `[red]` in a file name is text."""
     shown = Console(stderr=stderr, markup=False, emoji=False, highlight=False, theme=THEME)
     if not shown.is_terminal:
         shown.width = UNBOUNDED
@@ -103,8 +103,8 @@ def prepare_help() -> None:
 
 
 def only_ascii(environment: Mapping[str, str]) -> bool:
-    """Whether somebody chose the locale C. Python alone would write UTF-8 there; where nothing at
-    all is set, as in most containers, that is right.
+    """Return True if somebody chose the locale C. Python alone would write UTF-8 there; where
+    nothing at all is set, as in most containers, that is right.
     """
     if environment.get("PYTHONIOENCODING") or environment.get("PYTHONUTF8"):
         return False
@@ -114,8 +114,9 @@ def only_ascii(environment: Mapping[str, str]) -> bool:
 
 
 def exactly(text: str) -> str:
-    """JSON as this screen can show it, with an escape of JSON for each letter that it cannot: what
-    a person approves is what is called, so nothing that merely looks like it stands for a letter.
+    """Return JSON as this screen can show it, with an escape of JSON for each letter that it
+    cannot: what a person approves is what is called, so nothing that merely looks like it stands
+    for a letter.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from holdfast.cli.screen.invocation import as_called, to_type
 from holdfast.cli.screen.streams import OUT, Safe, put, put_json
 from holdfast.contracts import Finding, Report
-from holdfast.rendering import findings, page
+from holdfast.rendering import findings
+from holdfast.rendering import report as made
 from holdfast.text import for_terminal
 
 
 def as_markdown(
     report: Report, *, subtasks: bool = True, whole: bool = True, where: str = ""
 ) -> str:
-    """The report's page, with commands as they are typed here; `where` its files are."""
+    """Return the report as Markdown, with commands as they are typed here."""
     notes = tuple(map(as_called, report.notes))
     named = report.model_copy(update={"notes": notes})
-    return page.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
+    return made.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool, whole: bool = False) -> None:
-    """The report on stdout: JSON, or typeset for a terminal and plain text for a pipe; `whole`:
-    with each finding.
+    """Print the report: JSON, or typeset for a terminal and plain text for a pipe. `whole`: with
+    each finding.
     """
     if as_json:
         put_json(report.model_dump_json(indent=2))
@@ -31,7 +32,6 @@ def show(report: Report, *, as_json: bool, subtasks: bool, whole: bool = False) 
 
 
 def show_finding(report: Report, finding: Finding, *, as_json: bool) -> None:
-    """One finding on stdout, as `show` does with a report."""
     if as_json:
         put_json(finding.model_dump_json(indent=2))
     else:

@@ -46,12 +46,11 @@ class Safe:
 
 
 def say(message: str, style: str = "") -> None:
-    """A line, or several, on stderr; never wrapped, so that paths and links can be copied."""
+    """Print a line, or several, on stderr; never wrapped, so that paths and links can be copied."""
     ERR.print(Text(for_terminal(as_called(message), lines=True), style=style), soft_wrap=True)
 
 
 def say_all(messages: Iterable[str], style: str = "") -> None:
-    """Each message on a line of its own, on stderr."""
     for message in messages:
         say(message, style)
 
@@ -67,14 +66,13 @@ def draw(shown: RenderableType, onto: Console = OUT) -> None:
 
 
 def at_terminal() -> bool:
-    """Whether somebody can be asked: a terminal to read from and one to show the question."""
+    """Return True if somebody can be asked: there is a terminal to read from and one to ask on."""
     return sys.stdin.isatty() and ERR.is_terminal
 
 
 async def read_line() -> str:
-    """The next line that a person types, without its end; EOFError when there is no more input.
-
-    Not input() in a thread: it could not be interrupted, and would hold up the exit.
+    """Return the next line that a person types, without its end. Raises EOFError at the end of the
+    input.
     """
     ready = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -90,18 +88,18 @@ async def read_line() -> str:
 
 
 def ask(question: str) -> None:
-    """A question on stderr, with the cursor behind it."""
+    """Print a question on stderr, with the cursor behind it."""
     ERR.print(Text(for_terminal(question), style="bold"), end=" ", soft_wrap=True)
 
 
 def put(text: str) -> None:
-    """Text on stdout exactly as it is: what we wrote ourselves, or what is harmless already."""
+    """Print text on stdout exactly as it is: what we wrote, or what is harmless already."""
     OUT.out(text, highlight=False)
 
 
 def put_json(document: str) -> None:
-    """JSON on stdout. Its own escaping leaves C1 controls, DEL and what turns the reading direction
-    around; here they are escaped, too, and all beyond ASCII where that cannot be written.
+    """Print JSON on stdout. Its own escaping leaves C1 controls, DEL and what turns the reading
+    direction around; here they are escaped, too, and all beyond ASCII where that cannot be written.
     """
     shown = for_json(document)
     put(shown if OUT.encoding.startswith("utf") else _BEYOND.sub(_escape, shown))

@@ -22,7 +22,7 @@ class _Heading(Heading):
 
 
 class _Code(CodeBlock):
-    """As it is, a little to the right. A line that is too long goes on in the next, so that it can
+    """Indented, without a background. A line that is too long goes on in the next, so that it can
     be copied; of a remark's code beside the bar, with its mark below the part that it is of.
     """
 
@@ -34,8 +34,6 @@ class _Code(CodeBlock):
 
 
 class Page(Markdown):
-    """A page of ours."""
-
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,

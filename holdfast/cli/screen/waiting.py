@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.looks import exactly
-from holdfast.contracts.view import Preview, Question, RunView
-from holdfast.rendering.amounts import money, seconds
-from holdfast.rendering.preview import price
+from holdfast.contracts.view import Question, RunView
+from holdfast.rendering.amounts import money
+from holdfast.rendering.status import ANSWERED_BY, question_text
 
 
 @dataclass(frozen=True)
@@ -28,48 +28,31 @@ class Reminder:
 
     @property
     def remedy(self) -> str:
-        """The command in a line, with the others beside it."""
         return f"{self.command}  (or: {self.others})" if self.others else self.command
 
 
 def reminders(view: RunView) -> tuple[Reminder, ...]:
-    """Everything that a run asks of a person now."""
+    """Return everything that a run asks of a person now."""
     return tuple(_reminder(view, question) for question in view.waiting)
 
 
 def _reminder(view: RunView, question: Question) -> Reminder:
-    match question.kind:
-        case "plan":
-            return Reminder(
-                _plan(view.preview), _command("approve", view), _or(view, "edit", "reject")
-            )
-        case "paused":
-            return Reminder("the run is paused", _command("resume", view))
-        case "budget":
-            return Reminder(question.text, f"{_command('raise', view)} {_twice(view)}")
-        case "call":
-            number = question.call
-            decline = f"{_command('decline', view)} {number}"
-            others = f"{decline}, {_or(view, 'skip', about=question.subtask_id)}"
-            said = f"{question.subtask_id} wants to make call {number}: {exactly(question.text)}"
-            approve = f"{_command('approve', view)} {number}"
-            call = {**_call(question), "decline": decline}
-            return Reminder(said, approve, others, call)
-        case "subtask":
-            who = question.subtask_id
-            command = f'{_command("answer", view)} {who} "your answer"'
-            return Reminder(
-                f"{who} asks: {question.text}", command, _or(view, "skip", "supply", about=who)
-            )
-
-
-def _or(view: RunView, *commands: str, about: str = "") -> str:
-    """Other commands, each as it is typed."""
-    return ", ".join(f"{_command(name, view)} {about}".strip() for name in commands)
+    about = str(question.call) if question.kind == "call" else question.subtask_id
+    own = {
+        "answer": f'{about} "your answer"',
+        "raise": _twice(view),
+        "skip": question.subtask_id,
+    }
+    typed = [
+        f"{to_type(name, view.run_id)} {own.get(name, about)}".rstrip()
+        for name in ANSWERED_BY[question.kind]
+    ]
+    call = {**_call(question), "decline": typed[1]} if question.kind == "call" else {}
+    text = question_text(question, view.preview, exactly(question.text))
+    return Reminder(text, typed[0], ", ".join(typed[1:]), call)
 
 
 def _call(question: Question) -> dict[str, object]:
-    """A call as fields."""
     tool, _, said = question.text.partition(" ")
     try:
         arguments: object = json.loads(said)
@@ -80,20 +63,8 @@ def _call(question: Question) -> dict[str, object]:
 
 
 def _twice(view: RunView) -> str:
-    """The double of that cap of which more is used up."""
+    """Return the double of that cap of which more is used up."""
     spent = view.dollars_spent or Decimal(0)
     if view.model_calls * view.dollars_cap > spent * view.model_calls_cap:
         return f"--limits model_calls={view.model_calls_cap * 2}"
     return f"--limits dollars={money(view.dollars_cap * 2)[1:]}"
-
-
-def _command(name: str, view: RunView) -> str:
-    return to_type(name, view.run_id)
-
-
-def _plan(preview: Preview | None) -> str:
-    if preview is None:
-        return "the plan waits for approval"
-    many = len(preview.subtasks)
-    count = f"{many} subtask{'s' * (many != 1)}"
-    return f"the plan waits for approval: {count}, {price(preview)}, {seconds(preview.makespan)}"

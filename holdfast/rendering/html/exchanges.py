@@ -15,9 +15,8 @@ from holdfast.calls.kind import AnyKind, ModelKind
 from holdfast.calls.verify import VerifyMaterial, show_without_code
 from holdfast.calls.work import WorkMaterial, work_prompt
 from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
-from holdfast.history.steps import Step
+from holdfast.history.steps import WORDS, Step
 from holdfast.rendering.amounts import at_most, hands, seconds
-from holdfast.rendering.html import money
 from holdfast.rendering.html.pictured import Pictured, command, cut
 from holdfast.rendering.html.prose import prose
 from holdfast.rendering.html.refusals import why_not
@@ -26,40 +25,35 @@ from holdfast.state.events import AgentEnded, Answered, Examined, TeamEnded
 from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
 
 Anchors = Mapping[str, str]
-ONE = {
-    "work": "Work of an agent", "agent": "Agent with tools", "team": "Team",
-    "review": "Review of a draft", "refine": "Refinement of a draft", "examine": "Lens",
+KINDS_OF_STEPS = WORDS | {
+    "work": "Work of an agent",
+    "agent": "Agent with tools",
+    "team": "Team",
+    "review": "Review of a draft",
+    "refine": "Refinement of a draft",
+    "examine": "Lens",
     "digest": "Digest",
-}  # fmt: skip
-"""A kind of step, where one of them is meant."""
+}
 
 
 def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
-    """One step: a line of facts, what it was told, what it did with tools, what it said."""
-    wrong = why_not(step)
+    """Return one step: facts, what it was told, what it did with tools, what it said."""
+    wrong, own = why_not(step), run.report.run_id
     return div(class_="try refused" if wrong else "try")[
         title[_name(step)],
         p(".soft.small")[" · ".join(filter(None, _facts(step)))],
         p(".why")["Not accepted: ", wrong] if wrong else None,
         _unfold("What it was told", _told(step)),
-        turns(run, step.move.run_of(run.report.run_id))
-        if isinstance(step.move, StartAgent)
-        else None,
-        command("Its own run has a page of its own:", run.to_type("report", _team(step, run)))
+        turns(run, step.move.run_of(own)) if isinstance(step.move, StartAgent) else None,
+        command("Its own run has a page:", run.to_type("report", step.move.run_of(own)))
         if isinstance(step.move, StartTeam)
         else None,
         _unfold("What it answered", _said(step, run.anchors)),
     ]
 
 
-def _team(step: Step, run: Pictured) -> str:
-    """The id of a team's run."""
-    assert isinstance(step.move, StartTeam)
-    return step.move.run_of(run.report.run_id)
-
-
 def _name(step: Step) -> Node:
-    return [ONE.get(step.kind) or money.KINDS.get(step.kind, step.kind), " ", code[step.id]]
+    return [KINDS_OF_STEPS.get(step.kind, step.kind), " ", code[step.id]]
 
 
 def _facts(step: Step) -> tuple[str, ...]:
@@ -108,7 +102,7 @@ def _words(text: str, inputs: tuple[PinnedInput, ...]) -> Node:
 
 
 def _turn(kind: Any, material: Contract) -> str:
-    """The user turn. What a worker adds to it from files stands in no history, and not here."""
+    """Return the user turn, without what a worker adds from files, which stands in no history."""
     if not isinstance(kind, ModelKind):
         return ""
     asked: AnyKind = kind

@@ -33,7 +33,7 @@ class Places:
 
 
 def layout(nodes: Sequence[Node]) -> Places:
-    """The picture of a graph without cycles; below it, in rows, what no arrow touches."""
+    """Return the picture of a graph without cycles; below it, in rows, what no arrow touches."""
     known = {node.id for node in nodes}
     touched = {each for node in nodes for each in node.depends_on if each in known}
     touched |= {node.id for node in nodes if known.intersection(node.depends_on)}
@@ -90,7 +90,7 @@ def _layers(nodes: Sequence[Node]) -> dict[str, int]:
 def _columns(
     nodes: Sequence[Node], layers: Mapping[str, int]
 ) -> tuple[list[list[Key]], list[tuple[Key, Key]]]:
-    """What stands in each column, arrows that pass it included; and the arrows in single steps."""
+    """Return the columns, with the arrows that pass them, and the arrows in single steps."""
     columns: list[list[Key]] = [[] for _ in range(1 + max(layers.values(), default=-1))]
     edges: list[tuple[Key, Key]] = []
     for node in nodes:

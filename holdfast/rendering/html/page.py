@@ -36,50 +36,44 @@ from htpy import (
 from htpy import title as heading
 from markupsafe import Markup
 
-from holdfast.rendering import files, orders
+from holdfast.rendering import orders, sources
+from holdfast.rendering import report as chapters_of
 from holdfast.rendering.amounts import at_most, calls, seconds
-from holdfast.rendering.board import PHASES
+from holdfast.rendering.blocks import Block, listed
 from holdfast.rendering.html.agents import agents, supervisor
-from holdfast.rendering.html.missing import look_first, missing, notes
+from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.money import prices
-from holdfast.rendering.html.pictured import MARKS, MOST_TITLE, Pictured, clock, cut, section, short
+from holdfast.rendering.html.pictured import (
+    MOST_TITLE,
+    Pictured,
+    begun,
+    clock,
+    command,
+    cut,
+    section,
+    short,
+    status_chip,
+)
 from holdfast.rendering.html.plan import plan
-from holdfast.rendering.html.prose import prose, prose_line
+from holdfast.rendering.html.prose import prose
 from holdfast.rendering.html.review import is_review, review
-from holdfast.rendering.html.sources import sources
 from holdfast.rendering.html.steering import Live, lost, scripted, steering
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.times import times
-from holdfast.rendering.page import NOTHING_FINISHED, ORDER, STATUS, inputs
-from holdfast.rendering.sources import TITLE
+from holdfast.rendering.report import CHAPTERS
+from holdfast.rendering.status import OF_REPORT, PHASES, question_text, verdict
 from holdfast.text import sentence, visible
-from holdfast.text.marks import count_unsupported, mark_unsupported
+from holdfast.text.marks import LOOK_FIRST, mark_unsupported
 
 _UNSEEN = re.compile(r"[^ -~\n\t]")
-MARKED = {
-    "complete": "complete", "complete_with_gaps": "escalated", "budget_stopped": "escalated",
-    "deadline_partial": "escalated", "declined": "cancelled", "cancelled": "cancelled",
-    "failed": "failed",
-}  # fmt: skip
-"""As which status of a subtask that of a run looks."""
-ASKS = {
-    "plan": "approval of the plan", "call": "approval of a call of a tool", "subtask": "an answer",
-    "budget": "more money", "paused": "it is paused",
-}  # fmt: skip
-"""What a person is asked for, by the kind of the question."""
-CHAPTERS = {
-    "steering": "Steering", "answer": "Answer", "files": "Files", "missing": "What is missing",
-    "notes": "Notes", "plan": "Plan", "times": "Time", "money": "Money", "orders": "Orders",
-    "inputs": "Inputs", "sources": TITLE, "findings": "Findings", "supervisor": "Supervisor",
-}  # fmt: skip
 
 
 def as_html(run: Pictured, live: Live | None = None) -> str:
-    """The page of a run. Whatever others wrote stands in it as text: every character that is not
-    seen as its escape, and no markup but that of Markdown.
+    """Return the page of a run. Whatever others wrote stands in it as text: every character that is
+    not seen as its escape, and no markup but that of Markdown.
     """
-    own = {"steering": steering(run, live)} if live else {}
-    chapters = {name: each for name, each in (*own.items(), *_chapters(run)) if each is not None}
+    steered = [("steering", steering(run, live))] if live else []
+    chapters = {name: each for name, each in (*steered, *_chapters(run)) if each is not None}
     content = [_top(run, live), _jump(chapters), main[chapters.values()], _foot(run)]
     title = f"{_title(run)} · {run.report.run_id}"
     over = run.over and not (live and live.away)
@@ -87,14 +81,14 @@ def as_html(run: Pictured, live: Live | None = None) -> str:
 
 
 def as_notice(run_id: str, said: str, live: Live, *, over: bool) -> str:
-    """The page of a run of which there is nothing else to show: why, in words."""
+    """Return the page of a run of which there is nothing to show but why."""
     content = [
         header[
             p(".eyebrow")["holdfast · run ", span(".mono")[short(run_id, 200)]],
             h1["There is nothing to show"],
         ],
         nav(".jump", aria_label="Chapters"),
-        main[section("answer", "Why", p(role="status")[cut(said, 2_000)])],
+        main[section("answer", p(role="status")[cut(said, 2_000)], title="Why")],
     ]
     return _whole(_head(run_id, live), content, live, over=over)
 
@@ -108,7 +102,9 @@ def _whole(top: Element, content: Node, live: Live | None, *, over: bool) -> str
 
 
 def policy(scripts: str = "") -> str:
-    """What the browser may do with the page: show it, in our style. It loads and sends nothing."""
+    """Return what the browser may do with the page: show it, in our style. It loads and sends
+    nothing.
+    """
     digest = b64encode(sha256(STYLE.encode()).digest()).decode()
     rules = ("default-src 'none'", f"style-src 'sha256-{digest}'", "base-uri 'none'")
     return "; ".join((*rules, scripts or "form-action 'none'"))
@@ -139,7 +135,7 @@ def _top(run: Pictured, live: Live | None) -> Element:
         p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
         h1[title],
         p[_verdict(run, away=live is not None and bool(live.away))],
-        p(".why")[cut(_begun(sentence(run.view.outage)), 1_000)]
+        p(".why")[cut(begun(sentence(run.view.outage)), 1_000)]
         if run.view and run.view.outage
         else None,
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
@@ -147,33 +143,23 @@ def _top(run: Pictured, live: Live | None) -> Element:
     ]
 
 
-def _begun(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _verdict(run: Pictured, *, away: bool) -> Element:
-    report = run.report
-    if not run.over:
-        said = PHASES[run.view.phase] if run.view else ""
-        if away:
-            return span(".chip.s-cancelled.verdict")[f"⊘ cannot be seen; it was {said}"]
-        if run.view and run.view.waiting:
-            asks = ", ".join(dict.fromkeys(ASKS[each.kind] for each in run.view.waiting))
-            return span(".chip.s-escalated.verdict")[f"? waits for a person: {asks}"]
-        if run.view and run.view.outage:
-            return span(".chip.s-escalated.verdict")[
-                f"? waits for the endpoint of the models: {said}"
-            ]
-        return span(".chip.s-running.verdict")[f"▸ under way: {said}"]
-    complete = any(each.status == "complete" for each in report.findings)
-    nothing = report.status == "budget_stopped" and not complete
-    said = NOTHING_FINISHED if nothing else STATUS[report.status]
-    status = MARKED[report.status]
-    if report.flags:
+    report, view = run.report, run.view
+    if run.over:
+        status = OF_REPORT[report.status]
         # Green would say that there is nothing to look at.
-        said = f"{said}; {count_unsupported(report.flags)}"
-        status = "escalated" if status == "complete" else status
-    return span(class_=f"chip s-{status} verdict")[MARKS[status], " ", said]
+        look = "escalated" if status == "complete" and report.flags else status
+        return status_chip(look, verdict(report), "verdict")
+    said = PHASES[view.phase] if view else ""
+    if away:
+        return status_chip("cancelled", f"cannot be seen; it was {said}", "verdict")
+    if view and view.waiting:
+        asked = dict.fromkeys(question_text(each, view.preview) for each in view.waiting)
+        return status_chip("escalated", short("; ".join(asked), MOST_TITLE), "verdict")
+    if view and view.outage:
+        waits = f"waits for the endpoint of the models: {said}"
+        return status_chip("escalated", waits, "verdict")
+    return status_chip("running", f"under way: {said}", "verdict")
 
 
 def _fact(name: str, value: str, more: str = "") -> Element:
@@ -202,42 +188,54 @@ def _jump(chapters: Iterable[str]) -> Element:
 
 
 def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
-    """Each by its anchor; None where it has nothing to say."""
-    made = [li[each] for each in files.items(run.report, run.where)]
+    """Yield each by its anchor; None where it has nothing to say."""
+    report = run.report
     chapters = {
         "answer": review(run) if is_review(run) else _answer(run),
-        "files": section("files", "Files", ul(".small")[made]) if made else None,
-        "missing": missing(run),
-        "notes": notes(run),
+        "files": _chapter(run, "files", listed(chapters_of.files(report, run.where))),
+        "missing": _missing(run),
+        "notes": _chapter(run, "notes", listed(report.notes)),
         "plan": plan(run),
         "times": times(run),
         "money": prices(run),
-        "orders": _items("orders", "Orders of people", orders.lines(run.report.orders)),
-        "inputs": _items("inputs", "Inputs", inputs(run.report)),
-        "sources": sources(run),
+        "orders": _chapter(run, "orders", listed(orders.lines(report.orders))),
+        "inputs": _chapter(run, "inputs", listed(chapters_of.inputs(report))),
+        "sources": _chapter(run, "sources", listed(sources.items(report))),
         "findings": agents(run),
         "supervisor": supervisor(run),
     }
     # Of a run that goes on one wants to see first how far it is.
     late = () if run.over else ("files", "missing", "notes")
-    order = [each for each in ORDER if each not in late]
+    order = [each for each in chapters if each not in late]
     behind = order.index("money") + 1
     for name in (*order[:behind], *late, *order[behind:]):
         yield name, chapters[name]
 
 
-def _items(anchor: str, title: str, lines: Iterable[str]) -> Node:
-    items = [li[prose_line(cut(each))] for each in lines]
-    return section(anchor, title, ul[items]) if items else None
+def _chapter(run: Pictured, name: str, blocks: list[Block]) -> Node:
+    return section(name, write(run, blocks)) if blocks else None
 
 
 def _answer(run: Pictured) -> Element | None:
     """Return the chapter; nothing of a run that has not come so far."""
     text = mark_unsupported(run.report.answer, run.report.doubtful).strip()
     if text:
-        said = div(".said")[prose(text, run.cited_at)]
-        return section("answer", "Answer", look_first(run), said)
-    return section("answer", "Answer", p(".soft")["There is no answer."]) if run.over else None
+        doubts = listed(run.report.flags, LOOK_FIRST)
+        first = div(".doubt")[write(run, doubts)] if doubts else None
+        return section("answer", first, div(".said")[prose(text, run.cited_at)])
+    return section("answer", p(".soft")["There is no answer."]) if run.over else None
+
+
+def _missing(run: Pictured) -> Element | None:
+    """Return what the answer lacks, and what to do about it."""
+    report = run.report
+    blocks = chapters_of.missing(report)
+    said, typed = chapters_of.to_go_on(report, run.to_type) if run.over else ("", "")
+    if not (blocks or said):
+        return None
+    kind = "broken" if report.status == "failed" and run.over else "warnings"
+    to_do = command(said, typed) if typed else p[said] if said else None
+    return section("missing", write(run, blocks), to_do, kind=kind)
 
 
 def _foot(run: Pictured) -> Element:

@@ -7,29 +7,27 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from htpy import Element, Node, a, code, p, span
+from htpy import Element, Node, a, code, h2, p, span
 from htpy import div as block
+from htpy import section as chapter
 
 from holdfast.contracts import Finding, Report, Subtask
-from holdfast.contracts.view import Preview, Row, RunView
+from holdfast.contracts.view import Preview, Row, RowStatus, RunView
 from holdfast.history.steps import Step
+from holdfast.rendering.report import CHAPTERS
 from holdfast.rendering.sources import Footnote, footnotes
+from holdfast.rendering.status import SIGNS
 from holdfast.state import graph
 from holdfast.tracing.steps import TraceStep
 
 MOST_LETTERS = 20_000
 """Of one text that stands in the page beside others; the report's other files have all of it."""
 MOST_TITLE = 160
-MARKS = {
-    "complete": "✓", "failed": "✕", "escalated": "?", "skipped": "–", "cancelled": "⊘",
-    "running": "▸", "paused": "‖", "waiting": "·",
-}  # fmt: skip
-"""What says a status beside its colour."""
 
 
 @dataclass(frozen=True)
 class Pictured:
-    """A run as a reader has it."""
+    """A run as its page shows it."""
 
     report: Report
     to_type: Callable[[str, str], str]
@@ -49,7 +47,7 @@ class Pictured:
 
     @cached_property
     def late(self) -> float:
-        """Seconds since the run was heard last; 0 of one that is over."""
+        """Seconds since the run was heard last; 0 if it is over."""
         if self.over or self.view is None or self.drawn is None:
             return 0.0
         return max((self.drawn - self.view.now).total_seconds(), 0.0)
@@ -61,7 +59,7 @@ class Pictured:
 
     @property
     def waited(self) -> float:
-        """Of these, in which nothing but a person or a lost endpoint kept it."""
+        """Seconds in which nothing but a person or a lost endpoint kept it."""
         waits = self.view is not None and self.view.waiting_since is not None
         return self.report.timings.waited + (self.late if waits else 0.0)
 
@@ -97,20 +95,24 @@ class Pictured:
 
     @cached_property
     def footnotes(self) -> tuple[Footnote, ...]:
-        """On what the answer's citations rest, in the order in which they are told."""
         return footnotes(self.report)
 
     @cached_property
+    def cited(self) -> set[str]:
+        """The ids of what the answer cites."""
+        return {each.subtask_id for each in self.footnotes if each.cited}
+
+    @cached_property
     def cited_at(self) -> dict[str, str]:
-        """The place in the page to which a citation in the answer leads: its footnote, or, where it
-        has none, its finding.
+        """The place to which a citation in the answer leads: its footnote, or, if it has none, its
+        finding.
         """
         notes = enumerate(self.footnotes, 1)
         return {**self.anchors, **{each.subtask_id: f"source-{n}" for n, each in notes}}
 
     @property
     def preview(self) -> Preview | None:
-        """What a plan that waits for approval is expected to cost."""
+        """The expectation of a plan that waits for approval."""
         waits = not self.over and self.view is not None and self.view.phase == "approval"
         return self.view.preview if waits and self.view else None
 
@@ -129,25 +131,28 @@ class Pictured:
         chain = graph.longest_chain(tuple(self.subtasks.values()), seconds)
         return tuple(each for each in chain if each in seconds)
 
-    def status(self, subtask_id: str) -> str:
-        """How a subtask stands, by its finding or its row; in a run that is over none waits."""
+    def status(self, subtask_id: str) -> RowStatus:
+        """Return how a subtask stands, by its finding or its row."""
         if found := self.findings.get(subtask_id):
             return found.status
         row = self.rows.get(subtask_id)
-        status = row.status if row else "waiting"
-        return "not run" if self.over and status == "waiting" else status
+        return row.status if row else "waiting"
+
+    def chip(self, subtask_id: str) -> Element:
+        """Return its status as a sign and a word; in a run that is over none waits."""
+        status = self.status(subtask_id)
+        return status_chip(status, "not run" if self.over and status == "waiting" else "")
 
     def steps_of(self, subtask_id: str) -> list[Step]:
         return [each for each in self.steps if each.subtask_id == subtask_id]
 
     def link(self, subtask_id: str) -> Node:
-        """A subtask's id, as a link to its place if it has one."""
+        """Return a subtask's id, as a link to its place if it has one."""
         anchor = self.anchors.get(subtask_id)
         name = short(subtask_id, 60)
         return a(".ref", href=f"#{anchor}")[name] if anchor else code[name]
 
     def links(self, ids: Iterable[str]) -> list[Node]:
-        """Several, with a comma between."""
         found: list[Node] = []
         for each in ids:
             found += [", ", self.link(each)] if found else [self.link(each)]
@@ -155,43 +160,43 @@ class Pictured:
 
 
 def short(text: str, most: int) -> str:
-    """The text on one line and no longer than this."""
+    """Return the text on one line, of at most so many letters."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most and len(text) <= most * 4 else f"{line[: most - 1]}…"
 
 
+def begun(text: str) -> str:
+    """Return the text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def cut(text: str, most: int = MOST_LETTERS) -> str:
-    """The beginning of a text, and how much more there is."""
+    """Return the beginning of a text, and how much more there is."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n… and {len(text) - most:,} more characters"
 
 
-def status_chip(status: str, said: str = "") -> Element:
-    """A status as a word with its mark; never by colour alone."""
-    kind = status if status in MARKS else "waiting"
-    return span(class_=f"chip s-{kind}")[MARKS[kind], " ", said or status]
+def status_chip(status: RowStatus, said: str = "", kind: str = "") -> Element:
+    """Return a status as a word with its sign: never by colour alone."""
+    return span(class_=f"chip s-{status} {kind}".strip())[SIGNS[status], " ", said or status]
 
 
-def section(anchor: str, title: str, *content: Node, kind: str = "") -> Element:
-    """A chapter of the page."""
-    from htpy import h2
-    from htpy import section as chapter
-
+def section(anchor: str, *content: Node, kind: str = "", title: str = "") -> Element:
+    """Return a chapter of the page."""
     return chapter(class_=f"card {kind}".strip(), id=anchor, aria_labelledby=f"{anchor}-title")[
-        h2(id=f"{anchor}-title")[title], list(content)
+        h2(id=f"{anchor}-title")[title or CHAPTERS[anchor]], list(content)
     ]
 
 
 def wide(label: str, *content: Node, kind: str = "") -> Element:
-    """What may be wider than a telephone: it scrolls by itself, and by the keyboard too."""
+    """Return what may be wider than a telephone: it scrolls by itself, by the keyboard too."""
     return block(class_=f"wide {kind}".strip(), tabindex="0", role="region", aria_label=label)[
         list(content)
     ]
 
 
 def command(said: Node, typed: str) -> Element:
-    """What to do, and what to type for it."""
     return p(".do")[said, " ", code(".typed")[typed]]
 
 

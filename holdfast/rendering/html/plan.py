@@ -7,16 +7,20 @@ from decimal import Decimal
 from itertools import pairwise
 
 import htpy
-from htpy import Element, Node, caption, code, li, p, small, table, tbody, td, th, thead, tr, ul
+from htpy import Element, Node, p
 
-from holdfast.contracts import Finding, Revision, Subtask
-from holdfast.contracts.view import Preview, PreviewRow, Row
-from holdfast.rendering.amounts import at_most, seconds
+from holdfast.contracts import Finding, Subtask
+from holdfast.contracts.view import Row
+from holdfast.rendering.amounts import seconds
+from holdfast.rendering.blocks import listed
 from holdfast.rendering.findings import who
+from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.layout import HEIGHT, WIDTH, Places, Point, layout, width_of
-from holdfast.rendering.html.pictured import MARKS, Pictured, section, short, status_chip, wide
+from holdfast.rendering.html.pictured import Pictured, section, short, wide
 from holdfast.rendering.html.style import MOST_COLUMNS
-from holdfast.rendering.preview import Column, columns, together, totals
+from holdfast.rendering.preview import plan_table, totals
+from holdfast.rendering.report import revisions, subtask_table
+from holdfast.rendering.status import SIGNS
 
 TITLE_LETTERS, LOW_LETTERS, LEAST_ROLE = 23, 27, 6
 """Of a line, where letters are as broad as in the broadest of common fonts."""
@@ -24,7 +28,7 @@ TOO_WIDE = "The graph is wider than this window: scroll it sideways, or read the
 
 
 def plan(run: Pictured) -> Node:
-    """The chapter; nothing where there is no plan yet."""
+    """Return the chapter; nothing where there is no plan yet."""
     if not run.subtasks:
         return None
     placed = layout(tuple(run.subtasks.values()))
@@ -34,12 +38,13 @@ def plan(run: Pictured) -> Node:
         _legend(run),
     ]
     if run.preview:
-        priced = wide("The subtasks of the plan, and their price", _priced(run, run.preview))
         cap = run.view.dollars_cap if run.view else Decimal(0)
-        lines = ul(".plain.small")[(li[each] for each in totals(run.preview, cap))]
-        return section("plan", "Plan", priced, lines, picture)
-    table = wide("The subtasks of the plan", _table(run))
-    return section("plan", "Plan", picture, table, _revisions(run))
+        priced = (plan_table(run.preview), *listed(totals(run.preview, cap)))
+        return section("plan", write(run, priced), picture)
+    rows, expected = None if run.over else run.rows, run.view.preview if run.view else None
+    table = subtask_table(run.report, rows, expected)
+    changes = listed(revisions(run.report), "Changes of the plan", 3)
+    return section("plan", picture, write(run, [table, *changes]))
 
 
 def _legend(run: Pictured) -> Element:
@@ -50,31 +55,6 @@ def _legend(run: Pictured) -> Element:
         f"Thick: the longest chain, {chain}. " if run.chain else "",
         "A dashed frame: added while the run went on." if _added(run) else "",
     ]
-
-
-def _priced(run: Pictured, preview: Preview) -> Element:
-    """Return the table that a terminal shows of a plan before it runs."""
-    shown = columns(preview)
-    rows = [tr[[_cell(run, each, row) for each in shown]] for row in preview.rows]
-    sums = together(preview, shown)
-    below = tr(".sum")[(td(_of(each))[said] for each, said in zip(shown, sums, strict=False))]
-    return table[
-        thead[tr[(th(_of(each), scope="col")[each.title] for each in shown)]],
-        tbody[rows, below if sums else None],
-    ]
-
-
-def _of(column: Column) -> str:
-    """Return the classes of a column; what a narrow terminal leaves out, so does a telephone."""
-    kind = "n" if column.number else "name" if column.title == "subtask" else ""
-    return "".join(f".{each}" for each in (kind, "" if column.essential else "more") if each)
-
-
-def _cell(run: Pictured, column: Column, row: PreviewRow) -> Element:
-    said = column.cell(row)
-    if not column.title and said:
-        return td[run.link(row.id)]
-    return td(_of(column))[short(said, 200)]
 
 
 def _added(run: Pictured) -> set[str]:
@@ -124,7 +104,7 @@ def _arrow(points: Sequence[Point], kind: str) -> Node:
 def _box(run: Pictured, id: str, placed: Places, *, added: bool) -> Element:
     subtask, status = run.subtasks[id], run.status(id)
     x, y = placed.boxes[id]
-    kinds = f"box s-box-{status.replace(' ', '-')}{' added' * added}{' chain' * (id in run.chain)}"
+    kinds = f"box s-box-{status}{' added' * added}{' chain' * (id in run.chain)}"
     found = run.findings.get(id)
     tries = _tried(found)
     below = _low(found, run.rows.get(id))
@@ -133,7 +113,7 @@ def _box(run: Pictured, id: str, placed: Places, *, added: bool) -> Element:
     return htpy.a(href=f"#{run.anchors[id]}")[
         htpy.title[said],
         htpy.rect(class_=kinds, x=f"{x:g}", y=f"{y:g}", width=WIDTH, height=HEIGHT, rx="10"),
-        _text(x, y + 21, "name", f"{MARKS.get(status, '·')} {short(id, 18)}"),
+        _text(x, y + 21, "name", f"{SIGNS[status]} {short(id, 18)}"),
         htpy.text(class_="dim climb", x=f"{x + WIDTH - 12:g}", y=f"{y + 21:g}", text_anchor="end")[
             tries
         ],
@@ -169,7 +149,6 @@ def _text(x: float, y: float, kind: str, said: str) -> Element:
 
 
 def _tried(found: Finding | None) -> str:
-    """How often, where that was more than once."""
     tries = 0 if found is None or found.reused_from else len(found.tries)
     return f"{tries} tries" if tries > 1 else ""
 
@@ -180,7 +159,7 @@ def _role(run: Pictured, subtask: Subtask) -> str:
 
 
 def _low(found: Finding | None, row: Row | None) -> str:
-    """The tiers that were asked in turn, and for how long."""
+    """Return the tiers that were asked in turn, and for how long."""
     if found is None:
         return f"{row.tier} · {seconds(row.seconds)}" if row and row.seconds else ""
     if found.reused_from:
@@ -188,70 +167,3 @@ def _low(found: Finding | None, row: Row | None) -> str:
     tiers = [each for each in dict.fromkeys(t.tier for t in found.tries) if each != "none"]
     took = seconds(found.seconds) if found.seconds else ""
     return " · ".join(filter(None, (" → ".join(tiers), took)))
-
-
-def _table(run: Pictured) -> Element:
-    rows = [_row(run, each) for each in run.subtasks.values()]
-    heads = ("Subtask", "Title", "Role", "Builds on", "Status", "Tries")
-    return table[
-        caption(".soft.small")[f"{len(rows)} subtask{'s' * (len(rows) != 1)}"],
-        thead[
-            tr[
-                (th(scope="col")[each] for each in heads),
-                th(".n", scope="col")["Time"],
-                th(".n", scope="col")["Price"],
-            ]
-        ],
-        tbody[rows],
-    ]
-
-
-def _row(run: Pictured, subtask: Subtask) -> Element:
-    found, row = run.findings.get(subtask.id), run.rows.get(subtask.id)
-    took = found.seconds if found and not found.reused_from else row.seconds if row else 0.0
-    spent = ""
-    if found and not found.reused_from:
-        spent = at_most(found.dollars, found.assumed)
-    return tr[
-        td[run.link(subtask.id)],
-        td(".name")[short(subtask.title, 90), _why(subtask)],
-        td[short(_role(run, subtask), 40)],
-        td[run.links(subtask.depends_on) or "–"],
-        td[
-            status_chip("complete", "taken over")
-            if found and found.reused_from
-            else status_chip(run.status(subtask.id))
-        ],
-        td[_tries(found)],
-        td(".n")[seconds(took) if took else ""],
-        td(".n")[spent],
-    ]
-
-
-def _why(subtask: Subtask) -> Node:
-    return small(".soft.reason")[short(subtask.why, 300)] if subtask.why else None
-
-
-def _tries(found: Finding | None) -> str:
-    if found is None or not found.tries:
-        return ""
-    tiers = [each.tier for each in found.tries if each.tier != "none"]
-    return f"{len(found.tries)}: {' → '.join(tiers)}" if tiers else str(len(found.tries))
-
-
-def _revisions(run: Pictured) -> Node:
-    found = run.report.revisions
-    return ul[(li[_revision(run, each)] for each in found)] if found else None
-
-
-def _revision(run: Pictured, revision: Revision) -> Node:
-    parts: list[Node] = [f"Change {revision.number} of the plan: {short(revision.why, 600)}"]
-    changed = (
-        ("added", revision.added),
-        ("replaced", revision.replaced),
-        ("dropped", revision.dropped),
-    )
-    for word, ids in changed:
-        if ids:
-            parts += [f"; {word} ", run.links(ids)]
-    return parts if any(ids for _, ids in changed) else [*parts, code["nothing changed"]]

@@ -20,11 +20,13 @@ MOST_MARKDOWN = 200_000
 BELOW = 2
 """A heading of the text is this much below that level: the page has its own."""
 _SAFE = re.compile(r"(?i)(https?://|mailto:)[^\s]+\Z")
+_OWN = re.compile(r"(?i)(https?://|mailto:|file:///)[^\s]+\Z|[^\s:]+\Z")
+"""In lines of our own, which may lead to files beside the page, too."""
 _CITED = re.compile(r"\[([^\[\]\n]{1,200})\]")
 
 
 def prose(text: str, anchors: Mapping[str, str]) -> Markup:
-    """The text as HTML. `anchors`: the place in the page of each id that may be cited."""
+    """Return the text as HTML. `anchors`: the place in the page of each id that may be cited."""
     if len(text) > MOST_MARKDOWN:
         more = f"\n… and {len(text) - MOST_MARKDOWN:,} more characters"
         return Markup("<pre>{}{}</pre>").format(text[:MOST_MARKDOWN], more)
@@ -38,13 +40,16 @@ def prose(text: str, anchors: Mapping[str, str]) -> Markup:
     return Markup(shown.replace(MARK, f"<mark>{MARK}</mark>"))
 
 
-def prose_line(text: str) -> Markup:
-    """A line of our own Markdown, in which what others wrote is escaped."""
-    return Markup(_READER.renderInline(text))
+def prose_line(text: str, anchors: Mapping[str, str]) -> Markup:
+    """Return a line of our own Markdown as HTML, with its citations as links."""
+    tokens = _OWN_READER.parseInline(text)
+    for token in tokens:
+        token.children = [*_cited(token.children or (), anchors)]
+    return Markup(_OWN_READER.renderer.render(tokens, _OWN_READER.options, {}))
 
 
 def cited(text: str, anchors: Mapping[str, str]) -> Markup:
-    """A line of plain text with its citations as links."""
+    """Return a line of plain text as HTML, with its citations as links."""
     parts, end = [Markup("")], 0
     for found in _CITED.finditer(text):
         inside = _linked(found[1], anchors)
@@ -55,7 +60,7 @@ def cited(text: str, anchors: Mapping[str, str]) -> Markup:
 
 
 def _linked(inside: str, anchors: Mapping[str, str]) -> Markup | None:
-    """What stands in brackets, with each id as a link; None: it cites nothing."""
+    """Return what stands in brackets with each id as a link; None if it cites nothing."""
     known = {each.lower(): anchor for each, anchor in anchors.items()}
     parts, end, links = [Markup("")], 0, 0
     for word in WORD.finditer(inside):
@@ -68,7 +73,7 @@ def _linked(inside: str, anchors: Mapping[str, str]) -> Markup | None:
 
 
 def _cited(tokens: Sequence[Token], anchors: Mapping[str, str]) -> Iterator[Token]:
-    """The tokens, with links for the ids that a text cites outside of links."""
+    """Yield the tokens, with links for the ids that a text cites outside of links."""
     within = 0
     for token in tokens:
         within += (token.type == "link_open") - (token.type == "link_close")
@@ -78,13 +83,13 @@ def _cited(tokens: Sequence[Token], anchors: Mapping[str, str]) -> Iterator[Toke
             yield token
 
 
-def _reader() -> MarkdownIt:
-    """CommonMark with tables; without HTML, pictures, and definitions that would turn the id of a
-    finding into somebody's link.
+def _reader(addresses: re.Pattern[str]) -> MarkdownIt:
+    """Return a reader of CommonMark with tables, without HTML, pictures and definitions,
+    which could turn the id of a finding into somebody's link.
     """
     reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     reader.disable(["image", "reference", "html_block", "html_inline"])
-    reader.validateLink = lambda url: bool(_SAFE.match(url))  # type: ignore[method-assign]
+    reader.validateLink = lambda url: bool(addresses.match(url))  # type: ignore[method-assign]
     reader.add_render_rule("table_open", _table_open)
     reader.add_render_rule("table_close", lambda *_: "</table></div>\n")
     reader.add_render_rule("link_open", _link_open)
@@ -101,4 +106,4 @@ def _link_open(_renderer: object, tokens: Sequence[Token], place: int, *_: objec
     return str(opened.format(address))
 
 
-_READER = _reader()
+_READER, _OWN_READER = _reader(_SAFE), _reader(_OWN)

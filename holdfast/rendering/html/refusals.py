@@ -13,13 +13,13 @@ GOOD = ("", ACCEPTED, "answered", "more", "asks")
 
 
 def why_not(step: Step) -> str:
-    """Why what came back was not what was asked for; empty: it was, or it is under way."""
+    """Return why what came back was not what was asked for; empty if it was, or is under way."""
     return _landed(step) or _judged(step)
 
 
 def _judged(step: Step) -> str:
-    """What the supervisor had against an answer that seemed good; of a review that would be said of
-    its draft, not of itself.
+    """Return what the supervisor had against an answer that seemed good; of a review that would be
+    said of its draft, not of itself.
     """
     if step.kind not in JUDGED or step.verdict in GOOD:
         return ""

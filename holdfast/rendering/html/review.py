@@ -26,27 +26,35 @@ from htpy import (
 )
 from htpy import input as box
 
-from holdfast.contracts import Remark, ReviewData, Severity
+from holdfast.contracts import Remark, ReviewData
 from holdfast.contracts.remarks import SEVERITIES, blocks_change, read_review, stands
-from holdfast.rendering.html.pictured import MARKS, Pictured, cut, section, short
+from holdfast.rendering.blocks import listed
+from holdfast.rendering.html.blocks import write
+from holdfast.rendering.html.pictured import Pictured, cut, section, short
 from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
-from holdfast.rendering.page import answer_of
-from holdfast.rendering.remarks import CODE, of_severity, one_thing, place_of, refuted_of
+from holdfast.rendering.remarks import (
+    advice,
+    of_severity,
+    one_thing,
+    place_of,
+    refuted_of,
+    said,
+)
+from holdfast.rendering.report import answer_of
+from holdfast.rendering.status import SEVERITY_SIGNS
 from holdfast.text import pluralize
 
-SIGNS: dict[Severity, str] = {"critical": "✕", "warning": "!", "info": "i"}
 NAME_LETTERS = 300
 
 
 def is_review(run: Pictured) -> bool:
-    """Whether the answer is a list of remarks."""
+    """Return True if the answer is a list of remarks."""
     data = run.report.data
     return "by_severity" in data and isinstance(data.get("remarks"), list)
 
 
 def review(run: Pictured) -> Element:
-    """The chapter of the answer."""
     data = read_review(run.report) or ReviewData()
     remarks = data.remarks
     lenses = list(dict.fromkeys(each.lens for each in remarks if each.lens))[:LENSES]
@@ -55,7 +63,6 @@ def review(run: Pictured) -> Element:
         files.setdefault(each.file, []).append(each)
     return section(
         "answer",
-        "Review",
         _headline(remarks),
         *_first(data),
         div(".review")[
@@ -66,11 +73,12 @@ def review(run: Pictured) -> Element:
             summary["The same as text, with what was looked at and what was not"],
             div(".said")[prose(answer_of(run.report, run.to_type), run.anchors)],
         ],
+        title="Review",
     )
 
 
 def _headline(remarks: Sequence[Remark]) -> Element:
-    """The same remarks as the answer and the gate count."""
+    """Return the counts of what the answer and the gate count."""
     told = [each for each in remarks if blocks_change(each)]
     others = sum(stands(each) and each.kind != "production" for each in remarks)
     beside = f" {pluralize(others, 'remark')} outside production code." if others else None
@@ -78,7 +86,12 @@ def _headline(remarks: Sequence[Remark]) -> Element:
         return p[strong["No remarks that stand."], beside]
     counts, files = Counter(each.severity for each in told), {each.file for each in told}
     chips = [
-        [" ", span(class_=f"chip s-{kind}")[f"{SIGNS[kind]} {of_severity(kind, counts[kind])}"]]
+        [
+            " ",
+            span(class_=f"chip s-{kind}")[
+                f"{SEVERITY_SIGNS[kind]} {of_severity(kind, counts[kind])}"
+            ],
+        ]
         for kind in SEVERITIES
         if counts[kind]
     ]
@@ -87,22 +100,16 @@ def _headline(remarks: Sequence[Remark]) -> Element:
 
 
 def _first(data: ReviewData) -> list[Node]:
-    """What was reviewed, and what to look at first."""
+    """Return what was reviewed, and what to look at first."""
     standing = [each for each in data.remarks if blocks_change(each) and stands(each)]
     return [
         p["Reviewed: ", cut(data.scope, 4_000), "."] if data.scope else None,
-        p[prose_line(said)] if (said := one_thing(standing)) else None,
+        p[prose_line(first, {})] if (first := one_thing(standing)) else None,
     ]
 
 
-def _inline(text: str) -> list[Node]:
-    """What others wrote as text, and what they put in backticks as code."""
-    parts = enumerate(CODE.split(cut(text, 4_000)))
-    return [code[part] if odd % 2 else part for odd, part in parts]
-
-
 def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
-    """What is shown: before all that it filters, on the same level, as the style needs it."""
+    """Return the filters: before all that they filter, on the same level, as the style needs it."""
     severities = Counter(each.severity for each in remarks)
     found: list[Node] = [span(".choice")["Severity"]]
     for kind in SEVERITIES:
@@ -133,19 +140,14 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
     place = f"l-{lenses.index(remark.lens)}" if remark.lens in lenses else ""
     refuted = " refuted" if remark.verdict == "refuted" else ""
     return li(class_=f"remark {remark.severity} {place}{refuted}".strip())[
-        span(class_=f"chip s-{remark.severity}")[f"{SIGNS[remark.severity]} {remark.severity}"],
+        span(class_=f"chip s-{remark.severity}")[
+            f"{SEVERITY_SIGNS[remark.severity]} {remark.severity}"
+        ],
         " ",
         code(".place")[short(place_of(remark), NAME_LETTERS)] if remark.file else None,
-        p[_inline(remark.message)],
+        p[prose_line(said(remark), {})],
         _lines(remark),
-        p[_inline(remark.matters)] if remark.matters else None,
-        p[strong["Suggestion: "], _inline(remark.suggestion)] if remark.suggestion else None,
-        p[
-            strong[f"{MARKS['complete'] if not refuted else MARKS['failed']} {remark.verdict}: "],
-            _inline(remark.why),
-        ]
-        if remark.verdict
-        else None,
+        write(run, listed(advice(remark))),
         p(".soft.small")[_rule(remark, run)],
     ]
 
@@ -160,7 +162,7 @@ def _rule(remark: Remark, run: Pictured) -> Node:
 
 
 def _lines(remark: Remark) -> Node:
-    """The code around it, where the remark brought it along; its own line is marked."""
+    """Return the code around it, where the remark has it; its own line is marked."""
     if remark.excerpt is None:
         return None
     lines = enumerate(remark.excerpt.lines, remark.excerpt.first)

@@ -33,10 +33,9 @@ from markupsafe import Markup
 
 from holdfast.contracts.view import Question
 from holdfast.rendering.amounts import money
-from holdfast.rendering.html.pictured import Pictured, cut, section, short
-from holdfast.rendering.preview import totals
+from holdfast.rendering.html.pictured import Pictured, begun, cut, section, short
+from holdfast.rendering.status import SETTLED, question_text
 
-SETTLED = ("complete", "failed", "escalated", "skipped", "cancelled")
 AGAIN = ("failed", "escalated", "skipped", "cancelled")
 SCRIPT = """
 const typing = () => { const at = document.activeElement;
@@ -111,28 +110,28 @@ def steering(run: Pictured, live: Live) -> Node:
     """
     said = _came(live) if live.said else None
     if live.away:
-        return section("steering", "Not up to date", p(".why")[cut(live.away, 1_000)], said)
+        return section("steering", p(".why")[cut(live.away, 1_000)], said, title="Not up to date")
     if run.over or run.view is None:
-        return section("steering", "Steering", said) if said else None
+        return section("steering", said) if said else None
     first = [
         said,
         [p(".why")[cut(each, 1_000)] for each in live.notes],
         [_question(each, run, live) for each in run.view.waiting],
     ]
     if any(first):
-        return section("steering", "Steering", first, _always(run, live))
+        return section("steering", first, _always(run, live))
     return chapter(".quiet", id="steering", aria_label="Steering")[_always(run, live)]
 
 
 def _came(live: Live) -> Element:
-    """What came of the last order; a refusal says that it is one, not by its colour alone."""
+    """Return what came of the last order; a refusal says so, not by its colour alone."""
     if live.refused:
         return p(".not-done", role="alert")[strong["Not done: "], cut(live.said, 1_000)]
     return p(".do", role="status")[cut(live.said, 1_000)]
 
 
 def lost(live: Live) -> Element:
-    """What is said when nobody serves the page any more: on top, wherever a reader has scrolled."""
+    """Return what is said once nobody serves the page: on top, wherever a reader has scrolled."""
     return p("#lost", role="alert", hidden=True)[
         "This page is not brought up to date any more, and takes no orders: it shows what it showed"
         " last. If whoever served it has ended, type: ",
@@ -141,51 +140,34 @@ def lost(live: Live) -> Element:
 
 
 def scripted(live: Live) -> Element:
-    """The script."""
     return script(nonce=live.nonce)[Markup(SCRIPT)]
 
 
 def _question(question: Question, run: Pictured, live: Live) -> Node:
-    about = f"{question.subtask_id}: " if question.subtask_id else ""
-    said: Node = p[f"{about}{cut(question.text, 4_000)}"] if question.text else None
+    assert run.view is not None
+    number, own = ("call", str(question.call)), ("subtask", question.subtask_id)
+    said: Node = None
+    forms: list[Node] = []
     match question.kind:
         case "plan":
-            title, forms = (
-                "The plan waits for your approval",
-                [
-                    _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
-                    _form(live, "reject", "Reject", "Why"),
-                    _edit(live),
-                ],
-            )
-            said = [said, _price(run)]
+            said = p["What it does and what each part costs: ", a(href="#plan")["the plan"], "."]
+            forms = [
+                _form(live, "approve", "Approve", hint="Carry it out as it is planned."),
+                _form(live, "reject", "Reject", "Why"),
+                _edit(live),
+            ]
         case "call":
-            title = f"Call {question.call} of a tool waits for your approval"
-            number = ("call", str(question.call))
-            said = pre[f"{about}{question.text}"]
+            said = pre[question.text]
             forms = [
                 _form(live, "approve", "Approve", of=number, hint="Make this very call, once."),
                 _form(live, "decline", "Decline", "Why", of=number),
             ]
         case "subtask":
-            title = "A subtask asks you"
-            own = ("subtask", question.subtask_id)
             forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
-        case "budget":
-            title, forms = "The run waits for more money", []
         case "paused":
-            title = "The run is paused"
             forms = [_form(live, "resume", "Resume", hint="Go on where it stands.")]
-    return div(".ask")[h3[title], said, forms]
-
-
-def _price(run: Pictured) -> Node:
-    """Return what a plan that waits would cost, in the words of its preview."""
-    assert run.view is not None
-    if run.view.preview is None:
-        return None
-    first = totals(run.view.preview, run.view.dollars_cap)[0]
-    return p[f"{first}. What it does and what each part costs: ", a(href="#plan")["the plan"], "."]
+    title = question_text(question, run.view.preview, "it waits for your approval")
+    return div(".ask")[h3[cut(begun(title), 4_000)], said, forms]
 
 
 def _always(run: Pictured, live: Live) -> Element:
@@ -242,7 +224,7 @@ def _form(
     choices: list[str] | None = None,
     hint: str = "",
 ) -> Element:
-    """One order: a button, with what is to be chosen and typed. `of`: what it is about."""
+    """Return one order: a button, with what is to be chosen and typed. `of`: what it is about."""
     given = {"token": live.token, "command": command, **dict([of] if of else [])}
     own = f"{command}-{of[1]}" if of else command
     name = "dollars" if command == "raise_cap" else "text"

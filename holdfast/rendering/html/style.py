@@ -51,7 +51,7 @@ th { text-align: left; font-weight: 600; color: var(--soft); font-size: .8rem }
 th, td { padding: .42rem .7rem .42rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: break-word }
 th:last-child, td:last-child { padding-right: 0 }
-td.n, th.n { text-align: right; white-space: nowrap } td.bar { width: 40%; min-width: 5rem }
+td.n, th.n { text-align: right; white-space: nowrap }
 caption { text-align: left; padding-bottom: .3rem } td.name { min-width: 13rem }
 tr.sum td { font-weight: 600; border-bottom: 0 }
 hr { border: 0; border-top: 1px solid var(--line) }
@@ -145,7 +145,7 @@ ul.times .who { white-space: nowrap; overflow: hidden; text-overflow: ellipsis }
 svg.row { width: 100%; height: 18px } svg .span { fill: var(--idle); opacity: .55 }
 svg .work { fill: var(--accent) } svg .odd { fill: var(--warn) }
 svg .grid { stroke: var(--line); stroke-width: 1 } svg .axis { font-size: 11px; fill: var(--soft) }
-svg .track { fill: var(--fill) } .key { display: inline-block; vertical-align: -.15em }
+.key { display: inline-block; vertical-align: -.15em }
 .file { margin: 1.3rem 0 } .file h3 { font-family: ui-monospace, Menlo, Consolas, monospace;
   font-size: .95rem }
 .remark { border: 1px solid var(--line); border-left-width: 4px; border-radius: .6rem;
@@ -190,7 +190,7 @@ footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
 @media (max-width: 40rem) { .card { padding: 1rem 1.05rem; border-radius: .7rem }
   main, header, footer, nav.jump { padding-left: .8rem; padding-right: .8rem }
   ul.times li { grid-template-columns: minmax(0, 7.2rem) 1fr 3.6rem; gap: .5rem }
-  td.bar, th.bar, td.more, th.more { display: none }
+  td.more, th.more { display: none }
   #plan td.name { min-width: 8rem } table { font-size: .86rem } form.order { display: block }
   dl.facts div:last-child:nth-child(odd) { grid-column: 1 / -1 }
   form.order button { margin-top: .5rem } .ask { padding-left: .8rem } }
@@ -206,7 +206,9 @@ footer { color: var(--soft); font-size: .85rem; padding-bottom: 3rem }
 
 
 def _filters() -> str:
-    """Remarks disappear by the boxes above them; so does a file with no others."""
+    """Return the rules by which remarks disappear by the boxes above them, and files with no
+    others.
+    """
     rules = [f"#k-{kind}:not(:checked) ~ .files .remark.{kind}" for kind in _KINDS]
     rules += [f"#l-{n}:not(:checked) ~ .files .remark.l-{n}" for n in range(LENSES)]
     for bits in range(1, 8):
@@ -217,7 +219,7 @@ def _filters() -> str:
 
 
 def _too_wide() -> str:
-    """It is said that a graph scrolls, in windows that are too narrow for its columns."""
+    """Return the rules that show, in windows too narrow for a graph, that it scrolls."""
     return "".join(
         f"@container page (max-width: calc({width_of(n) - 1}px + {_BESIDE})) {{"
         f" .over-{n} {{ display: block }} }}\n"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import htpy
-from htpy import Element, Node, a, li, p, span, strong, ul
+from htpy import Element, Node, a, li, p, span, ul
 
 from holdfast.history.steps import PREPARE, WORDS, Step
 from holdfast.rendering.amounts import seconds
 from holdfast.rendering.html.pictured import Pictured, clock, section, short
 from holdfast.rendering.html.refusals import why_not
+from holdfast.rendering.report import took
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Bar:
 
 
 def times(run: Pictured) -> Node:
-    """The chapter; nothing where nothing has a time."""
+    """Return the chapter; nothing where nothing has a time."""
     start, end = run.report.started, run.end
     lines = [*_lines(run)]
     if start is None or end is None or end <= start or not lines:
@@ -37,7 +38,6 @@ def times(run: Pictured) -> Node:
     drawn = [_drawn(line, start, whole, end) for line in lines]
     return section(
         "times",
-        "Time",
         p[_told(run)],
         ul(".times", aria_label="When each part was at work")[drawn, _axis(whole)],
         p(".soft.small")[
@@ -52,31 +52,23 @@ def times(run: Pictured) -> Node:
 
 
 def worked(steps: Sequence[Step]) -> float:
-    """Seconds of work in these steps, one after another."""
+    """Return the seconds of work in these steps, added up."""
     spans = [each.worked for each in steps]
     return sum((end - begun).total_seconds() for begun, end in spans if end is not None)
 
 
 def _told(run: Pictured) -> Node:
-    times = run.report.timings
-    parts: list[Node] = [strong[seconds(run.took)], " from start to end" if run.over else " so far"]
-    if run.waited:
-        parts.append(
-            f", {seconds(run.waited)} of it waiting for a person, the endpoint or a worker"
-        )
-    parts.append(". ")
+    parts: list[Node] = [took(run.report, over=run.over, whole=run.took, waited=run.waited), " "]
     since = run.view.waiting_since if run.view and not run.over else None
     if since:
         parts.append(f"It waits since {clock(since)}. ")
-    total = worked(run.steps)
-    if total:
-        parts += ["The work in it, added up, is ", strong[seconds(total)], ". "]
-    if times.critical_path:
-        parts += ["The longest chain of subtasks took ", strong[seconds(times.critical_path)]]
-        parts.append(": ")
+    if run.chain:
+        parts.append("The chain: ")
         for place, each in enumerate(run.chain):
             parts += [" → " if place else "", run.link(each)]
         parts.append(". ")
+    if total := worked(run.steps):
+        parts.append(f"The work in it, added up, is {seconds(total)}. ")
     parts.append(
         "How long the same would have taken one after another was not measured: side by side, each"
         " call may wait longer for its turn."

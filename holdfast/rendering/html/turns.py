@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from htpy import Element, Node, code, details, li, p, span, strong, summary, ul
 
 from holdfast.rendering.amounts import at_most, seconds
-from holdfast.rendering.html.pictured import MARKS, Pictured, short
+from holdfast.rendering.html.pictured import Pictured, short
+from holdfast.rendering.status import SIGNS
+from holdfast.rendering.trace_lines import OF_STEP
+from holdfast.text import pluralize
 from holdfast.tracing.facts import USES_TOOLS
 from holdfast.tracing.steps import StepStatus, TraceStep
 
@@ -17,17 +20,16 @@ MOST_LINES, MOST_IN_ALL = 100, 2_000
 FEWEST = 10
 ARGUMENTS_LETTERS = 160
 _NUMBER = re.compile(r"-(\d+)$")
-_MARKS: dict[StepStatus, str] = {
-    "ok": MARKS["complete"], "error": MARKS["failed"], "cancelled": MARKS["cancelled"],
-    "skipped": MARKS["skipped"], "running": MARKS["running"], "unfinished": MARKS["cancelled"],
-}  # fmt: skip
 _SAID: dict[StepStatus, str] = {
-    "error": "failed", "cancelled": "cancelled", "running": "under way", "unfinished": "cut off",
-}  # fmt: skip
+    "error": "failed",
+    "cancelled": "cancelled",
+    "running": "under way",
+    "unfinished": "cut off",
+}
 
 
 def turns(run: Pictured, agent: str) -> Node:
-    """The turns of one agent, folded away. `agent`: the id of its workflow."""
+    """Return the turns of one agent, folded away. `agent`: the id of its workflow."""
     steps = run.turns.get(agent)
     if steps is None:
         return p(".soft.small")[
@@ -47,15 +49,14 @@ def turns(run: Pictured, agent: str) -> Node:
 def _many(run: Pictured, agent: str) -> str:
     kinds = [each.kind for each in run.turns[agent]]
     asked, used = kinds.count("call"), kinds.count("tool")
-    tools = f", {used} call{'s' * (used != 1)} of tools" if used else ""
-    return f"{asked} turn{'s' * (asked != 1)}{tools}"
+    return pluralize(asked, "turn") + (f", {pluralize(used, 'call')} of tools" if used else "")
 
 
 def _line(step: TraceStep) -> Element:
     wrong = step.status != "ok" or (step.verdict not in ("", USES_TOOLS) and step.kind == "call")
     facts = p(".soft.small")[" · ".join(filter(None, _facts(step)))]
     why = p(".why.small")[short(step.why, 400)] if step.why and wrong else None
-    return li(class_=step.kind)[p[_MARKS[step.status], " ", _name(step)], facts, why]
+    return li(class_=step.kind)[p[SIGNS[OF_STEP[step.status]], " ", _name(step)], facts, why]
 
 
 def _name(step: TraceStep) -> Node:
@@ -67,7 +68,6 @@ def _name(step: TraceStep) -> Node:
 
 
 def _facts(step: TraceStep) -> Iterator[str]:
-    """Outcome, time, what it brought or cost, and who allowed it."""
     yield _SAID.get(step.status, "") or (step.verdict or "answered" if step.kind == "call" else "")
     yield step.model
     yield seconds(step.seconds) if step.ended else ""

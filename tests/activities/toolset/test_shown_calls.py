@@ -13,6 +13,7 @@ import random
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,6 +42,7 @@ from holdfast.rendering.html.prose import prose_line
 from holdfast.storage import DirectoryStore
 from holdfast.text import one_line
 from holdfast.untrusted.known_secrets import KnownSecrets
+from paged import shown as pictured
 
 pytestmark = pytest.mark.anyio
 
@@ -246,9 +248,10 @@ def test_every_face_shows_an_approval_letter_by_letter() -> None:
         about = f"t1: act {use.shown}"
         given = Given(number=1, command="approve", order=Order(call=7), at=START, about=about)
         (line,) = orders.lines((given,))
-        assert read_from(prose_line(line)).endswith(f" approved call 7: {about}"), line
-        page = str(steering._question(asks(use), cast(Any, None), live))
-        assert about in read_from(page), page
+        assert read_from(prose_line(line, {})).endswith(f" approved call 7: {about}"), line
+        run = replace(pictured(1), view=view(waiting=(asks(use),)))
+        page = str(steering._question(asks(use), run, live))
+        assert f"act {use.shown}" in read_from(page), page
 
 
 @pytest.mark.parametrize("width", [40, 80, 121])

@@ -6,8 +6,8 @@ import asyncio
 
 from holdfast.cli.commands.runs import approval
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.preview import preview
 from holdfast.cli.screen.streams import OUT, draw, put_json, say
+from holdfast.cli.screen.tables import preview
 from holdfast.cli.shared import orders, outcome
 from holdfast.cli.shared.follow import Lines, watch
 from holdfast.contracts import Order

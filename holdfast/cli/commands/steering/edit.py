@@ -18,8 +18,8 @@ import typer
 
 from holdfast.cli.planned import Waiting
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.preview import preview
 from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, read_line, say
+from holdfast.cli.screen.tables import preview
 from holdfast.cli.shared import orders
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId

@@ -1,4 +1,4 @@
-"""A plan before it runs, on screen: what it will do, in which order, for how much. Pure."""
+"""Tables and plans on a terminal."""
 
 from __future__ import annotations
 
@@ -12,62 +12,93 @@ from rich.tree import Tree
 
 from holdfast.cli.screen.looks import UNBOUNDED
 from holdfast.contracts import Money
-from holdfast.contracts.view import Preview, PreviewRow
-from holdfast.rendering.preview import columns, together, told, totals
+from holdfast.contracts.view import Preview, PreviewRow, RowStatus
+from holdfast.rendering import blocks
+from holdfast.rendering.many import beginning
+from holdfast.rendering.preview import plan_table, told, totals
 from holdfast.state.graph import finishes
 from holdfast.text import one_line
 
-WIDE = 100
-"""Columns below which role, needs and the bounds of a price are left out."""
 CRITICAL = "bold magenta"
+STYLES: Mapping[RowStatus, str] = {
+    "waiting": "dim",
+    "running": "bold",
+    "paused": "magenta",
+    "complete": "green",
+    "failed": "bold red",
+    "escalated": "magenta",
+    "skipped": "dim",
+    "cancelled": "dim",
+}
+"""The word always stands beside the sign, so colour is never needed."""
 SIZES: Mapping[str, Mapping[str, Any]] = {
-    "": {"max_width": 14},
     "subtask": {"ratio": 3},
-    "role": {"max_width": 20},
+    "role": {"max_width": 30},
     "needs": {"ratio": 1},
+    "note": {"ratio": 2},
 }
 """How wide the columns of texts may be."""
+ID_WIDTH = 14
 INDENT = 4
 """Columns that a level of the tree takes."""
 TITLE_WIDTH = 24
 """Columns below which a title in the tree says too little."""
 
 
-def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> RenderableType:
-    """The plan as a table, as a graph with its critical path, and in total; `full` adds all that
-    each subtask is told.
+def drawn(table: blocks.Table, width: int, *, wide: int, heads: bool) -> Table:
+    """Return a table for a screen of so many columns; below `wide` only what is essential is shown.
+    Where nothing is cut, nothing is stretched.
     """
-    parts: list[RenderableType] = [_table(plan, width), Text("")]
+    kept = [n for n, each in enumerate(table.columns) if width >= wide or each.essential]
+    shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    shown.show_header, shown.expand = heads, width < UNBOUNDED
+    for column in (table.columns[n] for n in kept):
+        justify: JustifyMethod = "right" if column.kind == "number" else "left"
+        sizes = SIZES.get(column.title, {} if column.title else {"max_width": ID_WIDTH})
+        own = sizes if shown.expand else {}
+        shown.add_column(column.title, no_wrap=True, overflow="ellipsis", justify=justify, **own)
+    for line in table.lines:
+        styles = [_style(table.columns[n], line) for n in kept]
+        cells = (one_line(line.cells[n]) for n in kept)
+        shown.add_row(*map(Text, cells, styles))
+    return shown
+
+
+def _style(column: blocks.Column, line: blocks.Line) -> str:
+    style = STYLES[line.look] if line.look else ""
+    if line.total or not column.title:
+        return style if column.kind == "status" else "bold"
+    if column.kind == "status":
+        # Green words cannot be read on white.
+        return "" if style == "green" else style
+    return style if style == "dim" else ""
+
+
+# ---------------------------------------------------------------- a plan
+
+
+WIDE = 100
+"""Columns below which role, needs and the bounds of a price are left out."""
+
+
+def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> RenderableType:
+    """Return a plan before it runs: as a table, as a tree with its critical path, and in total;
+    `full` adds all that each subtask is told.
+    """
+    parts: list[RenderableType] = [
+        drawn(plan_table(plan), width, wide=WIDE, heads=True),
+        Text(""),
+    ]
     if any(row.depends_on for row in plan.subtasks):
         parts += [_graph(plan, width), Text("")]
     if full and plan.plan:
         parts += [Text(line, style=style) for line, style in told(plan.plan)]
-    parts += [Text(line) for line in totals(plan, cap)]
+    parts += [Text(one_line(line)) for line in totals(plan, cap)]
     return Group(*parts)
 
 
-def _table(plan: Preview, width: int) -> Table:
-    shown = columns(plan, wide=width >= WIDE)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    # Where nothing is cut, nothing is stretched.
-    table.expand = width < UNBOUNDED
-    for column in shown:
-        justify: JustifyMethod = "right" if column.number else "left"
-        own = SIZES.get(column.title, {}) if table.expand else {}
-        table.add_column(column.title, no_wrap=True, overflow="ellipsis", justify=justify, **own)
-    for row in plan.rows:
-        style = "dim" if row.reused or row.paid else ""
-        table.add_row(*(Text(one_line(each.cell(row)), style=style) for each in shown))
-    if sums := together(plan, shown):
-        table.add_row(*(Text(cell, style="bold") for cell in sums))
-    return table
-
-
-# ---------------------------------------------------------------- the graph
-
-
 def _graph(plan: Preview, width: int) -> RenderableType:
-    """The plan as a tree, or in layers where its chains are too long for the screen."""
+    """Return the plan as a tree, or in layers where its chains are too long for the screen."""
     # A reused finding takes no time, and still stands before what needs it.
     taken = {row.id: max(row.seconds, 0.001) for row in plan.subtasks}
     late = finishes(plan.subtasks, taken)
@@ -77,9 +108,8 @@ def _graph(plan: Preview, width: int) -> RenderableType:
 
 
 def _tree(plan: Preview, late: dict[str, float]) -> Tree:
-    """Each subtask below the one it waits for longest; what else it needs beside it.
-
-    So every chain reads from left to right, and the critical path is one of the branches.
+    """Return each subtask below the one it waits for longest, and beside it what else it needs: so
+    every chain reads from left to right, and the critical path is one of the branches.
     """
     root = Tree(Text("start", style="dim"), guide_style="dim")
     branches = {"": root}
@@ -93,7 +123,7 @@ def _tree(plan: Preview, late: dict[str, float]) -> Tree:
 
 
 def _layers(plan: Preview, late: dict[str, float]) -> Table:
-    """What could run at the same time, a line for each step of the longest chain."""
+    """Return what could run at the same time, a line for each step of the longest chain."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     table.add_column(justify="right", style="dim")
     table.add_column(overflow="fold")
@@ -106,7 +136,7 @@ def _layers(plan: Preview, late: dict[str, float]) -> Table:
 
 
 def _depths(plan: Preview, late: dict[str, float]) -> dict[str, int]:
-    """For each subtask, how many the longest chain has that ends with it."""
+    """Return how many subtasks the longest chain has that ends with each."""
     needs = {row.id: row.depends_on for row in plan.subtasks}
     depths: dict[str, int] = {}
     for id in sorted(late, key=lambda each: late[each]):
@@ -115,7 +145,7 @@ def _depths(plan: Preview, late: dict[str, float]) -> dict[str, int]:
 
 
 def _latest(plan: Preview, edges: list[str], late: dict[str, float]) -> str:
-    """The dependency that ends last; of several, the one on the critical path."""
+    """Return the dependency that ends last; of several, the one on the critical path."""
     return max(edges, key=lambda edge: (late[edge], edge in plan.critical_path), default="")
 
 
@@ -130,5 +160,5 @@ def _node(row: PreviewRow, others: list[str], critical: tuple[str, ...]) -> Text
 
 
 def _some(ids: list[str], most: int = 6) -> str:
-    shown = ", ".join(ids[:most])
-    return f"{shown} and {len(ids) - most} more" if len(ids) > most else shown
+    shown, more = beginning(ids, most)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
