@@ -17,7 +17,7 @@ COLUMNS = (
     Column("subtask"),
     Column("role", essential=False),
     Column("tier"),
-    Column("needs", "ids", essential=False),
+    Column("needs", "ids"),
     Column("low", "number", essential=False),
     Column("expected", "number"),
     Column("high", "number", essential=False),

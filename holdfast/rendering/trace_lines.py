@@ -21,6 +21,13 @@ OF_STEP: Mapping[StepStatus, RowStatus] = {
     "unfinished": "cancelled",
 }
 """The status whose sign a step has."""
+ENDINGS: Mapping[StepStatus, str] = {
+    "error": "failed",
+    "cancelled": "cancelled",
+    "skipped": "skipped",
+    "running": "under way",
+    "unfinished": "cut off",
+}
 
 
 def lines(steps: Sequence[TraceStep]) -> Iterator[str]:
@@ -47,19 +54,25 @@ def _by_parent(steps: Sequence[TraceStep]) -> list[TraceStep]:
 
 
 def _said(step: TraceStep) -> str:
-    title = step.title if step.title != step.name else ""
-    facts = [
+    parts = (
         f"{step.kind} {step.name}",
-        title,
+        step.title if step.title != step.name else "",
         step.agent,
         f"{step.tool} {step.arguments}".strip(),
-        step.model or step.tier,
-        f"by {step.by}" if step.by else "",
-        f"attempt {step.attempt}" if step.attempt > 1 else "",
-        seconds(step.seconds) if step.ended else "",
-        at_most(step.dollars, step.assumed) if step.dollars is None or step.dollars else "",
-        step.verdict.replace("_", " ") if step.verdict != ACCEPTED else "",
-        step.status if step.status not in ("ok", "running") else "",
-    ]
-    said = " · ".join(filter(None, facts))
+        *facts(step),
+    )
+    said = " · ".join(filter(None, parts))
     return f"{said}: {step.why}" if step.why else said
+
+
+def facts(step: TraceStep) -> Iterator[str]:
+    """Yield how it ended, what did it, what it took and cost, who allowed it, and its verdict."""
+    yield ENDINGS.get(step.status, "")
+    yield step.model or step.tier
+    yield f"attempt {step.attempt}" if step.attempt > 1 else ""
+    yield seconds(step.seconds) if step.ended else ""
+    yield f"{step.tokens.total:,} tokens" if step.tokens.total else ""
+    yield f"{step.size:,} bytes" if step.size else ""
+    yield at_most(step.dollars, step.assumed) if step.dollars is None or step.dollars else ""
+    yield f"{'approved ' * (step.kind == 'tool')}by {step.by}" if step.by else ""
+    yield step.verdict.replace("_", " ") if step.verdict != ACCEPTED else ""

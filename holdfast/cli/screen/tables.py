@@ -78,7 +78,7 @@ def _style(column: blocks.Column, line: blocks.Line) -> str:
 
 
 WIDE = 100
-"""Columns below which role, needs and the bounds of a price are left out."""
+"""Columns below which role and the bounds of a price are left out."""
 
 
 def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> RenderableType:
@@ -89,59 +89,33 @@ def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> Ren
         drawn(plan_table(plan), width, wide=WIDE, heads=True),
         Text(""),
     ]
-    if any(row.depends_on for row in plan.subtasks):
-        parts += [_graph(plan, width), Text("")]
+    if tree := _tree(plan, width):
+        parts += [tree, Text("")]
     if full and plan.plan:
         parts += [Text(line, style=style) for line, style in told(plan.plan)]
     parts += [Text(one_line(line)) for line in totals(plan, cap)]
     return Group(*parts)
 
 
-def _graph(plan: Preview, width: int) -> RenderableType:
-    """Return the plan as a tree, or in layers where its chains are too long for the screen."""
+def _tree(plan: Preview, width: int) -> Tree | None:
+    """Return each subtask below the one it waits for longest, and beside it what else it needs: so
+    every chain reads from left to right, and the critical path is one of the branches. None where
+    nothing waits, or a chain is too long for the screen: the table says what each needs.
+    """
     # A reused finding takes no time, and still stands before what needs it.
     taken = {row.id: max(row.seconds, 0.001) for row in plan.subtasks}
     late = finishes(plan.subtasks, taken)
-    deepest = max(_depths(plan, late).values())
-    room = width - deepest * INDENT
-    return _tree(plan, late) if room >= TITLE_WIDTH else _layers(plan, late)
-
-
-def _tree(plan: Preview, late: dict[str, float]) -> Tree:
-    """Return each subtask below the one it waits for longest, and beside it what else it needs: so
-    every chain reads from left to right, and the critical path is one of the branches.
-    """
     root = Tree(Text("start", style="dim"), guide_style="dim")
-    branches = {"": root}
+    branches, depths = {"": root}, {"": 0}
     rows = {row.id: row for row in plan.subtasks}
     for row in (rows[id] for id in sorted(late, key=lambda id: late[id])):
         known = [edge for edge in row.depends_on if edge in branches]
         latest = _latest(plan, known, late)
         others = [edge for edge in known if edge != latest]
         branches[row.id] = branches[latest].add(_node(row, others, plan.critical_path))
-    return root
-
-
-def _layers(plan: Preview, late: dict[str, float]) -> Table:
-    """Return what could run at the same time, a line for each step of the longest chain."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    table.add_column(justify="right", style="dim")
-    table.add_column(overflow="fold")
-    depths = _depths(plan, late)
-    for depth in sorted(set(depths.values())):
-        ids = [row.id for row in plan.subtasks if depths[row.id] == depth]
-        shown = [Text(id, style=CRITICAL if id in plan.critical_path else "") for id in ids]
-        table.add_row(str(depth), Text(", ").join(shown))
-    return table
-
-
-def _depths(plan: Preview, late: dict[str, float]) -> dict[str, int]:
-    """Return how many subtasks the longest chain has that ends with each."""
-    needs = {row.id: row.depends_on for row in plan.subtasks}
-    depths: dict[str, int] = {}
-    for id in sorted(late, key=lambda each: late[each]):
-        depths[id] = 1 + max((depths.get(edge, 0) for edge in needs[id]), default=0)
-    return depths
+        depths[row.id] = depths[latest] + 1
+    deepest = max(depths.values())
+    return root if deepest > 1 and width - deepest * INDENT >= TITLE_WIDTH else None
 
 
 def _latest(plan: Preview, edges: list[str], late: dict[str, float]) -> str:

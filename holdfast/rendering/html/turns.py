@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from htpy import Element, Node, code, details, li, p, span, strong, summary, ul
 
-from holdfast.rendering.amounts import at_most, seconds
 from holdfast.rendering.html.pictured import Pictured, short
 from holdfast.rendering.status import SIGNS
-from holdfast.rendering.trace_lines import OF_STEP
+from holdfast.rendering.trace_lines import OF_STEP, facts
 from holdfast.text import pluralize
 from holdfast.tracing.facts import USES_TOOLS
-from holdfast.tracing.steps import StepStatus, TraceStep
+from holdfast.tracing.steps import TraceStep
 
 MOST_LINES, MOST_IN_ALL = 100, 2_000
 """Of one agent, and of all agents of a page together."""
 FEWEST = 10
 ARGUMENTS_LETTERS = 160
 _NUMBER = re.compile(r"-(\d+)$")
-_SAID: dict[StepStatus, str] = {
-    "error": "failed",
-    "cancelled": "cancelled",
-    "running": "under way",
-    "unfinished": "cut off",
-}
 
 
 def turns(run: Pictured, agent: str) -> Node:
@@ -54,9 +46,9 @@ def _many(run: Pictured, agent: str) -> str:
 
 def _line(step: TraceStep) -> Element:
     wrong = step.status != "ok" or (step.verdict not in ("", USES_TOOLS) and step.kind == "call")
-    facts = p(".soft.small")[" · ".join(filter(None, _facts(step)))]
+    told = p(".soft.small")[short(" · ".join(filter(None, facts(step))), 400)]
     why = p(".why.small")[short(step.why, 400)] if step.why and wrong else None
-    return li(class_=step.kind)[p[SIGNS[OF_STEP[step.status]], " ", _name(step)], facts, why]
+    return li(class_=step.kind)[p[SIGNS[OF_STEP[step.status]], " ", _name(step)], told, why]
 
 
 def _name(step: TraceStep) -> Node:
@@ -65,16 +57,3 @@ def _name(step: TraceStep) -> Node:
         return strong[f"Turn {number[1]}" if number else short(step.name, 60)]
     given = short(step.arguments, ARGUMENTS_LETTERS)
     return [code[short(step.tool, 80)], [" ", span(".mono")[given]] if given else None]
-
-
-def _facts(step: TraceStep) -> Iterator[str]:
-    yield _SAID.get(step.status, "") or (step.verdict or "answered" if step.kind == "call" else "")
-    yield step.model
-    yield seconds(step.seconds) if step.ended else ""
-    yield f"attempt {step.attempt}" if step.attempt > 1 else ""
-    if step.kind == "tool":
-        yield f"{step.size:,} bytes" if step.ended else ""
-        yield f"approved by {short(step.by, 80)}" if step.by else ""
-        return
-    yield f"{step.tokens.total:,} tokens" if step.tokens.total else ""
-    yield at_most(step.dollars, step.assumed) if step.dollars or step.dollars is None else ""
