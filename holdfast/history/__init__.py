@@ -1,1 +1,1 @@
-"""From what Temporal recorded to events, and by them to a run's state. Pure."""
+"""Reads what Temporal recorded of a run: its events, and by them its state. Pure."""

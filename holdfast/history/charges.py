@@ -1,4 +1,4 @@
-"""What activities and workflows were asked, what came of them, and what that cost, by their
+"""Reads what activities and workflows were asked, how they ended and what they cost, by their
 events alone. Pure.
 
 No state of a run is needed: so it holds for agents, and for histories that the rules cannot follow.
@@ -21,7 +21,7 @@ from holdfast.history.payloads import decode_cause, try_decode
 from holdfast.history.troubles import find_detail, find_report, spent_nothing
 
 LENS, TOOL, PREPARE = "examine", "use_tool", "prepare"
-"""The types of the activities that are no call."""
+"""The types of the activities that ask no model."""
 Asked = Call | WorkMaterial | UseMaterial | AgentGoal | Goal
 
 
@@ -32,7 +32,7 @@ class ToolsAsked(Contract):
 
 
 class Returned(Contract):
-    """What any activity returned, as far as readers of all of them need it."""
+    """The result of any activity, as far as readers of all of them need it."""
 
     value: ToolsAsked | None = None
     bill: Bill = Bill()
@@ -45,7 +45,7 @@ class Returned(Contract):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of something that has ended."""
+    """How something ended."""
 
     bill: Bill
     returned: Returned | AgentReport | Report | None = None

@@ -1,4 +1,4 @@
-"""What an agent is doing, by the end of its history: what was scheduled and has not come back."""
+"""Tells what an agent is doing, by what its history has scheduled and not ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.text import one_line
 
 LETTERS = 80
-"""Of the line of a call of a tool."""
+"""The most of a tool's line in the timeline that is shown."""
 
 
 async def describe_doing(

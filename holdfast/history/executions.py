@@ -53,6 +53,7 @@ _CLOSING: dict[int, End] = {
 }
 CLOSING = tuple(_CLOSING)
 """How the workflow itself ends, whose history it is."""
+_EITHER = _ENDS | _CLOSING
 
 
 def attributes_of(event: HistoryEvent) -> Any:
@@ -73,7 +74,7 @@ class Execution:
 
     scheduled: HistoryEvent
     started: HistoryEvent | None = None
-    """Of an activity, its last attempt: the server records it together with the end."""
+    """For an activity, its last attempt, which the server records together with the end."""
     ended: HistoryEvent | None = None
 
     @property
@@ -82,7 +83,7 @@ class Execution:
 
     @property
     def id(self) -> str:
-        """The activity id, or the workflow id."""
+        """Return the activity id, or the workflow id."""
         told = attributes_of(self.scheduled)
         return str(told.workflow_id if self.is_workflow else told.activity_id)
 
@@ -98,22 +99,22 @@ class Execution:
 
     @property
     def attempt(self) -> int:
-        """How often it was begun; 0: it waits, or its events end before."""
+        """Return how often it was begun; 0: it waits, or its events end before."""
         if self.started is None:
             return 0
         return 1 if self.is_workflow else int(attributes_of(self.started).attempt)
 
     @property
     def lost(self) -> Loss:
-        """How the attempt before its last one was lost with its worker; empty: it was not."""
+        """Return how the attempt before the last was lost with its worker; empty: it was not."""
         if self.started is None or self.is_workflow:
             return ""
         return loss_in(attributes_of(self.started).last_failure)
 
     @property
     def end(self) -> End | None:
-        """None: it is under way, or its events end before."""
-        return (_ENDS | _CLOSING)[self.ended.event_type] if self.ended else None
+        """Return how it ended; None: it is under way, or its events end before."""
+        return _EITHER[self.ended.event_type] if self.ended else None
 
     @property
     def result(self) -> Sequence[Payload]:
@@ -124,7 +125,7 @@ class Execution:
 
     @property
     def failure(self) -> Failure | None:
-        """None where the event of its end has none: the end itself says why."""
+        """Return its failure; None where the event of its end has none and says why by itself."""
         if self.ended is None:
             return None
         told = attributes_of(self.ended)
@@ -132,18 +133,18 @@ class Execution:
 
     @property
     def last_started(self) -> int:
-        """The event that began the attempt under way when an activity ended; 0: none was."""
+        """Return the event that began the attempt under way when it ended; 0: none was."""
         return int(attributes_of(self.ended).started_event_id) if self.ended else 0
 
 
 @dataclass
 class Executions:
-    """What was scheduled in one history, in that order."""
+    """The executions of one history, in the order in which they were scheduled."""
 
     own: Execution | None = None
     """The workflow itself."""
     by_event: dict[int, Execution] = field(default_factory=dict)
-    """By the event that scheduled it."""
+    """The event that scheduled it -> an activity or a child."""
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(self.by_event.values())

@@ -82,31 +82,31 @@ class Fold:
     """None before the first workflow task was completed."""
     last_event: int = 0
     report: Report | None = None
-    """As the run closed with it: returned, or as the detail of the failure; None when it was
-    refused, cancelled or closed from outside.
+    """The report that the run closed with: its result, or the detail of its failure; None when it
+    was refused, cancelled or closed from outside.
     """
     unreadable: str = ""
     """Why the state is not known any further; empty: it is."""
     task_failure: str = ""
     """Why the last workflow task failed; empty: it did not."""
     steps: Steps = field(default_factory=Steps)
-    """What the run did so far, and has under way, by its rules."""
+    """Everything done so far or under way, by the rules."""
     executions: Executions = field(default_factory=Executions)
     """The same by its events alone."""
     _actions: int = 0
     _state: State | None = None
     _inputs: list[HistoryEvent] = field(default_factory=list)
-    """What came in since the last completed workflow task began."""
+    """Events that came in since the last completed workflow task began."""
     _task_began: datetime = EPOCH
     _asked: dict[str, Request] = field(default_factory=dict)
     """Updates that the server keeps until a worker takes them, by their id."""
     _accepted: int = 0
     _orders: dict[str, Steered] = field(default_factory=dict)
-    """By the name of the timer that gives them their turn."""
+    """The name of the timer that gives it its turn -> an order."""
     _flights: dict[int, str] = field(default_factory=dict)
     """Which flight an activity or a child is, by the event that scheduled it."""
     _timers: dict[str, Timer | Steered] = field(default_factory=dict)
-    """By Temporal's id."""
+    """Temporal's id -> a timer."""
 
     async def take(self, event: HistoryEvent) -> None:
         """Take in the next event; one that was taken in before changes nothing."""
@@ -130,12 +130,12 @@ class Fold:
 
     @property
     def actions(self) -> str:
-        """What a server that bills by the action counts of this history, in a sentence."""
+        """Return how many actions a server bills for this history, in a sentence."""
         return describe_actions(self._actions, self.executions)
 
     @property
     def lost(self) -> tuple[tuple[str, Loss], ...]:
-        """What was lost with its worker, each by its subtask, or in a word where it has none."""
+        """Return what was lost with its worker: by its subtask, or in a word where it has none."""
         named = ((self.step_of(each), each.lost) for each in self.executions if each.lost)
         return tuple(
             (step.subtask_id or WORDS.get(step.kind, step.kind).lower(), loss)
@@ -182,7 +182,7 @@ class Fold:
         self._task_began = time_of(event)
 
     async def _task_completed(self, event: HistoryEvent) -> None:
-        """What had come in before the task began was taken in by it."""
+        """Take in what had come in before the task began."""
         began = event.workflow_task_completed_event_attributes.started_event_id
         taken = [each for each in self._inputs if each.event_id < began]
         self._inputs = self._inputs[len(taken) :]
@@ -205,7 +205,7 @@ class Fold:
             self._go_on()
 
     def _settle_unsent(self) -> None:
-        """What was scheduled and cut in one workflow task never left: no event tells its end."""
+        """Settle what was scheduled and cut in one workflow task: no event has its end."""
         sent = self._flights.values()
         while self._state is not None:
             cut = [each for each in self._state.flights.values() if each.cut]
@@ -323,11 +323,11 @@ _KNOWN: Mapping[int, _Handler] = {
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: Fold._update_admitted,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: Fold._update_accepted,
 }
-"""What is read at once: it stands in a history where the workflow task that made it ended."""
+"""Taken in at once: these stand in a history where the workflow task that made them ended."""
 _INPUTS: Mapping[int, _Handler] = {
     **dict.fromkeys(ENDS, Fold._landed),
     EventType.EVENT_TYPE_TIMER_FIRED: Fold._timer_fired,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: Fold._cancel_requested,
     SIGNALED: Fold._signaled,
 }
-"""What a workflow task takes in, in this order."""
+"""Taken in by the next workflow task, in this order."""

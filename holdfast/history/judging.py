@@ -1,4 +1,4 @@
-"""What the supervisor made of what came back, by what changed in the state of its run. Pure."""
+"""Finds the supervisor's verdict on what came back, by what changed in the run's state. Pure."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Judged:
     verdict: str
     why: str = ""
     of_try: bool = False
-    """Whether it is the verdict on a try at a subtask."""
+    """True for the verdict on a try at a subtask."""
 
 
 def judge(before: State, event: Event, after: State) -> Judged | None:
-    """The verdict on what came back with an event; None: it brought nothing back, or too late."""
+    """Return the verdict on what came back with an event; None: it brought nothing back."""
     match event:
         case Prepared():
             return Judged("prepare", ACCEPTED)
@@ -51,7 +51,7 @@ def judge(before: State, event: Event, after: State) -> Judged | None:
 
 
 def last_try(before: State, after: State, subtask_id: str) -> Try | None:
-    """The try at a subtask that was decided between two states; None: there was none."""
+    """Return the try at a subtask that was decided between two states; None: there was none."""
     if subtask_id not in after.work:
         return None
     tries = after.work[subtask_id].tries

@@ -1,5 +1,5 @@
-"""What came back from a flight, as an event: the one reading of results that the executor and every
-reader of a history share. Pure.
+"""Makes an event of what came back from a flight: the one reading of results, which the executor
+and every reader of a history share. Pure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Result = Briefing | Reply[Any] | Report | AgentReport
 
 
 def result_type(flight: Flight) -> Any:
-    """The type of what a flight comes back with."""
+    """Return the type of what a flight comes back with."""
     match flight.move:
         case Prepare():
             return Briefing
@@ -51,7 +51,7 @@ def result_type(flight: Flight) -> Any:
 
 
 def land_result(flight: Flight, result: Result) -> Event:
-    """The event of a flight that came back with its result."""
+    """Return the event of a flight that came back with its result."""
     match flight.move:
         case Prepare():
             return Prepared(cast(Briefing, result))
@@ -68,7 +68,7 @@ def land_result(flight: Flight, result: Result) -> Event:
 
 
 def land_failure(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
-    """The event of a flight that came back without a result."""
+    """Return the event of a flight that came back without a result."""
     if isinstance(error, ChildWorkflowError):
         if isinstance(flight.move, StartAgent):
             return AgentEnded(flight.move, None, describe_error(error), spent_nothing(error.cause))
@@ -86,7 +86,7 @@ def land_failure(flight: Flight, error: ActivityError | ChildWorkflowError) -> E
 
 
 def land_taken_name(flight: Flight, run_id: str) -> Event:
-    """The event of a team that was not started, because another run with its name is open."""
+    """Return the event of a run below that was not started: another with its name is open."""
     why = f"another run named {run_id} is open"
     if isinstance(flight.move, StartAgent):
         return AgentEnded(flight.move, None, why, unpaid=True)

@@ -1,5 +1,5 @@
-"""What stands in the payloads and the failures of a history's events, as values and as the errors
-that the SDK hands to a workflow.
+"""Decodes the payloads and the failures of a history's events, into values and into the errors that
+the SDK hands to a workflow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.text.mistakes import mistakes
 
 
 async def decode(converter: DataConverter, payloads: Sequence[Payload], kind: Any) -> Any:
-    """Return the only value of an event; the converter's error if it is no such value."""
+    """Return the only value of an event; the converter's error if it cannot be read."""
     (value,) = await converter.decode(list(payloads), [kind])
     return value
 

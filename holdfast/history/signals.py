@@ -1,4 +1,4 @@
-"""What others tell a run by Temporal's Signals, and how it is understood. Pure.
+"""Understands what others tell a run by Temporal's Signals. Pure.
 
 Anybody can send one: what is not understood is ignored, as are amounts that no call can have, and a
 moment that is still to come.
@@ -28,7 +28,9 @@ workflow task, as it does with Updates, whatever place the SDK gives it among th
 
 
 def parse_signal(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
-    """What a Signal of this name says, taken in at this moment, which is recorded."""
+    """Return the event of a Signal, taken in at this moment, which is recorded; None: it is not
+    understood.
+    """
     try:
         if name == RESET:
             undone = Undone.model_validate(told)

@@ -1,5 +1,5 @@
-"""What a run did, step by step: each call, lens, agent and team, with what went into it, what came
-back, when, and what it cost. Read along with the events that a history becomes; pure.
+"""The steps of a run by its rules: each call, lens, agent and team, with its input, its result, its
+times and its price. Read along with the events that a history becomes; pure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORDS = {
     "verify": "Verification", "reach": "Look for the endpoint",
     "ping": "Whether it answers",
 }  # fmt: skip
-"""Of what the supervisor does itself."""
+"""What the supervisor does itself, in words."""
 Landing = Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded
 
 
@@ -44,21 +44,21 @@ class Step:
     move: Flying
     begun: datetime
     landing: Landing | None = None
-    """What came back; None: nothing yet, or nothing ever."""
+    """The event of its return; None: it has not returned, or never will."""
     ended: datetime | None = None
     """None: it is under way."""
     spent: Decimal | None = Decimal(0)
-    """What the ledger counted for it; None: its model has no price."""
+    """Dollars, as the ledger counted them; None: its model has no price."""
     assumed: Decimal = Decimal(0)
-    """Of that, what is a worst case."""
+    """The part of `spent` that is a worst case."""
     calls: int = 0
     tokens: int = 0
     try_number: int = 0
     """Which try at its subtask it belongs to, from 1; 0: to none."""
     verdict: str = ""
-    """What the supervisor made of it; empty: nothing yet."""
+    """The supervisor's verdict; empty: it has none yet."""
     why: str = ""
-    """Of the verdict."""
+    """The reason for the verdict."""
 
     @property
     def id(self) -> str:
@@ -70,7 +70,7 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """`work`, `plan`, `synthesize` and so on; `prepare`, `examine`, `agent`, `team`."""
+        """Return `work`, `plan`, `synthesize` and so on; `prepare`, `examine`, `agent`, `team`."""
         match self.move:
             case Ask(call=call):
                 return call.kind
@@ -85,7 +85,7 @@ class Step:
 
     @property
     def tier(self) -> str:
-        """Of the model that was asked; empty: none was, or a team asked its own."""
+        """Return the tier of the model that was asked; empty: none was, or a team asked its own."""
         match self.move:
             case Ask(call=call) if call.model:
                 return call.tier
@@ -95,7 +95,7 @@ class Step:
 
     @property
     def worked(self) -> tuple[datetime, datetime | None]:
-        """From when to when it was really at work, less its wait for a worker where that is known.
+        """Return from when to when it was at work, less its wait for a worker where that is known.
         The end is None while it is under way.
         """
         span = _span(self.landing)

@@ -1,4 +1,4 @@
-"""What an activity that failed means for the supervisor: one pure reading of Temporal's errors."""
+"""Reads from Temporal's errors what a failed activity means for the supervisor. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.state.moves import StopReason
 
 Detail = TypeVar("Detail", bound=Contract)
 FIXED: dict[type[BaseException], str] = {CancelledError: "cancelled", TerminatedError: "terminated"}
-"""What the SDK words in its own way where a history has no words at all."""
+"""Words for errors that have their own in the SDK and none in a history."""
 LATE = "it took longer than it may, and was given up"
 REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
@@ -33,7 +33,9 @@ REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small c
 def classify_trouble(
     error: ActivityError, started: datetime, options: Options, cut_at: datetime | None = None
 ) -> Trouble:
-    """What is known of a model call without a result, scheduled at `started` with these options."""
+    """Return what is known of a model call without a result, scheduled at `started` with these
+    options.
+    """
     cause, at = error.cause, find_end(error, started, options)
     if isinstance(cause, CancelledError):
         if is_unsent(error) or error.started_event_id or _is_young(started, options, cut_at):
@@ -61,14 +63,14 @@ def is_unsent(error: ActivityError) -> bool:
 
 
 def _is_young(started: datetime, options: Options, cut_at: datetime | None) -> bool:
-    """Whether no attempt can have been lost before the cut: a loss shows by missed heartbeats. The
+    """True if no attempt can have been lost before the cut: a loss shows by missed heartbeats. The
     server ends what waits for its next attempt by itself, and tells nothing of those before.
     """
     return cut_at is not None and cut_at - started < options["heartbeat_timeout"]
 
 
 def _never_left(error: ActivityError, cause: TimeoutError) -> bool:
-    """Whether a call ended in its queue: no attempt at it runs, and none that ran was paid."""
+    """True if a call ended in its queue: no attempt at it runs, and none that ran was paid."""
     if error.started_event_id > 0:
         return False
     last = cause.__cause__
@@ -76,7 +78,9 @@ def _never_left(error: ActivityError, cause: TimeoutError) -> bool:
 
 
 def find_end(error: ActivityError, started: datetime, options: Options) -> datetime | None:
-    """When an activity ended without a result: as it said itself, or as its timeouts tell."""
+    """Return when an activity ended without a result, as it said itself or as its timeouts tell;
+    None: nobody knows.
+    """
     cause = error.cause
     if isinstance(cause, ApplicationError):
         span = find_detail(cause.details, Span)
@@ -91,8 +95,8 @@ def find_end(error: ActivityError, started: datetime, options: Options) -> datet
 
 
 def find_detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
-    """The detail of this shape; None if there is none. Details arrive as plain JSON; an old one may
-    lack fields, and no two shapes share one.
+    """Return the detail of this shape; None if there is none. Details arrive as plain JSON; an old
+    one may lack fields.
     """
     for each in details:
         if isinstance(each, dict) and not set(each).isdisjoint(kind.model_fields):
@@ -104,7 +108,7 @@ def find_detail(details: Sequence[Any], kind: type[Detail]) -> Detail | None:
 
 
 def describe_error(error: ActivityError | ChildWorkflowError) -> str:
-    """The innermost reason, as one line."""
+    """Return the innermost reason, as one line."""
     cause = _innermost(error)
     for kind, said in FIXED.items():
         if isinstance(cause, kind):
@@ -116,14 +120,14 @@ def describe_error(error: ActivityError | ChildWorkflowError) -> str:
 
 
 def classify_refusal(error: ActivityError) -> StopReason:
-    """Whether `prepare` refused the goal, and for its cap, or could not do its work."""
+    """Return whether `prepare` refused the goal, refused its cap, or could not do its work."""
     cause = _innermost(error)
     kind = cause.type if isinstance(cause, ApplicationError) else ""
     return REFUSALS.get(kind or "", "unprepared")
 
 
 def find_report(cause: BaseException | None) -> Report | None:
-    """The Report of a run that failed, from the error that closed its workflow."""
+    """Return the report of a run that failed, from the error that closed its workflow."""
     return find_detail(cause.details, Report) if isinstance(cause, ApplicationError) else None
 
 

@@ -1,1 +1,1 @@
-"""What a history says about a run beyond its state: whether it replays, and what a reset undoes."""
+"""Replays histories, finds what stops a run, what a reset undoes, and reads traces."""

@@ -1,4 +1,4 @@
-"""What keeps a run from going on: read from its history.
+"""Finds in a history what keeps its run from going on.
 
 A history is poisoned when today's code does not repeat what it has recorded: no worker can take the
 run over any more. And a result whose payload is lost can be read by no worker either. A reset goes

@@ -2,7 +2,7 @@
 
 Temporal's own replay compares activity types and ids, never arguments, so it misses a changed
 input. Here the recorded and the produced arguments of each activity are decoded into today's
-contracts and compared by value: a field that was added with a default is no difference.
+contracts and compared by value: a field that was added with a default makes no difference.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Played:
     """A history that today's code was led through."""
 
     differences: tuple[str, ...]
-    """What today's code does otherwise, one line each."""
+    """The differences, one line each."""
     state: object
     """The run's, as the workflow itself has it at the end of the history."""
 
@@ -82,7 +82,8 @@ class Played:
 async def replay(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
 ) -> tuple[str, ...]:
-    """What differs between a history and what today's code does, one line each; empty: nothing.
+    """Return what differs between a history and what today's code does, one line each; empty:
+    nothing.
 
     Without a store the history must have every payload inlined, as `export` writes it.
     """
@@ -92,7 +93,7 @@ async def replay(
 async def play(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
 ) -> Played:
-    """The same, with the state that the run came to."""
+    """Return what `replay` does, and the state that the run came to."""
     produced = _Produced()
     replayer = _replayer(workflows, store, produced.interceptor())
     result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
@@ -111,8 +112,8 @@ async def play(
 async def find_divergence(
     history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
 ) -> str:
-    """Why Temporal itself cannot lead today's code through a history; empty: it can. Arguments are
-    not compared: a run goes on when only they differ.
+    """Return why Temporal itself cannot lead today's code through a history; empty: it can.
+    Arguments are not compared: a run goes on when only they differ.
     """
     result = await _replayer(workflows, store).replay_workflow(
         history, raise_on_replay_failure=False
@@ -123,7 +124,7 @@ async def find_divergence(
 def _replayer(
     workflows: Workflows, store: DirectoryStore | None, *interceptors: Interceptor
 ) -> Replayer:
-    # Without the limit of two seconds on a step: a long one on a busy machine is no difference.
+    # Without the limit of two seconds on a step: a long one on a busy machine says nothing.
     return Replayer(
         workflows=workflows, plugins=[plugin(store)], interceptors=interceptors, debug_mode=True
     )
@@ -163,7 +164,7 @@ def _first_difference(recorded: list[Any], today: tuple[Any, ...]) -> str:
 
 
 async def export(client: Client, workflow_id: str, store: DirectoryStore) -> str:
-    """A run's history as JSON with every payload inlined: what `replay` and the tests take."""
+    """Return a run's history as JSON with every payload inlined, as `replay` takes it."""
     history = await client.get_workflow_handle(workflow_id).fetch_history()
     events: list[HistoryEvent] = list(history.events)
     for event in events:

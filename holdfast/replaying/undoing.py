@@ -1,4 +1,4 @@
-"""What a reset of a run would undo: read from its history."""
+"""Finds in a history what a reset of its run would undo."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ class Undoing:
 
     id: str
     bill: Bill
-    """What it had cost; of one in flight, and of one that nobody knows, what was reserved."""
+    """Its cost; while it is in flight, or where the cost is unknown, its reservation."""
     tier: Tier | None = None
     """None: no model is asked by it."""
     in_flight: bool = False
 
     @property
     def lost(self) -> Lost | None:
-        """For the bill of the run as it goes on; None: nothing was paid, or it is in there."""
+        """Return the loss for the bill of the run as it goes on; None: nothing was paid, or the
+        bill has it.
+        """
         counts = self.bill.calls and not self.bill.earlier
         return Lost(id=self.id, bill=self.bill) if counts else None
 

@@ -1,1 +1,1 @@
-"""A run as steps: what its history says was done, by whom, for how long and for what. Pure."""
+"""Makes a trace of a history: steps with who did them, how long they took, what they cost. Pure."""

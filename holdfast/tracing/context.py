@@ -31,8 +31,8 @@ class SpanContext:
 
 
 def parse_context(text: str) -> SpanContext | None:
-    """What a `traceparent` says; None: it is malformed. Of a version that came later, what the
-    first one has.
+    """Return the context in a `traceparent`; None: it is malformed. Of a later version, only what
+    the first one has.
     """
     found = _FORM.fullmatch(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""What a trace says of an activity or of a run below: who does it, for what, what came of it. Pure.
+"""Describes an activity or a run in a trace: who does it, for what, and how it ended. Pure.
 
 Each function returns fields of a `TraceStep`.
 """
@@ -25,7 +25,7 @@ from holdfast.tracing.steps import TITLE_LETTERS, StepKind, StepStatus
 
 SOMEBODY = "a person"
 USES_TOOLS = "uses tools"
-"""The verdict on a turn that is no answer yet."""
+"""The verdict on a turn that does not answer yet."""
 _KINDS: dict[str, StepKind] = {PREPARE: "prepare", LENS: "lens", TOOL: "tool"}
 _STATUS: Mapping[End, StepStatus] = {"completed": "ok", "canceled": "cancelled"}
 Facts = dict[str, Any]

@@ -49,16 +49,16 @@ class OtelSpan:
     """Nanoseconds since 1970."""
     end: int
     client: bool = False
-    """Whether it is a request to another service."""
+    """True if it is a request to another service."""
     error: str = ""
-    """What went wrong, in a word; empty: nothing."""
+    """The kind of error, in a word; empty: there was none."""
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
 
 def make_spans(trace: Trace, *, content: bool = False) -> tuple[OtelSpan, ...]:
-    """A span for each step that has begun; the run's hangs under its caller's, where it has one.
-    The same step has the same ids whenever and by whomever it is told, so that nothing that is told
-    twice counts twice.
+    """Return a span for each step that has begun; the run's hangs under its caller's, where it has
+    one. The same step has the same ids whenever and by whomever its span is made: a backend that
+    gets it twice counts it once.
     """
     late = last_moment(trace.steps)
     if late is None:
@@ -100,7 +100,7 @@ def _asks(step: TraceStep) -> bool:
 
 
 def _name(step: TraceStep) -> str:
-    """`chat MODEL`, `invoke_agent ROLE`: of few kinds, so that a backend can group by it."""
+    """Return `chat MODEL`, `invoke_agent ROLE`: of few kinds, so that a backend can group by it."""
     operation = _OPERATIONS.get(step.kind, step.kind)
     if step.kind == "call" and not step.model:
         return step.call
@@ -109,7 +109,9 @@ def _name(step: TraceStep) -> str:
 
 
 def _conventional(step: TraceStep) -> dict[str, Attribute]:
-    """By the conventions. A sum of calls is in no `usage`, or a backend would count it twice."""
+    """Return the conventions' own attributes. A sum of calls is in no `usage`, or a backend would
+    count it twice.
+    """
     found: dict[str, Attribute] = {CONVERSATION: step.session}
     if step.kind in _OPERATIONS and (step.kind != "call" or step.model):
         found["gen_ai.operation.name"] = _OPERATIONS[step.kind]
@@ -138,7 +140,7 @@ def _conventional(step: TraceStep) -> dict[str, Attribute]:
 
 
 def _finish(step: TraceStep) -> str:
-    """How the answer ended, in the words of the conventions, as far as the history tells."""
+    """Return how the answer ended, in the words of the conventions."""
     if step.status != "ok":
         return "error"
     known = {"refusal": "content_filter", "truncated": "length", USES_TOOLS: "tool_call"}
@@ -146,7 +148,7 @@ def _finish(step: TraceStep) -> str:
 
 
 def _own(step: TraceStep) -> dict[str, Attribute]:
-    """What the conventions have no names for."""
+    """Return the attributes for which the conventions have no names."""
     found: dict[str, Attribute] = {
         "holdfast.step": step.id,
         "holdfast.kind": step.kind,
@@ -181,7 +183,7 @@ def _content(step: TraceStep) -> dict[str, Attribute]:
 
 
 def to_otlp_json(told: Sequence[OtelSpan], resource: Mapping[str, Attribute]) -> dict[str, Any]:
-    """Spans as OTLP/JSON, as a collector's file receiver reads it: a line of one such document."""
+    """Return spans as one document of OTLP/JSON: a line for a collector's file receiver."""
     scope = {"scope": {"name": SCOPE}, "spans": [_as_json(each) for each in told]}
     described = {"attributes": _attributes(resource)}
     return {"resourceSpans": [{"resource": described, "scopeSpans": [scope]}]}

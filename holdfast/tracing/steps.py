@@ -1,4 +1,4 @@
-"""What a trace is made of."""
+"""The shapes of a trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.history.losses import Loss
 from holdfast.tracing.context import SpanContext
 
 TITLE_LETTERS = 80
-"""Of a goal in somebody's own words: its beginning."""
+"""The most of a goal that stands for it as a title."""
 StepKind = Literal["run", "subtask", "team", "agent", "call", "tool", "lens", "prepare", "order"]
 StepStatus = Literal["ok", "error", "cancelled", "skipped", "running", "unfinished"]
 """`unfinished`: the run was closed from outside while it was under way."""
@@ -34,7 +34,7 @@ class TraceStep(Contract):
     """The step that it is a part of; empty: it is the whole."""
     kind: StepKind
     name: str
-    """Of an activity its id, of a run its workflow id, of a subtask its id, of an order what."""
+    """An activity's id, a run's workflow id, a subtask's id, or an order's command."""
     run: str
     """The workflow in whose history it stands."""
     subtask: str = ""
@@ -42,17 +42,17 @@ class TraceStep(Contract):
     agent: str = ""
     """The role that did it."""
     secondary: str = ""
-    """Of a subtask: the role that stands in for it."""
+    """For a subtask, the role that stands in."""
     task: str = ""
     """A hash of role and instruction: the same for equal work, in whatever run."""
     because: str = ""
-    """Of a subtask: why it is in the plan, and that role has it, as the planner said."""
+    """For a subtask, the planner's reason for it and its role."""
     call: str = ""
-    """Of a call of a model, its kind."""
+    """For a call of a model, its kind."""
     tool: str = ""
     arguments: str = ""
-    """Of a call of a tool: what it was given, in a few harmless words; of an order about such a
-    call whose it is, its tool and all that it is given.
+    """For a call of a tool, its arguments in a few harmless words; for an order about such a call,
+    its subtask, tool and all arguments.
     """
     size: int = 0
     """Bytes of what a tool brought."""
@@ -68,11 +68,11 @@ class TraceStep(Contract):
     """How the attempt before its last one was lost with its worker; empty: it was not."""
     status: StepStatus = "running"
     verdict: str = ""
-    """What the supervisor made of it: `accepted`, or the kind of problem."""
+    """The supervisor's: `accepted`, or the kind of problem."""
     why: str = ""
-    """Of the verdict."""
+    """The reason for the verdict."""
     started: datetime | None = None
-    """By the server's clock; of what still waits in its queue, None."""
+    """By the server's clock; None while it waits in its queue."""
     ended: datetime | None = None
     seconds: float = 0.0
     queued: float = 0.0
@@ -81,15 +81,15 @@ class TraceStep(Contract):
     dollars: Money | None = Decimal(0)
     """None: nobody knows, or the model has no price."""
     assumed: Money = Decimal(0)
-    """Of `dollars`, what is a worst case."""
+    """The part of `dollars` that is a worst case."""
     input: JsonValue = None
-    """What it worked from, where content was asked for."""
+    """Its arguments, where content was asked for."""
     output: JsonValue = None
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What a run and all runs below it did."""
+    """The steps of a run and of all runs below it."""
 
     run_id: str
     first_run: str

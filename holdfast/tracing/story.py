@@ -33,7 +33,7 @@ from holdfast.state.run import State
 from holdfast.text import group_lines, one_line
 
 LETTERS = 300
-"""Of a reason: a model may have written it, at any length."""
+"""The most of a reason that is logged: a model may have written it, at any length."""
 Value = str | int | tuple[str, ...]
 
 
@@ -45,12 +45,12 @@ class Line:
     fields: dict[str, Value] = field(default_factory=dict)
 
     def with_facts(self) -> dict[str, Value]:
-        """Its fields, less those that say nothing."""
+        """Return its fields, less the empty ones."""
         return {name: value for name, value in self.fields.items() if value not in ("", ())}
 
 
 def tell_event(before: State, event: Event, after: State) -> Iterator[Line]:
-    """What an event meant to a run."""
+    """Yield the lines that an event is worth in the log of a run."""
     if isinstance(event, Started):
         yield from _started(before, event.move)
     elif (found := judge(before, event, after)) is not None:
@@ -113,7 +113,7 @@ def _dispatch(
 
 
 def _follows(before: State, after: State, subtask: str) -> Iterator[Line]:
-    """What became of a subtask whose work came back."""
+    """Yield what became of a subtask whose work came back."""
     if subtask not in after.work or subtask not in before.work:
         return
     was, now = before.work[subtask], after.work[subtask]
@@ -152,7 +152,7 @@ def _planned(before: State, after: State) -> Iterator[Line]:
 
 
 def _chosen(before: State, after: State) -> Iterator[Line]:
-    """For whom each new subtask of a plan is, and why, where a planner said so."""
+    """Yield the role of each new subtask of a plan and the planner's reason, where it gave one."""
     if after.plan is None or after.plan is before.plan:
         return
     known = before.plan.subtasks if before.plan else ()
@@ -168,7 +168,7 @@ def _whose(event: Event) -> str:
 
 
 def _bill(event: Event) -> dict[str, Value]:
-    """What came back cost."""
+    """Return what the call cost that came back with an event."""
     match event:
         case Answered(reply=reply):
             bill = reply.bill
@@ -195,7 +195,7 @@ def _why(text: str) -> str:
 
 
 def tell_agent_event(event: agent.Event, subtask: str) -> Iterator[Line]:
-    """What an event meant to an agent with tools."""
+    """Yield the lines that an event is worth in the log of an agent with tools."""
     match event:
         case agent.TurnEnded(move=move, reply=reply):
             uses = tuple(each.name for each in reply.value.uses) if reply.value else ()
@@ -220,7 +220,7 @@ def tell_agent_event(event: agent.Event, subtask: str) -> Iterator[Line]:
 
 
 def tell_dispatch(move: agent.Flying, subtask: str) -> Iterator[Line]:
-    """That an agent takes a turn, or uses a tool."""
+    """Yield the line for a turn of an agent, or for its call of a tool."""
     if isinstance(move, agent.TakeTurn):
         asked: dict[str, Value] = {"tier": move.call.tier, "reserved": str(move.call.ceiling)}
     else:

@@ -99,7 +99,7 @@ class _Maker:
 
     @property
     def _own(self) -> str:
-        """The step that this workflow is."""
+        """Return the id of the step that this workflow is."""
         return self.above or self.fold.run_id
 
     @property

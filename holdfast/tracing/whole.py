@@ -1,4 +1,4 @@
-"""What a run's state tells beyond its single events: subtasks, orders of people, the sum. Pure."""
+"""Makes the steps that only a run's state has: subtasks and orders of people; and sums. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a deployment keeps, and how the rest goes away."""
+"""Removes what a deployment keeps and nobody needs any more."""

@@ -1,4 +1,4 @@
-"""What a deployment keeps on disk and nobody needs any more: what may go, and how it goes.
+"""Finds what a deployment keeps on disk and nobody needs any more, and removes it.
 
     store      what no history that the server has names, once nobody has used it for long
     journal    entries older than the retention of histories
@@ -49,7 +49,7 @@ class Item:
     used: float
     """In seconds since the epoch."""
     digest: str = ""
-    """Of a blob."""
+    """For a blob, its SHA-256."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ class Kind:
     why: str = ""
     """Why something stays that could go; empty: nothing does."""
 
-    def removed(self) -> tuple[Item, ...]:
-        """Remove what may go; what could be removed. What was used meanwhile stays."""
+    def remove_all(self) -> tuple[Item, ...]:
+        """Remove what may go, and return what went. What was used meanwhile stays."""
         return tuple(item for item in self.going if self.remove(item))
 
 
 def list_kinds(
     settings: Settings, target: Target, needed: Needed, unused: timedelta, now: float
 ) -> tuple[Kind, ...]:
-    """All that a deployment keeps. A store beside a server of one's own may have other users, of
-    whom nothing is known: there only time counts, never the bound.
+    """Return all that a deployment keeps. A store beside a server of one's own may have other
+    users, of whom nothing is known: there only time counts, never the bound.
     """
     state, bound = StateDir.of(settings), settings.keep_megabytes * 1_000_000
     place = store_at(target.store_url)
@@ -86,16 +86,18 @@ def list_kinds(
 
 
 def total_size(items: Iterable[Item]) -> int:
-    """Bytes of all."""
+    """Return the bytes of all."""
     return sum(item.size for item in items)
 
 
 def inspect_store(
     place: DirectoryStore, needed: Needed, unused: timedelta, bound: float, now: float
 ) -> Kind:
-    """The store's blobs. `needed`: those that a kept history names, or why nobody can tell: then
-    none goes. The others go when nobody has put them for as long as `unused`, or above the bound
-    for a day: their run may be about to start, or belong to another server that shares the store.
+    """Return the store's blobs.
+
+    `needed`: those that a kept history names, or why nobody can tell: then none goes. The others go
+    when nobody has put them for as long as `unused`, or above the bound for a day: their run may be
+    about to start, or belong to another server that shares the store.
     """
     if isinstance(needed, str):
         return Kind("store", (), tuple(_blobs(place)), why=needed)
@@ -123,12 +125,14 @@ def _patience(item: Item, unused: timedelta) -> float:
 
 
 def inspect_journal(folder: Path, bound: int, now: float) -> Kind:
-    """The journal: an entry is needed as long as its call may be tried again, never for a day."""
+    """Return the journal's entries: one is needed as long as its call may be tried again, never for
+    a day.
+    """
     return _aged("journal", _files(folder, ".sent", ".answer", ".draft"), bound, DAY, now)
 
 
 def inspect_reports(folder: Path, bound: int, now: float) -> Kind:
-    """Copies of reports and of what agents made; what `show` prints comes from the server."""
+    """Return copies of reports and of files that agents made; `show` prints what the server has."""
     items = _files(folder, ".md", ".json", ".html", ".csv")
     made = [each for each in _folders(folder) if each.name.endswith(".files")]
     items += [Item(path, _weight(path), _newest(path)) for path in made]
@@ -136,13 +140,13 @@ def inspect_reports(folder: Path, bound: int, now: float) -> Kind:
 
 
 def inspect_edits(folder: Path, bound: int, now: float) -> Kind:
-    """Changed plans that were not sent, each in a folder of its run; nobody has a copy."""
+    """Return changed plans that were not sent, each in a folder of its run; nobody has a copy."""
     items = [Item(path, _weight(path), _newest(path)) for path in _folders(folder)]
     return _aged("edits", items, bound, DAY, now)
 
 
 def inspect_snapshots(folder: Path, bound: int, now: float) -> Kind:
-    """Repositories on disk. One that a lens opened within the hour stays."""
+    """Return repositories on disk. One that a lens opened within the hour stays."""
     items = [Item(path, _weight(path), _used(path)) for path in _folders(folder)]
     going = [each for each in items if now - each.used > _life(each.path).total_seconds()]
     going += _oldest(items, going, bound, now - HOUR.total_seconds())
@@ -150,7 +154,9 @@ def inspect_snapshots(folder: Path, bound: int, now: float) -> Kind:
 
 
 def find_old_snapshots(folder: Path, now: float | None = None) -> tuple[Path, ...]:
-    """Snapshots that nobody opened for a day, and what a killed worker left half-written."""
+    """Return snapshots that nobody opened for a day, and those that a killed worker left
+    half-written.
+    """
     now = time.time() if now is None else now
     found = _folders(folder)
     return tuple(path for path in found if now - _used(path) > _life(path).total_seconds())
@@ -167,7 +173,7 @@ def _aged(name: str, items: list[Item], bound: int, fresh: timedelta, now: float
 
 
 def _oldest(items: list[Item], going: list[Item], bound: int, before: float) -> list[Item]:
-    """What must go besides, the oldest first, for the rest to stay below the bound."""
+    """Return what must go besides, the oldest first, for the rest to stay below the bound."""
     rest = sorted(set(items) - set(going), key=lambda each: each.used)
     over = total_size(rest) - bound
     more = []
@@ -212,7 +218,9 @@ def _used(path: Path) -> float:
 
 
 def _newest(folder: Path) -> float:
-    """When something in a folder was last changed: what a file holds does not change its folder."""
+    """Return when something in a folder was last changed: a changed file does not change its
+    folder.
+    """
     with suppress(OSError):
         return max([_used(folder), *(_used(each) for each in folder.iterdir())])
     return time.time()
@@ -236,7 +244,7 @@ def _remove(path: Path) -> bool:
 
 
 def remove_snapshot(path: Path) -> bool:
-    """Remove a snapshot, read-only as it is, in one step for whoever looks; whether it went."""
+    """Remove a snapshot, read-only as it is, in one step for whoever looks; True if it went."""
     # Another worker may be removing it, or about to look: it is there whole, or not at all.
     apart = path.with_name(f"{PARTIAL}{secrets.token_hex(8)}")
     try:

@@ -1,4 +1,4 @@
-"""What a worker does once a day beside its work: it removes what nobody needs any more."""
+"""Removes once a day, beside a worker's work, what nobody needs any more."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def clean(settings: Settings, target: Target, client: Client) -> None:
 
 def _remove(settings: Settings, target: Target, found: cleaning.Needed) -> None:
     for kind in cleaning.list_kinds(settings, target, found, RETENTION, time.time()):
-        gone = kind.removed()
+        gone = kind.remove_all()
         if gone:
             log.info("%s: removed %d, %d bytes", kind.name, len(gone), cleaning.total_size(gone))
         over = cleaning.total_size(kind.staying) - settings.keep_megabytes * 1_000_000

@@ -54,7 +54,7 @@ class Held(Interceptor):
     """Notes each attempt that begins in this process, and that it ended."""
 
     def __init__(self, folder: Path) -> None:
-        """OSError or EmbeddedError if the folder cannot be made private, or written to."""
+        """Raise OSError or EmbeddedError if the folder cannot be made private, or written to."""
         private.make_folder(folder)
         self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
         self._file = self._locked()
@@ -72,7 +72,6 @@ class Held(Interceptor):
         return file
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """The SDK makes one of these for each worker."""
         return _Noted(next, self)
 
     def begin(self, attempt: Attempt) -> int:
@@ -94,7 +93,7 @@ class Held(Interceptor):
             self._write([number])
 
     def close(self) -> None:
-        """Nothing is held any more."""
+        """Remove the file: nothing is held any more."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
@@ -141,7 +140,7 @@ async def _failed(client: Client, attempt: Attempt) -> None:
 
 
 async def _unstick(client: Client, workflow_id: str, run_id: str) -> None:
-    """Its workflow tasks need not be offered to the dead process first."""
+    """Have workflow tasks offered to any worker, not to the dead process first."""
     execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
     request = ResetStickyTaskQueueRequest(namespace=client.namespace, execution=execution)
     with suppress(RPCError):
@@ -149,7 +148,7 @@ async def _unstick(client: Client, workflow_id: str, run_id: str) -> None:
 
 
 def _left_behind(folder: Path) -> list[Attempt]:
-    """What dead processes held. Each file is read once: whoever locks it removes it."""
+    """Return what dead processes held. Each file is read once: whoever locks it removes it."""
     found: list[Attempt] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with suppress(OSError, EmbeddedError):
@@ -164,7 +163,7 @@ def _left_behind(folder: Path) -> list[Attempt]:
 
 
 def _open_in(content: bytes) -> Iterator[Attempt]:
-    """The attempts in a file that did not end; what its process had not written whole is none."""
+    """Return the attempts in a file that did not end, without a row that was not written whole."""
     rows: dict[int, Attempt | None] = {}
     for line in content.splitlines():
         with suppress(ValueError, TypeError):

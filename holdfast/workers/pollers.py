@@ -1,4 +1,4 @@
-"""Who asks a task queue for work: workers that live, and those that did.
+"""Finds who asks a task queue for work: workers that live, and those that did.
 
 A worker of ours tells the server every 2 s that it lives, so one that was killed is known as dead
 within seconds. On a server that keeps no such record only the time of its last long poll is known,
@@ -61,12 +61,12 @@ class Beat:
     asking: bool = True
     """False: it finishes what it has and takes no more."""
     calls: bool = True
-    """Whether it carries out activities, and does not only carry runs on."""
+    """False: it only carries runs on, and carries out no activity."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the server knew at one look."""
+    """The server's knowledge at one look."""
 
     at: float
     """Unix time, by the clock of here."""
@@ -91,9 +91,9 @@ class Poller:
 def list_pollers(
     queue: str, seen: Seen, before: Seen | None = None, *, calls: bool = False
 ) -> tuple[Poller, ...]:
-    """The workers of a queue, those that live first, each once; with `calls`, those that carry out
-    activities. With an earlier look, one whose beat has moved lives whatever its clock shows. Who
-    takes no more work is not among them. Pure.
+    """Return the workers of a queue, those that live first, each once; with `calls`, those that
+    carry out activities. One that takes no more work is left out. `before`: an earlier look, by
+    which a worker whose beat has moved lives whatever its clock shows. Pure.
     """
     found: dict[str, Poller] = {}
     elsewhere: dict[str, Poller] = {}
@@ -121,15 +121,15 @@ def list_pollers(
 
 
 def _note(found: dict[str, Poller], poller: Poller) -> None:
-    """One process may have been several workers, one after the other."""
+    """Keep the liveliest of the workers that one process was, one after the other."""
     before = found.get(poller.identity)
     if before is None or (poller.alive, -poller.ago) > (before.alive, -before.ago):
         found[poller.identity] = poller
 
 
 async def find_pollers(client: Client, queues: Sequence[str]) -> dict[str, tuple[Poller, ...]]:
-    """The workers of each queue. Takes 3 s where all that a queue had seem dead: it is looked at
-    twice before that is said. RPCError.
+    """Return the workers of each queue. Takes 3 s where all workers of a queue seem dead: a second
+    look confirms it. RPCError.
     """
     before = None
     seen = await look(client, queues)
@@ -144,7 +144,7 @@ def _all_dead(found: tuple[Poller, ...]) -> bool:
 
 
 async def look(client: Client, queues: Sequence[str]) -> Seen:
-    """What the server knows of these queues' workers now. RPCError."""
+    """Return what the server knows of these queues' workers now. RPCError."""
     beats = await _beats(client, queues)
     seen = Seen(time.time(), beats)
     open_ = [each for each in queues if not any_alive(list_pollers(each, seen, calls=True))]
@@ -161,7 +161,7 @@ async def look(client: Client, queues: Sequence[str]) -> Seen:
 
 
 def any_alive(found: tuple[Poller, ...]) -> bool:
-    """Whether one of these workers lives."""
+    """True if one of these workers lives."""
     return any(each.alive for each in found)
 
 
@@ -204,7 +204,7 @@ def _places(slots: WorkerSlotsInfo) -> int:
 
 
 async def count_waiting(client: Client, queue: str) -> int:
-    """How many activities wait in a queue for a worker, about. RPCError."""
+    """Return about how many activities wait in a queue for a worker. RPCError."""
     answer = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace,
@@ -218,7 +218,7 @@ async def count_waiting(client: Client, queue: str) -> int:
 
 
 async def _polls(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, float]:
-    """identity -> Unix time of its last poll, for workflows or activities."""
+    """Return identity -> Unix time of its last poll, for workflows or activities."""
     answer = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind

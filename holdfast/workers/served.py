@@ -1,4 +1,4 @@
-"""Whether anybody serves runs and their calls, in words: said wherever somebody looks at a run.
+"""Tells wherever somebody looks at a run whether anybody serves runs and their calls.
 
 A call waits in the runs' queue for a worker with a model endpoint, and here it is said.
 """
@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 def describe_missing(
     task_queue: str, *, embedded: bool, any_worker: bool = True, models: bool = False
 ) -> str:
-    """That nobody serves runs at all, or none that ask `models`; why, and what heals it: one line,
-    empty if somebody does.
+    """Return, on one line, that nobody serves runs, or that nobody asks `models`, why, and what to
+    do; empty if somebody does.
     """
     if not any_worker:
         return (
@@ -50,9 +50,11 @@ def describe_missing(
 async def find_unserved(
     client: Client, task_queue: str, *, embedded: bool, models: bool
 ) -> tuple[str, ...]:
-    """What to tell somebody who watches a run, with `models` one whose calls are in flight: a line,
-    or nothing. One request of some milliseconds when all is well; else 3 s, because nobody is
-    called missing on one look. Nothing when the server does not answer: that is another trouble.
+    """Return what to tell somebody who watches a run: one line, or nothing. `models`: True if calls
+    are in flight.
+
+    One request of some milliseconds when all is well; else 3 s, because nobody is called missing on
+    one look. Nothing when the server does not answer: that is another trouble.
     """
     try:
         runs, calls = await find_served(client, task_queue, models=models)
@@ -66,8 +68,8 @@ async def find_unserved(
 
 
 async def find_served(client: Client, task_queue: str, *, models: bool = True) -> tuple[bool, bool]:
-    """Whether somebody carries on the runs of a queue, and whether somebody asks models for them,
-    which is not waited for without `models`. RPCError.
+    """Return whether somebody carries on the runs of a queue, and whether somebody asks models for
+    them, which is not waited for without `models`. RPCError.
     """
     before, seen = None, await look(client, [task_queue])
     if not any_alive(list_pollers(task_queue, seen, calls=models)):
@@ -87,7 +89,7 @@ class Lookout:
         self._lines: Mapping[str, str] = {}
 
     def lines(self) -> Mapping[str, str]:
-        """tier -> what is to be said of it. Only reads, so any thread may ask."""
+        """Return tier -> what is to be said of it. Only reads, so any thread may ask."""
         return self._lines
 
     async def keep(self, client: Client, task_queue: str, tiers: Sequence[str]) -> None:

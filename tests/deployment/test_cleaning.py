@@ -59,7 +59,7 @@ def write(folder: Path, name: str, days: float, size: int = 10) -> Path:
 
 def names(kind: Kind) -> set[str]:
     """What may go, once it is gone: nothing else has."""
-    gone = {item.path.name for item in kind.removed()}
+    gone = {item.path.name for item in kind.remove_all()}
     assert gone == {item.path.name for item in kind.going}
     assert all(item.path.exists() for item in kind.staying)
     assert not any(item.path.exists() for item in kind.going)
@@ -109,7 +109,7 @@ async def test_what_is_put_again_between_the_look_and_the_removal_stays(
     kind = cleaning.inspect_store(store, frozenset(), DAY, BOUND, NOW)
     assert await store.put(b"shared") == digest
     assert len(kind.going) == 1
-    assert kind.removed() == ()
+    assert kind.remove_all() == ()
     assert await store.get(digest) == b"shared"
 
 
@@ -148,7 +148,7 @@ async def cleaned(runs: Runs) -> set[str]:
     found, _ = await find_needed(runs.client, runs.store)
     # What is needed counts as used today, also for others who share the store.
     assert all(blob.used > NOW - 1 for blob in runs.store.files() if blob.digest in found)
-    cleaning.inspect_store(runs.store, found, DAY, BOUND, time.time()).removed()
+    cleaning.inspect_store(runs.store, found, DAY, BOUND, time.time()).remove_all()
     return {blob.digest for blob in runs.store.files()}
 
 

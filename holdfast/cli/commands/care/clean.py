@@ -49,7 +49,7 @@ async def run(settings: Settings, *, yes: bool, only_embedded: bool) -> int:
         return Code.COMPLETE
     if not yes and not await _confirm(len(going)):
         return Code.COMPLETE
-    gone = await asyncio.to_thread(lambda: [item for kind in kinds for item in kind.removed()])
+    gone = await asyncio.to_thread(lambda: [item for kind in kinds for item in kind.remove_all()])
     say(f"Removed {len(gone)} ({_megabytes(cleaning.total_size(gone))}).")
     return Code.COMPLETE
 
