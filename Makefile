@@ -9,6 +9,8 @@ BASE ?=
 VENV = .venv
 # One more than a small machine has cores: tests of real processes wait for much of their time.
 TESTERS ?= 3
+# What a file sets up is set up once; the longest files begin first.
+SPREAD = --dist loadfile --no-loadscope-reorder
 PYTHON = $(VENV)/bin/python
 STAMP = $(VENV)/locked.stamp
 # Of a part of what is locked: all that the demonstration shows.
@@ -23,10 +25,10 @@ demo: $(DEMO_STAMP) ## Review a small example, or REPO=path, or its changes sinc
 	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
 test: lint ## Style, types and what a change is most likely to break, in minutes; offline
-	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup -m "not long"
+	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"
 
 test-long: $(STAMP) ## The rest: real processes killed, browsers, every page's snippets; offline
-	$(PYTHON) -m pytest -n $(TESTERS) --dist loadgroup -m long
+	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m long
 
 lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .

@@ -66,6 +66,7 @@ hypothesis.settings.load_profile("shared")
 
 TEMPORAL = Path(sys.executable).parent / "temporal"
 LONGEST = (
+    "test_pythons",
     "test_docs_run",
     "test_survival",
     "test_loop_survival",
@@ -81,8 +82,8 @@ LONGEST = (
     "test_reset",
     "test_embedded",
 )
-"""Files that mostly wait, in this order before all others: so that none is left at the end, when
-nothing else can be done meanwhile.
+"""Files that take long and mostly wait, in this order before all others: so that none is left at
+the end, when nothing else can be done meanwhile.
 """
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
 FAILED = pytest.StashKey[bool]()

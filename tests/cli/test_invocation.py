@@ -108,11 +108,8 @@ def completed(line: str, home: Path) -> set[str]:
     ("line", "offered"),
     [
         ("holdfast run --playbook ", {*Catalogue.load().playbooks}),
-        ("holdfast start --limits do", {"dollars="}),
         ("holdfast run --limits ", {f"{name}=" for name in Limits.model_fields}),
         ("holdfast raise x --limits ", {"dollars=", "model_calls=", "tokens="}),
-        ("holdfast fork x t1 --tier ", {"haiku", "sonnet", "opus"}),
-        ("holdfast retry x t1 --tier h", {"haiku"}),
         ("holdfast fork x t1 --role wr", {"writer"}),
         ("holdfast run --approval a", {"always", "auto"}),
     ],

@@ -16,6 +16,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import psutil
 import pytest
@@ -58,9 +60,6 @@ programs = Programs(worker=(sys.executable, "-c", {SLEEP!r}))
 """
 STARTS = STARTER + "print(ensure_up(settings, programs=programs).model_dump_json())"
 HOLDS_A_LEASE = STARTER + "with lease(settings): print('held', flush=True), time.sleep(600)"
-
-
-LOOKS = pytest.mark.xdist_group("an embedded server to look at")
 
 
 def in_state(path: Path, **more: object) -> Settings:
@@ -144,10 +143,13 @@ def test_six_starters_at_once_bring_up_one_server_and_one_worker(settings: Setti
     assert [process.returncode for process in starters] == [0] * 6
     ports = {Endpoint.model_validate_json(answer).port for answer in answers}
     assert len(ports) == 1
-    assert len(pids_of(settings, "start-dev")) == 1
-    assert len(pids_of(settings, "--embedded")) == 1
+    [server_pid] = pids_of(settings, "start-dev")
+    [worker_pid] = pids_of(settings, "--embedded")
+    for pid in (server_pid, worker_pid):
+        assert os.getsid(pid) == pid, "they outlive who started them, in sessions of their own"
 
 
+@pytest.mark.long
 def test_a_starter_killed_at_any_moment_leaves_no_second_server(settings: Settings) -> None:
     lock = settings.state_dir / "server.pid"
     for delay in (0.0, 0.005, 0.02, 0.1, 0.25):
@@ -162,15 +164,6 @@ def test_a_starter_killed_at_any_moment_leaves_no_second_server(settings: Settin
         until(lambda: len(pids_of(settings, "--embedded")) == 1)
         ended(settings)
         lock.unlink()
-
-
-def test_processes_outlive_their_starter_in_a_session_of_their_own(settings: Settings) -> None:
-    process = starter(settings)
-    process.communicate()
-    now = status(settings)
-    assert now.server_pid and now.worker_pid
-    assert os.getsid(now.server_pid) == now.server_pid
-    assert os.getsid(now.worker_pid) == now.worker_pid
 
 
 def test_what_was_killed_comes_back_on_the_same_ports_and_queue(settings: Settings) -> None:
@@ -220,13 +213,6 @@ def test_a_worker_follows_its_server_to_another_port(settings: Settings) -> None
     assert status(settings).worker_pid == before.worker_pid
 
 
-def test_everything_kept_is_private_to_the_user(settings: Settings) -> None:
-    ensure_up(settings, programs=SLEEPER)
-    register_root(settings, HOME)
-    kept = [settings.state_dir, *settings.state_dir.rglob("*")]
-    assert [path for path in kept if path.stat().st_mode & 0o077] == []
-
-
 def test_a_worker_of_another_version_is_drained_and_replaced(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,16 +255,11 @@ def test_down_stops_both_and_watchers_leave_it_so_until_somebody_starts(
     assert set(down(settings)) == {endpoint.server_pid, endpoint.worker_pid}
     assert down(settings) == ()
     assert not status(settings).held
+    assert [path.name for path in settings.state_dir.glob("temporal.db*")] == ["temporal.db"]
     with pytest.raises(EmbeddedError, match="stopped by `down`"):
         ensure_up(settings, "watcher", SLEEPER)
     again = ensure_up(settings, programs=SLEEPER)
     assert again.target == endpoint.target
-
-
-def test_a_stopped_server_leaves_its_database_in_one_file(settings: Settings) -> None:
-    ensure_up(settings, programs=SLEEPER)
-    down(settings)
-    assert [path.name for path in settings.state_dir.glob("temporal.db*")] == ["temporal.db"]
 
 
 def test_a_pid_that_another_program_got_is_neither_ours_nor_stopped(settings: Settings) -> None:
@@ -369,7 +350,6 @@ def test_roots_of_several_starters_are_kept_once_each(settings: Settings, tmp_pa
     assert len((settings.state_dir / "roots").read_text().split()) >= len(roots)
 
 
-@LOOKS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "evil.example"])
 def test_the_http_api_serves_no_web_page(endpoint: Endpoint, host: str) -> None:
     request = urllib.request.Request(
@@ -384,7 +364,6 @@ def test_the_http_api_serves_no_web_page(endpoint: Endpoint, host: str) -> None:
         assert b"<html" in page.read()
 
 
-@LOOKS
 def test_the_web_ui_reads_and_refuses_a_write_without_its_token(endpoint: Endpoint) -> None:
     api = f"{endpoint.target.ui_url}/api/v1/namespaces/default/workflows"
     until(lambda: answers(api))
@@ -396,7 +375,14 @@ def test_the_web_ui_reads_and_refuses_a_write_without_its_token(endpoint: Endpoi
         assert refused.value.code == 400
 
 
-@LOOKS
+def test_everything_kept_is_private_to_the_user(endpoint: Endpoint) -> None:
+    folder = Path(url2pathname(urlsplit(endpoint.store_url).path)).parent
+    register_root(in_state(folder), HOME)
+    kept = [folder, *folder.rglob("*")]
+    assert len(kept) > 5
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+
+
 def test_only_loopback_is_listened_on(endpoint: Endpoint) -> None:
     listening = psutil.Process(endpoint.server_pid).net_connections("tcp")
     addresses = {each.laddr.ip for each in listening if each.status == psutil.CONN_LISTEN}

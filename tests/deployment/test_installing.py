@@ -59,6 +59,7 @@ def test_a_step_that_fails_says_what_its_program_said_last() -> None:
     assert "ERROR: no such package" in str(stop.value)
 
 
+@pytest.mark.long
 def test_a_folder_is_made_and_filled_by_pythons_own_library_alone(tmp_path: Path) -> None:
     """By pip itself, with nothing to install; -S leaves out everything that is installed here."""
     lock = tmp_path / "lock"

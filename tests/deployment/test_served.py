@@ -337,6 +337,7 @@ async def shown(client: Client, run_id: str) -> tuple[tuple[str, ...], str]:
     return (), ""
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_healed_by_up(
     tmp_path: Path, simulator: Simulator, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,6 @@ import pytest
 from holdfast.deployment.settings import HOME
 
 # One process says what most of them look at.
-pytestmark = pytest.mark.xdist_group("telemetry")
 
 SCRIPT = """
 import asyncio, logging, sys

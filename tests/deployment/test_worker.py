@@ -50,11 +50,16 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     ("environment", "said"),
     [
         ({"TEMPORAL_ADDRESS": "localhost:1"}, "STORE_URL is not set"),
-        ({"TEMPORAL_ADDRESS": "localhost:1", "STORE_URL": "s3://bucket"}, "file:///PATH"),
-        ({"HOLDFAST_IDLE_SECONDS": "soon"}, "idle_seconds"),
         ({"STORE_URL": "file:///tmp", "HOLDFAST_PRICE_FILE": "/no/prices.yaml"}, "/no/prices.yaml"),
-        ({"STORE_URL": "file:///tmp", "HOLDFAST_STATE_DIR": "/dev/null/state"}, "/dev/null"),
-        ({"TEMPORAL_PROFILE": "nobody"}, "nobody"),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (
+                ({"TEMPORAL_ADDRESS": "localhost:1", "STORE_URL": "s3://bucket"}, "file:///PATH"),
+                ({"HOLDFAST_IDLE_SECONDS": "soon"}, "idle_seconds"),
+                ({"STORE_URL": "file:///tmp", "HOLDFAST_STATE_DIR": "/dev/null/s"}, "/dev/null"),
+                ({"TEMPORAL_PROFILE": "nobody"}, "nobody"),
+            )
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_2(

@@ -19,7 +19,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in HOME.
 WITH_SNIPPETS = tuple(page for page in PAGES if snippets(HOME / page))
 FILES = {"markdown", "yaml", "json", "python", "toml"}
 # One reader follows all pages, in order.
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("pages")]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

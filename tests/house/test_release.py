@@ -16,17 +16,16 @@ from pathlib import Path
 
 import pytest
 
+import registries
 from building import Release, build
 from holdfast import __version__
 from holdfast.deployment.settings import HOME, NAME
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("release"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PROGRAMS = Path(sys.executable).parent
 IN_WHEEL = ("activities", "examples", "playbooks", "prompts", "roles", "workflows")
 """What a wheel carries inside the package, and stands beside it in the repository."""
 NOT_SHIPPED = re.compile(r"(^|/)(ruff|pure)\.toml$")
-OF_REGISTRIES = re.compile(r"PATH|HOME|LANG|(PIP|UV|SSL)_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
-"""Variables by which an installer finds its registry and what it has kept."""
 
 
 @pytest.fixture(scope="module")
@@ -90,46 +89,26 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        locked = re.findall(
-            r"^([\w.-]+==\S+)( ; .*?)? \\$", (HOME / "requirements.lock").read_text(), re.M
-        )
-        # What they would find is newer one day; a test finds the same every day.
-        (folder / "constraints").write_text("".join(f"{what}{where}\n" for what, where in locked))
-        self.variables = {
-            name: value for name, value in os.environ.items() if OF_REGISTRIES.fullmatch(name)
-        }
+        constraints = registries.write_constraints(folder / "constraints")
         # Beside them in our environment are programs that an installation is to bring by itself.
         (folder / "programs").mkdir()
         for name in ("pipx", "uv", "uvx"):
             (folder / "programs" / name).symlink_to(PROGRAMS / name)
-        self.variables |= {
-            "PATH": f"{folder / 'programs'}{os.pathsep}{os.environ['PATH']}",
-            "PIPX_HOME": str(folder / "pipx"),
-            "PIPX_BIN_DIR": str(folder / "bin"),
-            "PIP_CONSTRAINT": str(folder / "constraints"),
-            "UV_CONSTRAINT": str(folder / "constraints"),
-            "UV_CACHE_DIR": str(folder / "uv"),
-            "UV_PYTHON_DOWNLOADS": "never",
-            "XDG_STATE_HOME": str(folder / "state"),
-        }
-
-    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
+        self.environment = registries.variables(
+            PATH=f"{folder / 'programs'}{os.pathsep}{os.environ['PATH']}",
+            PIPX_HOME=folder / "pipx",
+            PIPX_BIN_DIR=folder / "bin",
+            PIP_CONSTRAINT=constraints,
+            UV_CONSTRAINT=constraints,
+            UV_CACHE_DIR=folder / "uv",
+            XDG_STATE_HOME=folder / "state",
         )
 
+    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
+        return registries.run(*command, folder=self.folder, environment=self.environment)
+
     def needs(self, *command: str | Path) -> None:
-        """Skip the test if a small package cannot be had."""
-        done = self.run(*command)
-        if done.returncode:
-            why = (done.stderr.strip() or "it says nothing").splitlines()[-1]
-            pytest.skip(f"no registry answers {command[0]}: {why}")
+        registries.skip_unless(*command, folder=self.folder, environment=self.environment)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.anyio,
     pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT),
-    pytest.mark.xdist_group("browser"),
 ]
 RUNS = {
     "6 subtasks": shown(6),

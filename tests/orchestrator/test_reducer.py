@@ -396,11 +396,11 @@ def test_a_cancel_at_any_moment_ends_closed_with_everything_settled(
         assert drive.state.stop is None or drive.state.stop.reason == "cancelled"
 
 
-@pytest.mark.parametrize("cap", ["20", "3", "1", "0.4", "0.1"])
+@pytest.mark.parametrize("cap", ["20", "1", "0.1"])
 def test_twenty_agents_at_once_stay_below_the_cap_to_the_cent(cap: str) -> None:
     """`Drive` checks after every step that spent and reserved are within the cap."""
     reached = 0
-    for seed in range(20):
+    for seed in range(10):
         chance = random.Random(seed)
         run = begun(*TWENTY, dollars=Decimal(cap), concurrency=20, tries_per_subtask=2)
         assert len(run.teams) == 20 or cap != "20"

@@ -15,7 +15,7 @@ from bench.instruments.clients import waits_for
 from bench.instruments.deployment import Deployment, deployed, part, planned
 from holdfast.contracts import Order
 
-pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.xdist_group("approval survival")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 WORKER = Path(__file__).parents[1] / "support" / "asking_worker.py"
 CALLS = [{"name": "put", "input": {"text": text}} for text in ("one", "two", "three")]

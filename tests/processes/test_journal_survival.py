@@ -21,7 +21,7 @@ from bench.instruments.deployment import Deployment, deployed, parallel
 from holdfast.activities.asking.heartbeat import SOON
 from holdfast.contracts import Report
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("journal survival")]
+pytestmark = pytest.mark.long
 
 SUBTASKS = 3
 SCRIPT = {

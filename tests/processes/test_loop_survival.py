@@ -15,7 +15,7 @@ import pytest
 from bench.instruments.deployment import deployed, part, planned
 from holdfast.contracts import Goal
 
-pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.xdist_group("loop survival")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 WORKER = Path(__file__).parents[1] / "support" / "loop_worker.py"
 TURNS = 3

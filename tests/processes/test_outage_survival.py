@@ -41,7 +41,14 @@ async def test_a_run_outlives_its_endpoint_and_pays_each_call_once(tmp_path: Pat
     assert log["duplicates"] == 0 and report.assumed == 0
 
 
-@pytest.mark.parametrize("kind", ["lists its models and loses calls", "resets", "502"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "lists its models and loses calls",
+        pytest.param("resets", marks=pytest.mark.long),
+        pytest.param("502", marks=pytest.mark.long),
+    ],
+)
 async def test_a_run_outlives_an_endpoint_that_loses_calls_and_books_what_was_in_flight(
     tmp_path: Path, kind: str
 ) -> None:

@@ -28,7 +28,7 @@ from holdfast.embedded import Endpoint, Programs, StateDir, down, status, up
 from holdfast.temporal.connection import Unreachable, connect
 from holdfast.workers.pollers import find_pollers
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("siblings")]
+pytestmark = pytest.mark.long
 
 SLOW = Programs(worker=(sys.executable, str(HOME / "tests/support/slow_worker.py")))
 RUN_ID = "shared"

@@ -41,7 +41,6 @@ def until_closed_is_sent(received: Received, settings: Settings) -> None:
     asyncio.run(sent())
 
 
-@pytest.mark.xdist_group("survival")
 def test_a_run_whose_worker_is_killed_has_as_many_spans_as_its_history_has_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,8 +100,6 @@ def listed(kind: str) -> Any:
         tools.append({"name": "text", "inputSchema": {"type": "string"}})
     if kind == "endless-list":
         return {"tools": tools * 50, "nextCursor": "again"}
-    if kind == "no-list":
-        return {"tools": "none"}
     if kind == "list-dies":
         sys.exit(3)
     return {"tools": tools}

@@ -212,69 +212,66 @@ async def test_a_call_too_long_to_be_read_is_not_asked_about(
     assert "too long to be read" in told(model, 1)[0]["content"]
 
 
-CLOCK = """---
+SERVER = Path(__file__).parents[1] / "support" / "mcp_servers.py"
+TELLER = """---
 name: reader
-description: Tells the time
+description: Tells what stands in a row
 model: haiku
-tools: mcp__clock__convert_time
+tools: mcp__own__fine
 ---
-You tell the time.
+You tell what stands in a row.
 """
-TIME = {"source_timezone": "Asia/Tokyo", "target_timezone": "UTC", "time": "21:30"}
+ROW = {"row": 2130}
 
 
 def servers(folder: Path, approval: object) -> Path:
     file = folder / ".mcp.json"
-    entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"], "approval": approval}
-    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
+    command = {"command": sys.executable, "args": [str(SERVER), "schemas"]}
+    file.write_text(json.dumps({"mcpServers": {"own": {**command, "approval": approval}}}))
     return file
 
 
-@pytest.mark.parametrize("approval", [True, ["convert_time"]])
-async def test_the_file_of_servers_says_which_of_their_tools_ask(
-    runs: Runs, approval: object
-) -> None:
-    model = script(calls(("mcp__clock__convert_time", TIME)))
-    file = servers(runs.folder, approval)
-    async with runs.worker(model, catalogue=catalogue(runs, CLOCK), mcp_file=file):
+async def test_the_file_of_servers_says_which_of_their_tools_ask(runs: Runs) -> None:
+    model = script(calls(("mcp__own__fine", ROW)))
+    file = servers(runs.folder, ["fine"])
+    async with runs.worker(model, catalogue=catalogue(runs, TELLER), mcp_file=file):
         handle = await runs.start(goal(runs, ask_people=True), skipping=False)
         (question,) = asks(await seen(handle, asks))
-        assert question.text.startswith("mcp__clock__convert_time {")
-        assert "21:30" in question.text
+        assert question.text.startswith("mcp__own__fine {")
+        assert "2130" in question.text
         await say(handle, "approve", 1)
         report = await outcome(handle)
     assert report.status in ENDED
-    assert "T12:30" in told(model, 1)[0]["content"]
+    assert "2130" in told(model, 1)[0]["content"]
 
 
 async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(runs: Runs) -> None:
-    unfit = {name: value for name, value in TIME.items() if name != "time"}
-    model = script(calls(("mcp__clock__convert_time", unfit)))
+    model = script(calls(("mcp__own__fine", {"names": ["a"]})))
     file = servers(runs.folder, True)
-    cards, wanted = catalogue(runs, CLOCK), goal(runs, ask_people=True)
+    cards, wanted = catalogue(runs, TELLER), goal(runs, ask_people=True)
     report = await runs.run(wanted, model, catalogue=cards, mcp_file=file)
     assert report.status in ENDED and not any("decided" in each for each in report.notes)
     said = told(model, 1)[0]["content"]
-    assert "these arguments do not fit:" in said and "'time' is a required property" in said
+    assert "these arguments do not fit:" in said and "'row' is a required property" in said
 
 
 async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -> None:
-    file, model = servers(runs.folder, ["convert_tiem"]), ScriptedModel({})
+    file, model = servers(runs.folder, ["fien"]), ScriptedModel({})
     with pytest.raises(Exception) as refused:
-        await runs.run(goal(runs), model, catalogue=catalogue(runs, CLOCK), mcp_file=file)
+        await runs.run(goal(runs), model, catalogue=catalogue(runs, TELLER), mcp_file=file)
     said = str(refused.value.__cause__.__cause__ if refused.value.__cause__ else refused.value)
-    assert "does not offer convert_tiem, which its approval names" in said
+    assert "does not offer fien, which its approval names" in said
 
 
 async def test_a_worker_that_lives_asks_as_the_file_says_since_it_was_edited(runs: Runs) -> None:
-    file, one = servers(runs.folder, False), calls(("mcp__clock__convert_time", TIME))
+    file, one = servers(runs.folder, False), calls(("mcp__own__fine", ROW))
     model = ScriptedModel(
         {"t1": [one, works("40")] * 2, "synthesize": [synthesizes("40 [t1].")] * 2}
     )
-    async with runs.worker(model, catalogue=catalogue(runs, CLOCK), mcp_file=file):
+    async with runs.worker(model, catalogue=catalogue(runs, TELLER), mcp_file=file):
         free = await runs.start(goal(runs, ask_people=True), skipping=False)
         assert (await outcome(free)).status in ENDED
-        assert "T12:30" in told(model, 1)[0]["content"]
+        assert "2130" in told(model, 1)[0]["content"]
         servers(runs.folder, True)
         handle = await runs.start(goal(runs, ask_people=True), skipping=False)
         assert len(asks(await seen(handle, asks))) == 1

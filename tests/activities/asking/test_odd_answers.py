@@ -52,7 +52,7 @@ from scripted import subtask, works
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _no_garbage_of_others() -> None:
     """Collect what earlier tests left: found deep in a parser, its end is an error there."""
     gc.collect()

@@ -142,8 +142,11 @@ async def test_what_is_no_select_over_the_sources_is_refused(sql: str, tmp_path:
     [
         "select repeat('x', 3000000000)",
         "select count(*) from range(1000000000000) a, range(1000000) b",
-        "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
-        "select list(range) from range(1000000000)",
+        pytest.param(
+            "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
+            marks=pytest.mark.long,
+        ),
+        pytest.param("select list(range) from range(1000000000)", marks=pytest.mark.long),
     ],
 )
 async def test_a_query_that_wants_all_memory_or_time_is_ended(

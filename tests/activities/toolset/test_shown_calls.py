@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import html
 import io
-import itertools
 import json
 import os
 import random
@@ -46,7 +45,7 @@ from paged import shown as pictured
 
 pytestmark = pytest.mark.anyio
 
-MANY = 10_000
+MANY = [500, pytest.param(10_000, marks=pytest.mark.long)]
 SERVER = Path(__file__).parents[2] / "support" / "mcp_servers.py"
 KEY = "sk-ant-api03-" + "Ab1Cd2Ef3Gh4" * 5
 PIECES = (
@@ -198,10 +197,10 @@ def shown(document: str) -> tuple[ModelAnswer, ToolUse] | None:
     return answer, said.uses[0]
 
 
-def generated() -> Iterator[tuple[ModelAnswer, ToolUse]]:
-    """MANY calls that a person would be asked about."""
+def generated(count: int) -> Iterator[tuple[ModelAnswer, ToolUse]]:
+    """As many calls that a person would be asked about."""
     chance, found = random.Random(20_261_123), 0
-    while found < MANY:
+    while found < count:
         if (each := shown(arguments(chance))) is not None:
             found += 1
             yield each
@@ -212,11 +211,14 @@ def same(one: object, other: object) -> bool:
     return json.dumps(one) == json.dumps(other)
 
 
-async def test_what_stands_in_an_approval_is_what_a_server_receives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", MANY)
+async def test_what_stands_in_an_approval_is_what_a_server_receives(
+    tmp_path: Path, count: int
+) -> None:
     store = DirectoryStore(tmp_path)
     asked = {"command": [sys.executable, str(SERVER), "echo"], "environment": dict(os.environ)}
     async with Client(over_pipes(asked), read_timeout_seconds=60, cache=None) as client:
-        for place, (answer, use) in enumerate(generated()):
+        for place, (answer, use) in enumerate(generated(count)):
             approved, called = json.loads(use.shown), answer.calls[0]["input"]
             if place % 10 == 0:
                 # The store takes a file for each, which is most of the time that this takes.
@@ -238,9 +240,10 @@ def read_from(markup: str) -> str:
     return html.unescape(re.sub(r"<[^<>]*>", "", markup))
 
 
-def test_every_face_shows_an_approval_letter_by_letter() -> None:
+@pytest.mark.parametrize("count", MANY)
+def test_every_face_shows_an_approval_letter_by_letter(count: int) -> None:
     live = steering.Live("token", "nonce")
-    for answer, use in generated():
+    for answer, use in generated(count):
         assert use.shown == one_line(use.shown) == " ".join(use.shown.split())
         (asked,) = reminders(view(waiting=(asks(use),)))
         assert asked.text == f"t1 wants to make call 7: act {use.shown}"
@@ -256,7 +259,7 @@ def test_every_face_shows_an_approval_letter_by_letter() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 121])
 def test_a_terminal_breaks_an_approval_between_letters_and_loses_none(width: int) -> None:
-    for _, use in itertools.islice(generated(), 500):
+    for _, use in generated(300):
         printed = drawn(board(view(waiting=(asks(use),)), width=width), width)
         text = re.sub(r"\x1b\[[0-9;]*m", "", printed)
         assert f"? t1 wants to make call 7: act {use.shown}" in text.replace("\n", ""), text
@@ -268,7 +271,7 @@ def test_a_screen_without_a_letter_shows_its_escape_and_no_other_letter(
     monkeypatch.setattr(
         "holdfast.cli.screen.looks.sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii")
     )
-    for answer, use in itertools.islice(generated(), 2_000):
+    for answer, use in generated(500):
         (asked,) = reminders(view(waiting=(asks(use),)))
         assert asked.text.isascii()
         assert same(json.loads(asked.text.partition(": act ")[2]), answer.calls[0]["input"])

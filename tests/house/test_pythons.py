@@ -1,0 +1,115 @@
+"""Every Python of ours that is on this machine runs the program: all that is locked is installed
+for it, most of the tests that take minutes pass, and the demonstration reviews its example.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import registries
+from ending import end_all_of
+from holdfast.deployment.settings import HOME
+
+OURS = ("3.11", "3.12", "3.13", "3.14")
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""It runs all tests already."""
+PART = (
+    "tests/activities",
+    "tests/cli",
+    "tests/deployment",
+    "tests/intake",
+    "tests/orchestrator",
+    "tests/processes",
+    "tests/workflows/test_replay.py",
+)
+SECONDS = 1_500
+"""For the tests of one Python, which take a tenth of that where nothing else runs."""
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(2 * SECONDS),
+]
+
+
+def find_python(version: str) -> Path | None:
+    """Return a Python of this version that the shell, uv or pyenv has."""
+    uv = Path(sys.executable).parent / "uv"
+    find = (uv, "python", "find", "--no-python-downloads", "--no-project", "--system", version)
+    found = [shutil.which(f"python{version}")]
+    found += subprocess.run(find, capture_output=True, text=True, check=False).stdout.split()
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found += map(str, sorted(root.glob(f"versions/{version}.*/bin/python")))
+    asks = "import sys, venv; print('{}.{}'.format(*sys.version_info))"
+    for each in filter(None, found):
+        # What the shell has may be a stand-in for one that is not installed.
+        done = subprocess.run([each, "-c", asks], capture_output=True, text=True, check=False)
+        if done.stdout.strip() == version:
+            return Path(each)
+    return None
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A short path, because it becomes part of those of sockets."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as made:
+        yield Path(made)
+        end_all_of(Path(made))
+
+
+@pytest.mark.parametrize("version", [each for each in OURS if each != HERE])
+def test_every_python_that_is_here_runs_the_program(version: str, folder: Path) -> None:
+    found = find_python(version)
+    if found is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    programs = folder / "environment" / "bin"
+    environment = registries.variables(
+        PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        XDG_STATE_HOME=folder / "state",
+    )
+
+    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+        return registries.run(*command, folder=HOME, environment=environment)
+
+    made = run("uv", "venv", "--python", found, folder / "environment")
+    assert made.returncode == 0, made.stderr
+    install = ("uv", "pip", "install", "--python", programs / "python")
+    registries.skip_unless(*install, "typer", folder=folder, environment=environment)
+    lock = ("--require-hashes", "--requirements", HOME / "requirements.lock")
+    installed = run(*install, *lock)
+    assert installed.returncode == 0, installed.stderr
+
+    environment["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    starter = (programs / "python", HOME / "starter.py")
+    try:
+        demo = run(*starter, "demo")
+        assert demo.returncode == 0, demo.stderr
+        assert "`B602`" in demo.stdout and "`F821`" in demo.stdout
+    finally:
+        run(*starter, "down")
+
+    options = ("-m", "not long", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider")
+    tests = subprocess.Popen(
+        [programs / "python", "-m", "pytest", *options, f"--basetemp={folder / 't'}", *PART],
+        cwd=HOME,
+        env={name: each for name, each in os.environ.items() if "PYTEST" not in name} | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = tests.communicate(timeout=SECONDS)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(tests.pid, signal.SIGKILL)
+    assert tests.returncode == 0, f"Python {version}:\n{said[-20_000:]}"
