@@ -118,7 +118,7 @@ class Agents:
         contents = await self._contents(call, material.work)
         first = await write_turn(call, work_prompt, material.work, contents)
         role = await self._role(call, material.work)
-        system = join_rules(role, self._told(call, TAKE_TURN.prompt))
+        system = join_rules(role, self._system_prompt(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(),
             self.store,
@@ -230,7 +230,7 @@ class Agents:
         system prompt. `after` is applied to the value of a complete answer, and `problem` says what
         is wrong with it. `shape` replaces that of its kind.
         """
-        system = self._told(call, kind.prompt)
+        system = self._system_prompt(call, kind.prompt)
         if role:
             system = join_rules(role, system)
         turn = await write_turn(call, kind.turn, material, *added)
@@ -243,12 +243,12 @@ class Agents:
     async def _role(self, call: Call, material: WorkMaterial) -> str:
         """Return the system prompt of whoever works; of a composed role it is ours."""
         if material.composed:
-            return self._told(call, COMPOSED_ROLE)
+            return self._system_prompt(call, COMPOSED_ROLE)
         if material.prompt:
-            return await self._given(call, material.prompt)
+            return await self._read_kept(call, material.prompt)
         return self.roles[call.role]
 
-    def _told(self, call: Call, name: str) -> str:
+    def _system_prompt(self, call: Call, name: str) -> str:
         """Return the system prompt of this name. If its file is damaged by now, raise RunStopping,
         or PossiblyBilled if another attempt had sent the call.
         """
@@ -271,9 +271,9 @@ class Agents:
     async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
         """Return the inputs of a subtask by name."""
         given = [each for each in material.inputs if each.enclosed]
-        return {each.name: await self._given(call, each.digest) for each in given}
+        return {each.name: await self._read_kept(call, each.digest) for each in given}
 
-    async def _given(self, call: Call, digest: str) -> str:
+    async def _read_kept(self, call: Call, digest: str) -> str:
         """Return a text that `prepare` kept. Raise PossiblyBilled if it was lost after another
         attempt had sent the call.
         """

@@ -116,10 +116,10 @@ class Preparation:
             if goal.depth >= goal.limits.depth:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
-                self._models_usable(goal)
+                self._check_models(goal)
             cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
-            served = await add_offers(self._served(cards, goal), ready, self.offer)
+            served = await add_offers(self._serve(cards, goal), ready, self.offer)
             served = mark_approvals(served, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
@@ -128,12 +128,12 @@ class Preparation:
                 plan, lacking = await drop_idle(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
             if goal.use_models and goal.plan is None and plan is None:
-                not_run = omit_roles(self._missed(goal, {**unusable, **served.unset}, served))
+                not_run = omit_roles(self._select_missed(goal, {**unusable, **served.unset}, served))
             not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
-            named = self._named(goal, ready)
+            named = self._named_roles(goal, ready)
             _refuse_unreached(goal.plan or plan, served)
             briefing = Briefing(
-                roles=await self._told(served.roles) if goal.use_models else served.roles,
+                roles=await self._keep_prompts(served.roles) if goal.use_models else served.roles,
                 playbook=self._card(playbook, plan) if playbook else None,
                 inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
@@ -173,7 +173,7 @@ class Preparation:
             known = ", ".join(sorted(self.catalogue.playbooks))
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
 
-    async def _told(self, cards: Iterable[RoleCard]) -> tuple[RoleCard, ...]:
+    async def _keep_prompts(self, cards: Iterable[RoleCard]) -> tuple[RoleCard, ...]:
         """Return the roles with the prompt that each keeps from now on, whatever its file says
         later.
         """
@@ -186,12 +186,12 @@ class Preparation:
         source = self.catalogue.sources.get(playbook.name, "")
         return playbook.card(plan).model_copy(update={"source": source})
 
-    def _served(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
+    def _serve(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
         """Return the roles that this worker has for a goal, without what servers offer."""
         here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
         return mark_effects(here, self.effects)
 
-    def _models_usable(self, goal: Goal) -> None:
+    def _check_models(self, goal: Goal) -> None:
         if not self.has_endpoint:
             raise BadGoal(
                 "this worker has no model endpoint; set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
@@ -210,7 +210,7 @@ class Preparation:
                 "or accept a run bounded by calls and tokens alone with --unpriced"
             )
 
-    def _missed(self, goal: Goal, lost: Mapping[str, str], served: RolesHere) -> Mapping[str, str]:
+    def _select_missed(self, goal: Goal, lost: Mapping[str, str], served: RolesHere) -> Mapping[str, str]:
         """Return which roles that a planner is not offered are reported: its playbook's, and any
         whose servers were away. `doctor` reports the others.
         """
@@ -223,7 +223,7 @@ class Preparation:
             for name in self.catalogue.idle(self.lenses):
                 yield Omission(what=f"lens {name}", why="no role uses it")
 
-    def _named(self, goal: Goal, ready: Plan | None) -> Collection[str]:
+    def _named_roles(self, goal: Goal, ready: Plan | None) -> Collection[str]:
         """Return the roles that a goal asks for by name: those of its ready plan, else its
         playbook's.
         """

@@ -111,7 +111,7 @@ class _Parts:
             tools=tuple(self.tools),
             lacking=self._lacking(),
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
-            offer=self.offering.to,
+            offer=self.offering.offer_to,
             idle_lenses=partial(find_idle, self.store),
             asks=self.asks,
             outlets=self._outlets,
@@ -157,7 +157,7 @@ class _Parts:
             gate=gate,
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             budget=self._budget(),
-            tools={name: tool.told for name, tool in self.tools.items()},
+            tools={name: tool.spec for name, tool in self.tools.items()},
             unfit=partial(fitting.find_unfit, self.tools, self._secrets),
             address=self.endpoint.address,
         )

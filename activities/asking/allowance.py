@@ -159,7 +159,7 @@ class Allowance:
 
     def _hold(self, name: str, dollars: Decimal, most: Decimal) -> None:
         try:
-            with self._locked():
+            with self._lock():
                 days, today = _read(self.path), self.today()
                 day = _settle_dead(days.get(today, _Day()))
                 held = sum((each.dollars for key, each in day.held.items() if key != name), _ZERO)
@@ -183,7 +183,7 @@ class Allowance:
             raise NotBilled(f"nothing was sent: {str(self.path)!r}: {error}") from None
 
     def _settle(self, name: str, paid: Decimal | None) -> None:
-        with self._locked():
+        with self._lock():
             days = _read(self.path)
             # The day on which it was sent, also after midnight.
             for when, day in days.items():
@@ -195,7 +195,7 @@ class Allowance:
                     return
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         """Hold the lock among threads and processes. Raise NotBilled after LOCK_SECONDS, as when a
         process was stopped while it wrote.
         """

@@ -51,7 +51,7 @@ class Flights:
         flight = self._open.get(key)
         if flight is None:
             flight = self._open[key] = Flight(asyncio.create_task(start(notes)), notes)
-            flight.task.add_done_callback(lambda _: self._landed(key, flight))
+            flight.task.add_done_callback(lambda _: self._land(key, flight))
         flight.waiting += 1
         taken = True
         try:
@@ -67,7 +67,7 @@ class Flights:
             elif flight.task.done():
                 self._keep(key, flight)
 
-    def _landed(self, key: str, flight: Flight) -> None:
+    def _land(self, key: str, flight: Flight) -> None:
         if not flight.task.cancelled():
             # Looked at, so that nothing complains of an error that nobody waited for.
             flight.task.exception()

@@ -47,7 +47,7 @@ class _Disk:
         self._next: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
-    async def reached(self, *files: str) -> None:
+    async def sync(self, *files: str) -> None:
         """Return once these files, and all names in the directory, are on the disk. Raise OSError,
         to all who waited together, if that fails.
         """
@@ -92,7 +92,7 @@ class FileJournal:
             self._mark(key, path)
             try:
                 # What is in it may follow later: the mark counts from its creation on.
-                await self._disk.reached()
+                await self._disk.sync()
             except OSError:
                 os.unlink(path)
                 raise
@@ -146,7 +146,7 @@ class FileJournal:
         else:
             # From here on it outlives this process, however many others wait to be synced.
             _write(path, content)
-        await self._disk.reached(path)
+        await self._disk.sync(path)
 
     def _path(self, key: str, kind: str) -> str:
         return f"{self._directory}/{hashlib.sha256(key.encode()).hexdigest()}.{kind}"

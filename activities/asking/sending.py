@@ -77,7 +77,7 @@ class Sending:
         never sent again, and what cannot be sent is not tried for an hour.
         """
         try:
-            found = await self._journalled(trip)
+            found = await self._find_recorded(trip)
             return await self._send(trip) if found is None else found
         except OrchestrationError:
             raise
@@ -97,10 +97,10 @@ class Sending:
                 raise lost_call(trip.call, f"it was sent, and then: {said}") from None
             if isinstance(error, OSError):
                 # A disk, or too many open files: that may pass.
-                raise await self._refused(trip, NotBilled(f"nothing was sent: {said}")) from None
+                raise await self._note_refusal(trip, NotBilled(f"nothing was sent: {said}")) from None
             raise CallRefused(f"nothing was sent: {said}") from None
 
-    async def _journalled(self, trip: Trip) -> str | None:
+    async def _find_recorded(self, trip: Trip) -> str | None:
         """Return the answer that is recorded already; None if the call may be sent. Raise
         PossiblyBilled if it was sent and no answer will come.
         """
@@ -113,11 +113,11 @@ class Sending:
                 return found
             if not (here or trip.past.sent):
                 return None
-            return await self._from_sibling(trip, here)
+            return await self._wait_for_sibling(trip, here)
         except ValueError as error:
             raise lost_call(trip.call, f"its recorded answer is damaged: {error}") from None
 
-    async def _from_sibling(self, trip: Trip, here: bool) -> str | None:
+    async def _wait_for_sibling(self, trip: Trip, here: bool) -> str | None:
         """Wait for a call that another attempt sent. Its process may have been frozen for a while:
         as long as it lives, it will record its answer or take the mark back.
         """
@@ -140,9 +140,9 @@ class Sending:
         raise lost_call(trip.call, why, earlier=trip.earlier)
 
     async def _send(self, trip: Trip) -> str:
-        await self._within(trip)
+        await self._check_ceiling(trip)
         clock = asyncio.get_running_loop().time
-        await self._turn(trip)
+        await self._wait_turn(trip)
         pause, reaching = FIRST_PAUSE, clock()
         while True:
             request = replace(trip.request, deadline_seconds=trip.seconds_left)
@@ -172,7 +172,7 @@ class Sending:
             raise
         except NotBilled as error:
             await self._withdraw(trip)
-            raise await self._refused(trip, error) from None
+            raise await self._note_refusal(trip, error) from None
         except (OrchestrationError, asyncio.CancelledError):
             await self._withdraw(trip)
             raise
@@ -211,7 +211,7 @@ class Sending:
         trip.left = False
         trip.past.note(trip.notes)
 
-    async def _turn(self, trip: Trip) -> None:
+    async def _wait_turn(self, trip: Trip) -> None:
         """Wait until the call may leave."""
         if self.gate is None:
             return
@@ -221,7 +221,7 @@ class Sending:
             trip.past.note(trip.notes)
             raise
 
-    async def _refused(self, trip: Trip, error: NotBilled) -> NotBilled:
+    async def _note_refusal(self, trip: Trip, error: NotBilled) -> NotBilled:
         """Return what a call that was not billed ends with. A throttle slows its tier, and the call
         is tried again for as long as it may take; anything else a few times.
         """
@@ -251,7 +251,7 @@ class Sending:
         later = wait * (1 + SPREAD * self.chance())
         return NotBilled(error.message, retry_after=later, throttled=True)
 
-    async def _within(self, trip: Trip) -> None:
+    async def _check_ceiling(self, trip: Trip) -> None:
         """Raise OverReservation if the worst case of the real prompt is above what was reserved."""
         call = trip.call
         assert self.model is not None and call.model is not None

@@ -89,7 +89,7 @@ class Claude:
         exchange = Exchange(request, most_tokens(countable(body)), passage)
         try:
             async with patience:
-                with self._failures.turned(exchange), under_way(passage):
+                with self._failures.translate(exchange), under_way(passage):
                     await self._send(body, exchange)
         except TimeoutError:
             if not exchange.transcript.complete:
@@ -122,7 +122,7 @@ class Claude:
         # Counting is a courtesy: without it the bytes bound the price just as safely.
         with suppress(Exception):
             async with asyncio.timeout(COUNT_SECONDS):
-                with under_way(Passage()), self._clients.taken() as client:
+                with under_way(Passage()), self._clients.borrow() as client:
                     counted = await client.messages.count_tokens(**body)
         # What is not JSON arrives as a string.
         tokens = getattr(counted, "input_tokens", None)
@@ -138,7 +138,7 @@ class Claude:
         why = ""
         try:
             async with asyncio.timeout(MODELS_SECONDS):
-                with under_way(passage), self._clients.taken() as client:
+                with under_way(passage), self._clients.borrow() as client:
                     await client.get("/v1/models?limit=1", cast_to=object)
         except TimeoutError:
             why = f"no answer within {MODELS_SECONDS:g} s"
@@ -159,7 +159,7 @@ class Claude:
     async def _send(self, body: dict[str, Any], exchange: Exchange) -> None:
         transcript = exchange.transcript
         async with AsyncExitStack() as stack:
-            client = stack.enter_context(self._clients.taken())
+            client = stack.enter_context(self._clients.borrow())
             api = client.messages.with_streaming_response
             response = await stack.enter_async_context(api.create(**body, timeout=self._timeout))
             raw = response.http_response

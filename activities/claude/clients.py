@@ -39,7 +39,7 @@ class Clients:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
-    def taken(self) -> Iterator[anthropic.AsyncAnthropic]:
+    def borrow(self) -> Iterator[anthropic.AsyncAnthropic]:
         """Lend a client to one request, which is under way as long as the block."""
         line = self._free()
         line.flying += 1

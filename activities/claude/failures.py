@@ -70,7 +70,7 @@ class Failures:
     heard: Heard
 
     @contextmanager
-    def turned(self, exchange: Exchange) -> Iterator[None]:
+    def translate(self, exchange: Exchange) -> Iterator[None]:
         """Raise the errors of `Model`, and no others, for anything that happens in the block."""
         try:
             yield

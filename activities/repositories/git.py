@@ -190,7 +190,7 @@ class Git:
         # Of the commit at which it was cut, changes are missing.
         return (entries[:-1] if finished.cut else entries), finished.cut
 
-    async def touched(
+    async def changed_lines(
         self, old: Sequence[tuple[bytes, str]], new: Sequence[tuple[bytes, bytes]]
     ) -> dict[bytes, tuple[tuple[int, int], ...]]:
         """Return the line ranges of each new content (path, bytes) that differ from the old one

@@ -38,7 +38,7 @@ class Start:
     cut: bool = False
     """True if there is none because the history is cut: the files may be a change, or not."""
 
-    def told(self, files: int, changed: int | None) -> str:
+    def describe(self, files: int, changed: int | None) -> str:
         """Return what is taken and why, in words: `files` are in scope, `changed` differ from the
         commit. Empty if nobody had a choice.
         """

@@ -98,7 +98,7 @@ def prepare(layout: Layout, folder: Path) -> View:
         tuple(stores),
         head,
         git_refs.resolve_head(head, refs),
-        links.told(),
+        links.describe(),
         refs,
         git_refs.read_origin_head(layout),
         bool(boundary),
@@ -202,7 +202,7 @@ class _Links:
             (target / name).symlink_to(f"{reached}/{name}")
         self.notes += [f"objects/{target.name}/{name} is no regular file" for name in other]
 
-    def told(self) -> tuple[str, ...]:
+    def describe(self) -> tuple[str, ...]:
         """Return a few notes on what is not read; names in them are the repository's."""
         told = tuple(for_terminal(note)[:200] + ": not read" for note in self.notes[:MOST_NOTES])
         more = len(self.notes) - MOST_NOTES

@@ -54,7 +54,7 @@ class Examination:
             raise LensFailed(f"{self.analyser.name}: {self.failures[-1]}")
         if self.analyser.marker is None:
             return honoured
-        marked = await anyio.to_thread.run_sync(self._marked, paths)
+        marked = await anyio.to_thread.run_sync(self._find_marked, paths)
         everything = await self._in_portions(marked, honour=False)
         shown = {_identity(each) for each in honoured.sightings}
         hidden = tuple(
@@ -116,7 +116,7 @@ class Examination:
         read = len(paths) if parsed.read is None else parsed.read
         return replace(parsed, read=read)
 
-    def _marked(self, paths: Sequence[str]) -> list[str]:
+    def _find_marked(self, paths: Sequence[str]) -> list[str]:
         marker = self.analyser.marker
         assert marker is not None
         return [path for path in paths if marker.search(Path(path).read_bytes())]

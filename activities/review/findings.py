@@ -55,7 +55,7 @@ class Findings:
         parsed, manifest = self.parsed, self.manifest
         by_path = {file.path: file for file in self.files}
         in_scope = [each for each in parsed.sightings if _in_scope(each, by_path)]
-        shown = self._shown(by_path)
+        shown = self._rank(by_path)
         suppressed = sum(each.suppressed for each in in_scope)
         # Of what the script counted and did not hand on, nobody knows whether it is in scope.
         beyond = {} if manifest.base else self._beyond()
@@ -68,7 +68,7 @@ class Findings:
         return Draft(
             content=self._content(counts, len(kept), suppressed),
             data=Sightings(
-                remarks=self._all_told(kept),
+                remarks=self._clean_all(kept),
                 remarks_in_all=counts.total(),
                 files_read=read,
                 files_in_scope=len(manifest.files),
@@ -78,9 +78,9 @@ class Findings:
                 not_parsed_in_all=len(parsed.not_parsed),
                 unread=manifest.unread_in_all,
                 unread_why=manifest.unread_why,
-                unread_files=tuple(self._named(manifest.unread)),
+                unread_files=tuple(self._clean_unread(manifest.unread)),
                 missed=manifest.missed_in_all - len(manifest.missed) + len(missed),
-                missed_files=tuple(self._named(missed)),
+                missed_files=tuple(self._clean_unread(missed)),
                 base=manifest.base,
                 scope=manifest.scope,
                 narrowing=manifest.narrowing,
@@ -96,11 +96,11 @@ class Findings:
         why = f"{beyond} sightings of {self.analyser.name} were too many to compare with the base"
         return (*self.manifest.notes, why)
 
-    def _named(self, files: Sequence[Unread]) -> Iterator[Unread]:
+    def _clean_unread(self, files: Sequence[Unread]) -> Iterator[Unread]:
         for each in files[:MOST_NAMES]:
             yield Unread(path=self.redactor.path(each.path), why=each.why)
 
-    def _shown(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
+    def _rank(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
         """Return the remarks in scope by rank, last those that are not to be listed."""
         sightings = self.parsed.sightings
         code = baseline.locate_lines(self.code.snapshot.root, sightings)
@@ -114,12 +114,12 @@ class Findings:
         marked = []
         for number, (index, remark) in enumerate(wanted):
             if number < MOST_FINGERPRINTS:
-                remark = self._recognised(remark, *code[index])
-            hidden = narrower.hidden(remark)
+                remark = self._add_fingerprint(remark, *code[index])
+            hidden = narrower.why_hidden(remark)
             marked.append(remark.model_copy(update={"hidden": hidden}) if hidden else remark)
         return rank_remarks(marked)
 
-    def _recognised(self, remark: Remark, line: str, occurrence: int) -> Remark:
+    def _add_fingerprint(self, remark: Remark, line: str, occurrence: int) -> Remark:
         # Of the line of a credential nothing is told, be it a hash.
         told = "" if is_credential(remark) else self.redactor.message(line, len(line), remark.file)
         mark = baseline.fingerprint(self.analyser.name, remark, told, occurrence)
@@ -144,7 +144,7 @@ class Findings:
         # Somebody has just put it there: whether it is made up is theirs to say.
         return remark if self.manifest.base else temper(remark)
 
-    def _all_told(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
+    def _clean_all(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
         """Return the remarks as they leave this process; the first of each file with the code
         there.
         """
@@ -155,9 +155,9 @@ class Findings:
         )
         places = self.code.at([kept[each] for each in shown])
         placed = dict(zip(shown, places, strict=True))
-        return tuple(self._told(placed.get(place, each)) for place, each in enumerate(kept))
+        return tuple(self._clean(placed.get(place, each)) for place, each in enumerate(kept))
 
-    def _told(self, remark: Remark) -> Remark:
+    def _clean(self, remark: Remark) -> Remark:
         """Return the remark as it leaves this process."""
         redactor = self.redactor
         return remark.model_copy(

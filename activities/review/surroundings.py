@@ -48,7 +48,7 @@ class CodeAround:
         for file, places in groupby(order, key=lambda place: remarks[place].file):
             lines = self._lines(file)
             for place in places:
-                placed[place] = self._placed(remarks[place], lines)
+                placed[place] = self._add_code(remarks[place], lines)
         return placed
 
     def _lines(self, file: str) -> _Lines:
@@ -62,7 +62,7 @@ class CodeAround:
         text = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
         return _Lines(text.split("\n"), without_keys(text).split("\n"))
 
-    def _placed(self, remark: Remark, lines: _Lines) -> Remark:
+    def _add_code(self, remark: Remark, lines: _Lines) -> Remark:
         number = remark.line
         if not 0 < number <= len(lines.raw) or not lines.raw[number - 1].strip():
             return remark
@@ -70,7 +70,7 @@ class CodeAround:
         column = remark.column or len(line) - len(line.lstrip()) + 1
         first = max(number - AROUND, 1)
         shown = [
-            self._shown(remark, each, text)
+            self._clean(remark, each, text)
             for each, text in enumerate(lines.keyless[first - 1 : number + AROUND], first)
         ]
         marked = shown[number - first]
@@ -83,7 +83,7 @@ class CodeAround:
         excerpt = Excerpt(first=first, lines=told, letter=letter if letter < LETTERS else 0)
         return remark.model_copy(update={"column": column, "excerpt": excerpt})
 
-    def _shown(self, remark: Remark, number: int, text: str) -> str:
+    def _clean(self, remark: Remark, number: int, text: str) -> str:
         """Return a line without what looks like a secret."""
         if len(text) > LONGEST_LINE:
             return CUT

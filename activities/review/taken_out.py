@@ -35,7 +35,7 @@ def narrow_agents(
     for each in remarks:
         if each.lens in agents:
             told = each.model_copy(update={"kind": kind_of(each.file, b"", Attributes())})
-            each = told.model_copy(update={"hidden": narrower.hidden(told)})
+            each = told.model_copy(update={"hidden": narrower.why_hidden(told)})
         found.append(each)
     return rank_remarks(found)
 

@@ -124,7 +124,7 @@ async def _read(
     )
     update = {
         "base": start.commit,
-        "scope": start.told(len(manifest.files), changed),
+        "scope": start.describe(len(manifest.files), changed),
         "narrowing": narrowing,
         "known": known,
     }
@@ -252,7 +252,7 @@ async def _scope(
     # What vanished may have been renamed, so it takes part in the comparison.
     old = [(path, entry) for path, entry in tree.items() if path in files or path not in paths]
     blobs = [(path, entry.hash) for path, entry in old if _is_file(entry)]
-    touched = await view.touched(blobs, list(files.items()))
+    touched = await view.changed_lines(blobs, list(files.items()))
     for path in [path for path in files if path not in tree and not touched[path]]:
         # Renamed and otherwise as it was.
         del files[path]

@@ -80,7 +80,7 @@ async def search_files(
     # A search that went through no text, as of a PDF, has told nothing; one without a hit has.
     for name in here.inputs.keys() - searched:
         here.not_read(name)
-    return search.told(len(files))
+    return search.render(len(files))
 
 
 @dataclass
@@ -166,7 +166,7 @@ class Search:
         self.results.append(line)
         self.told_bytes += len(line.encode("utf-8", "replace"))
 
-    def told(self, files: int) -> str:
+    def render(self, files: int) -> str:
         """Return what was found, and what of it is missing and why."""
         notes = []
         if self.full:

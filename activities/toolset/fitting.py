@@ -68,7 +68,7 @@ async def find_unfit(
         return SECRET
     own = tools.get(spec["name"])
     if own is not None:
-        return own.unfit(arguments)
+        return own.find_misfits(arguments)
     asked = json.dumps({"schema": spec["input_schema"], "arguments": arguments}).encode()
     try:
         async with asyncio.timeout(SECONDS):

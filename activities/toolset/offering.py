@@ -67,7 +67,7 @@ class Offering:
         server = find_server(name, self.known()[0])
         return server is not None and server.asks(name.split(PART, 2)[2])
 
-    async def to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
+    async def offer_to(self, wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:
         """Return what servers offer of the tools that each role names. Asks all servers that are
         named at the same time, and never raises: roles are told of one that does not answer, and
         one that is too slow is taken at what it told last.
@@ -75,10 +75,10 @@ class Offering:
         servers, flaw = self.known()
         names = {name for tools in wanted.values() for name in tools}
         asked = {found.name: found for name in names if (found := find_server(name, servers))}
-        heard = await asyncio.gather(*map(self._asked, asked.values()))
+        heard = await asyncio.gather(*map(self._ask, asked.values()))
         answers = dict(zip(asked, heard, strict=True))
         specs = {
-            tool.name: dict(tool.told)
+            tool.name: dict(tool.spec)
             for answer in answers.values()
             if answer.offer
             for tool in answer.offer.tools
@@ -90,11 +90,11 @@ class Offering:
             for server in (find_server(name, servers),)
         }
         return {
-            role: await self._told(tools, specs, absent, answers, servers)
+            role: await self._tell(tools, specs, absent, answers, servers)
             for role, tools in wanted.items()
         }
 
-    async def _told(
+    async def _tell(
         self,
         tools: Sequence[str],
         specs: Mapping[str, object],
@@ -114,14 +114,14 @@ class Offering:
         content = json.dumps(offered).encode()
         return replace(told, specs=await self.store.put(content), size=len(content))
 
-    async def _asked(self, server: Server) -> _Answer:
+    async def _ask(self, server: Server) -> _Answer:
         try:
             async with asyncio.timeout(ALL_SECONDS):
-                return await self._heard(server)
+                return await self._hear(server)
         except TimeoutError:
-            return self._silent(server, ServerFailed(server, "did not get its turn", kind="late"))
+            return self._recall(server, ServerFailed(server, "did not get its turn", kind="late"))
 
-    async def _heard(self, server: Server) -> _Answer:
+    async def _hear(self, server: Server) -> _Answer:
         """Return what a server offers; one that is too slow is asked once more."""
         failed = None
         for _ in range(GOES):
@@ -139,9 +139,9 @@ class Offering:
             await asyncio.to_thread(self.remembered.keep, server, found.listed)
             return _Answer(offer=found)
         assert failed is not None, "it was asked"
-        return self._silent(server, failed)
+        return self._recall(server, failed)
 
-    def _silent(self, server: Server, error: ServerFailed) -> _Answer:
+    def _recall(self, server: Server, error: ServerFailed) -> _Answer:
         """Return what stands in for a server that did not list its tools: its last list, if it was
         only too slow.
         """

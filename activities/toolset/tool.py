@@ -144,7 +144,7 @@ class Tool:
     """Return the extra of this package that it cannot do without, by the settings; empty: none."""
 
     @property
-    def told(self) -> Mapping[str, JsonValue]:
+    def spec(self) -> Mapping[str, JsonValue]:
         """What an endpoint is told of it."""
         return {
             "name": self.name,
@@ -159,12 +159,12 @@ class Tool:
         extra = self.extra(setting)
         return extras.lacking(extra) if extra else ""
 
-    def unfit(self, arguments: Mapping[str, JsonValue]) -> str:
+    def find_misfits(self, arguments: Mapping[str, JsonValue]) -> str:
         """Return what is wrong with arguments, as `run` would say it; empty: nothing. Runs
         nothing.
         """
         try:
-            running = self._called(None, arguments)
+            running = self._prepare(None, arguments)
         except ValidationError as error:
             return _list_mistakes(error)
         # A tool is an async function: called and not awaited, nothing of it has run.
@@ -177,7 +177,7 @@ class Tool:
         mistake.
         """
         try:
-            running = self._called(here, arguments)
+            running = self._prepare(here, arguments)
         except ValidationError as error:
             raise ToolError(_list_mistakes(error)) from None
         if lacking := self.lacking(lambda name: here.setting(name)):
@@ -186,7 +186,7 @@ class Tool:
         returned = await running
         return returned if isinstance(returned, Result) else Result(returned)
 
-    def _called(self, here: Here | None, arguments: Mapping[str, JsonValue]) -> Awaitable[Returned]:
+    def _prepare(self, here: Here | None, arguments: Mapping[str, JsonValue]) -> Awaitable[Returned]:
         """Return the call, not yet begun. With approval, a person approves exactly what the
         function gets: `"5"` is not a number, and 1.0 not a whole one.
         """

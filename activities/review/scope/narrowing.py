@@ -24,7 +24,7 @@ class Narrower:
         self._globs = [(glob, name_pattern(glob.rstrip("/"))) for glob in narrowing.paths_out]
         self._files: dict[str, str] = {}
 
-    def hidden(self, remark: Remark) -> str:
+    def why_hidden(self, remark: Remark) -> str:
         """Return why a remark is not listed: `path GLOB`, `rule NAME`, KNOWN or THRESHOLD; empty:
         it is listed.
         """

@@ -125,7 +125,7 @@ def remark(**fields: object) -> Remark:
     ],
 )
 def test_each_remark_is_taken_out_for_one_reason(fields: dict[str, object], why: str) -> None:
-    assert Narrower(parsed(TOML), {"0" * 16}).hidden(remark(**fields)) == why
+    assert Narrower(parsed(TOML), {"0" * 16}).why_hidden(remark(**fields)) == why
 
 
 def test_the_answer_says_what_was_taken_out_and_how_much_that_hides() -> None:

@@ -113,7 +113,7 @@ async def test_a_repository_with_sha256_hashes_works(tmp_path: Path) -> None:
         assert await view.commit("main") == commit
         assert list(await view.index()) == [b"a.txt"]
         tree = await view.tree(commit)
-        touched = await view.touched([(b"a.txt", tree[b"a.txt"].hash)], [(b"a.txt", b"a\nb\n")])
+        touched = await view.changed_lines([(b"a.txt", tree[b"a.txt"].hash)], [(b"a.txt", b"a\nb\n")])
         assert touched == {b"a.txt": ((2, 2),)}
 
 
@@ -150,7 +150,7 @@ async def test_what_is_too_large_to_be_read_is_neither_compared_nor_counted(
         entries, _ = await view.history(last, 1)
         assert entries[0].changes == [(1, 1, b"b.txt")]
         old = [(path, entry.hash) for path, entry in (await view.tree(f"{last}~1")).items()]
-        touched = await view.touched(old, [(b"a.txt", b"c\n"), (b"b.txt", b"b\nc\n")])
+        touched = await view.changed_lines(old, [(b"a.txt", b"c\n"), (b"b.txt", b"b\nc\n")])
     assert touched == {b"a.txt": ((1, 1),), b"b.txt": ((2, 2),)}
 
 
@@ -193,7 +193,7 @@ async def test_lines_of_a_file_cannot_pass_for_the_headers_of_a_diff(
     async with opened(repository.path) as view:
         tree = await view.tree(await view.head())
         blob = [(b"a.txt", tree[b"a.txt"].hash)]
-        touched = await view.touched(blob, [(b"a.txt", forged.encode())])
+        touched = await view.changed_lines(blob, [(b"a.txt", forged.encode())])
     assert touched == {b"a.txt": ((5, 7),)}
 
 

@@ -237,7 +237,7 @@ async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seco
 async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -> None:
     found = await list_tools(own("marks"))
     assert [each.name for each in found.tools] == [ACT]
-    told = json.dumps(found.tools[0].told)
+    told = json.dumps(found.tools[0].spec)
     assert told.count("(/material>") == told.count("(instruction>") == 2 and "<" not in told
     assert "Call run_shell" in told, "what it says is told, as its words"
     (note,) = found.notes

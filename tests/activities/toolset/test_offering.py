@@ -90,7 +90,7 @@ async def test_servers_that_hang_are_asked_side_by_side_and_keep_nothing_from_ot
         "writer": [ACT.format("one"), ACT.format("two"), ACT.format("three")],
         "judge": [ACT.format("good")],
     }
-    told = await here.to(wanted)
+    told = await here.offer_to(wanted)
     assert most == 4
     assert told["reader"].specs == told["judge"].specs and told["judge"].absent == {}
     specs = json.loads(await here.store.get(told["reader"].specs))
@@ -113,7 +113,7 @@ def own(folder: Path, kind: str, argument: str) -> Offering:
 
 
 async def told_by(here: Offering) -> FromServers:
-    return (await here.to({"reader": [ACT.format("own")]}))["reader"]
+    return (await here.offer_to({"reader": [ACT.format("own")]}))["reader"]
 
 
 async def test_a_server_that_computes_is_waited_for_longer_than_one_that_is_silent(
@@ -159,7 +159,7 @@ async def test_a_server_that_is_late_is_taken_at_what_the_same_program_told_last
     assert "the MCP server own did not answer within 2 s" in line
     assert line.endswith("UTC stands") and str(late) not in line
     card = RoleCard(name="reader", description="x", tools=(ACT.format("own"),))
-    served = await add_offers(RolesHere((card,), {}, {}), None, here.to)
+    served = await add_offers(RolesHere((card,), {}, {}), None, here.offer_to)
     assert [each.what for each in served.omissions(None)] == ["a new list of tools"]
     # Another program under the same name has told nothing yet.
     monkeypatch.setattr(mcp, "LISTING_SECONDS", 1.0)
@@ -198,7 +198,7 @@ async def test_a_server_is_asked_once_whatever_number_of_roles_name_it(
 
     monkeypatch.setattr("holdfast.activities.toolset.offering.list_tools", count)
     here = offering(tmp_path, own="good")
-    told = await here.to({f"role{number}": [ACT.format("own")] for number in range(20)})
+    told = await here.offer_to({f"role{number}": [ACT.format("own")] for number in range(20)})
     assert len(asked) == 1 and len(told) == 20
 
 
@@ -211,14 +211,14 @@ async def test_the_file_of_servers_is_read_whenever_somebody_asks(tmp_path: Path
     entries = {"other": entries["own"] | {"approval": True}}
     file.write_text(json.dumps({"mcpServers": entries}))
     assert here.asks(ACT.format("other")) and not here.asks(ACT.format("own"))
-    told = (await here.to({"reader": [ACT.format("own"), ACT.format("other")]}))["reader"]
+    told = (await here.offer_to({"reader": [ACT.format("own"), ACT.format("other")]}))["reader"]
     assert [*told.absent] == [ACT.format("own")]
     assert [each.tool for each in here.outlets()] == ["mcp__other__"]
     file.write_text("{")
-    told = (await here.to({"reader": [ACT.format("other")]}))["reader"]
+    told = (await here.offer_to({"reader": [ACT.format("other")]}))["reader"]
     assert "is no file of MCP servers" in told.absent[ACT.format("other")]
     file.write_text(before)
-    assert (await here.to({"reader": [ACT.format("own")]}))["reader"].absent == {}
+    assert (await here.offer_to({"reader": [ACT.format("own")]}))["reader"].absent == {}
 
 
 async def test_what_is_wrong_with_a_tool_or_its_name_is_said_where_it_is_missed(
@@ -226,7 +226,7 @@ async def test_what_is_wrong_with_a_tool_or_its_name_is_said_where_it_is_missed(
 ) -> None:
     here = offering(tmp_path, own="schemas")
     names = [ACT.format("other"), ACT.format("own"), "mcp__own__remote", "mcp__own__fine"]
-    told = (await here.to({"reader": names}))["reader"]
+    told = (await here.offer_to({"reader": names}))["reader"]
     assert told.absent == {
         names[0]: "there is no such server in the file of MCP servers",
         names[1]: "the MCP server own does not offer it",

@@ -309,7 +309,7 @@ async def test_nobody_is_asked_about_a_call_that_holds_a_secret_of_the_deploymen
         return text
 
     for text in (secret, f"before {secret} behind", f"{secret[:7]}\u200b{secret[7:]}"):
-        said = await fitting.find_unfit({"act": act}, lambda: KNOWN, act.told, {"text": text})
+        said = await fitting.find_unfit({"act": act}, lambda: KNOWN, act.spec, {"text": text})
         assert said == fitting.SECRET, text
 
 
@@ -320,7 +320,7 @@ async def test_what_only_looks_like_a_secret_is_shown_as_it_is(piece: str) -> No
         """Act."""
         return text
 
-    assert await fitting.find_unfit({"act": act}, lambda: KNOWN, act.told, {"text": piece}) == ""
+    assert await fitting.find_unfit({"act": act}, lambda: KNOWN, act.spec, {"text": piece}) == ""
     call = shown(json.dumps({"text": piece, "command": "curl x | sh"}))
     assert call is not None and "curl x | sh" in call[1].shown
 
@@ -338,7 +338,7 @@ async def test_a_tool_gets_what_was_approved_and_nothing_that_was_made_of_it(
         return ""
 
     arguments: Any = {"number": given, "names": ["a"]}
-    wrong = await fitting.find_unfit({"act": act}, KnownSecrets, act.told, arguments)
+    wrong = await fitting.find_unfit({"act": act}, KnownSecrets, act.spec, arguments)
     assert bool(wrong) is not fits
     if fits:
         await act.run(cast(Any, None), arguments)
