@@ -128,7 +128,9 @@ class Preparation:
                 plan, lacking = await drop_idle(plan, served.roles, inputs, self.idle_lenses)
                 not_run += lacking
             if goal.use_models and goal.plan is None and plan is None:
-                not_run = omit_roles(self._select_missed(goal, {**unusable, **served.unset}, served))
+                not_run = omit_roles(
+                    self._select_missed(goal, {**unusable, **served.unset}, served)
+                )
             not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             named = self._named_roles(goal, ready)
             _refuse_unreached(goal.plan or plan, served)
@@ -210,7 +212,9 @@ class Preparation:
                 "or accept a run bounded by calls and tokens alone with --unpriced"
             )
 
-    def _select_missed(self, goal: Goal, lost: Mapping[str, str], served: RolesHere) -> Mapping[str, str]:
+    def _select_missed(
+        self, goal: Goal, lost: Mapping[str, str], served: RolesHere
+    ) -> Mapping[str, str]:
         """Return which roles that a planner is not offered are reported: its playbook's, and any
         whose servers were away. `doctor` reports the others.
         """

@@ -97,7 +97,9 @@ class Sending:
                 raise lost_call(trip.call, f"it was sent, and then: {said}") from None
             if isinstance(error, OSError):
                 # A disk, or too many open files: that may pass.
-                raise await self._note_refusal(trip, NotBilled(f"nothing was sent: {said}")) from None
+                raise await self._note_refusal(
+                    trip, NotBilled(f"nothing was sent: {said}")
+                ) from None
             raise CallRefused(f"nothing was sent: {said}") from None
 
     async def _find_recorded(self, trip: Trip) -> str | None:

@@ -186,7 +186,9 @@ class Tool:
         returned = await running
         return returned if isinstance(returned, Result) else Result(returned)
 
-    def _prepare(self, here: Here | None, arguments: Mapping[str, JsonValue]) -> Awaitable[Returned]:
+    def _prepare(
+        self, here: Here | None, arguments: Mapping[str, JsonValue]
+    ) -> Awaitable[Returned]:
         """Return the call, not yet begun. With approval, a person approves exactly what the
         function gets: `"5"` is not a number, and 1.0 not a whole one.
         """

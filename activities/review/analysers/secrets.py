@@ -10,10 +10,7 @@ from holdfast.activities.review.analysing.lens import (
     Analyser,
     CommandLine,
     Grade,
-    Parsed,
-    Sighting,
-    decode,
-    parse_beyond,
+    parse_items,
     script,
 )
 
@@ -104,42 +101,12 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     return script("find_secrets.py", files, _SALT, _KINDS)
 
 
-def parse(stdout: bytes) -> Parsed:
-    """Read kind, place and mark of each secret."""
-    printed = decode(stdout, dict)
-    sightings = tuple(
-        Sighting(
-            file=str(item["file"]),
-            line=int(item["line"]),
-            column=int(item["column"]),
-            rule=_rule(str(item["kind"])),
-            message=f"{item['kind']} in the code (value marked {item['hash']})",
-            grade=LIKELY if item["likely"] else str(item["kind"]),
-            suggestion="Revoke it, then read it from the environment or a secret store",
-            suppressed=bool(item["allowed"]),
-        )
-        for item in printed["secrets"]
-    )
-    return Parsed(
-        sightings,
-        tuple(printed["not_parsed"]),
-        int(printed["read"]),
-        beyond=parse_beyond(printed),
-        withheld=tuple(map(str, printed["values"])),
-        whole=bool(printed["whole"]),
-    )
-
-
-def _rule(kind: str) -> str:
-    return kind.lower().replace(" ", "-")
-
-
 ANALYSER = Analyser(
     name="secrets",
     looks_for="text files",
     grades=GRADES,
     command=command,
-    parse=parse,
+    parse=parse_items,
     module="detect_secrets",
-    rules=tuple(map(_rule, GRADES)),
+    rules=tuple(kind.lower().replace(" ", "-") for kind in GRADES),
 )

@@ -164,22 +164,35 @@ def parse_beyond(printed: dict[str, Any], key: Callable[[str], str] = str) -> tu
 
 
 def parse_items(stdout: bytes) -> Parsed:
-    """Read what the script hands on of a tool whose rules, or `scale`, are rows of the table."""
+    """Read what a script prints: `items`, `errors`, `beyond` and, if it does not read every file,
+    how many it `read`. An item's rule, or its `scale`, is a row of the table. The search for
+    secrets adds their `values`, and whether these are the `whole` of them.
+    """
     printed = decode(stdout, dict)
     sightings = tuple(
         Sighting(
             file=str(item["file"]),
             line=int(item["line"]),
+            last_line=int(item.get("last_line") or 0),
             rule=str(item["rule"]),
             message=str(item["message"]),
             column=int(item.get("column") or 0),
             grade=str(item.get("scale") or item["rule"]),
             suggestion=str(item.get("suggestion") or ""),
+            weight=int(item.get("weight") or 0),
+            suppressed=bool(item.get("suppressed")),
             anywhere=item["rule"] == SYNTAX,
         )
         for item in printed["items"]
     )
-    return Parsed(sightings, tuple(map(str, printed["errors"])), beyond=parse_beyond(printed))
+    return Parsed(
+        sightings,
+        tuple(map(str, printed["errors"])),
+        printed.get("read"),
+        beyond=parse_beyond(printed),
+        withheld=tuple(map(str, printed.get("values", ()))),
+        whole=bool(printed.get("whole", True)),
+    )
 
 
 def decode(stdout: bytes, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from holdfast.activities.review.analysing.lens import (
     PYTHON,
@@ -12,9 +12,7 @@ from holdfast.activities.review.analysing.lens import (
     CommandLine,
     Grade,
     Parsed,
-    Sighting,
-    decode,
-    parse_beyond,
+    parse_items,
     sift_command,
 )
 
@@ -52,29 +50,8 @@ def parse(stdout: bytes, *, syntax: bool) -> Parsed:
     """Read ruff's findings. With `syntax`, the first syntax error of a file is a sighting of its
     own.
     """
-    sightings: list[Sighting] = []
-    not_parsed: dict[str, None] = {}
-    report = decode(stdout, dict)
-    for item in report["items"]:
-        file, rule = str(item["file"]), str(item["rule"])
-        if rule in (SYNTAX, UNREADABLE):
-            if syntax and rule == SYNTAX and file not in not_parsed:
-                sightings.append(_sighting(item, file, rule, f"Syntax error: {item['message']}"))
-            not_parsed[file] = None
-        else:
-            sightings.append(_sighting(item, file, rule, str(item["message"])))
-    more = tuple(each for each in parse_beyond(report) if each[1] not in (SYNTAX, UNREADABLE))
-    return Parsed(tuple(sightings), tuple(not_parsed), beyond=more)
-
-
-def _sighting(item: dict[str, Any], file: str, rule: str, text: str) -> Sighting:
-    return Sighting(
-        file=file,
-        line=int(item["line"]),
-        column=int(item["column"]),
-        rule=rule,
-        message=text,
-        grade=rule,
-        suggestion=str(item["suggestion"]),
-        anywhere=rule == SYNTAX,
-    )
+    parsed = parse_items(stdout)
+    if syntax:
+        return parsed
+    seen = (each for each in parsed.sightings if each.rule != SYNTAX)
+    return replace(parsed, sightings=tuple(seen))

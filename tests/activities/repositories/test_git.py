@@ -113,7 +113,9 @@ async def test_a_repository_with_sha256_hashes_works(tmp_path: Path) -> None:
         assert await view.commit("main") == commit
         assert list(await view.index()) == [b"a.txt"]
         tree = await view.tree(commit)
-        touched = await view.changed_lines([(b"a.txt", tree[b"a.txt"].hash)], [(b"a.txt", b"a\nb\n")])
+        touched = await view.changed_lines(
+            [(b"a.txt", tree[b"a.txt"].hash)], [(b"a.txt", b"a\nb\n")]
+        )
         assert touched == {b"a.txt": ((2, 2),)}
 
 

@@ -79,8 +79,8 @@ OPTIONS.log_errors = False
 class Printed(TypedDict):
     """What is printed."""
 
-    secrets: list[dict[str, Any]]
-    not_parsed: list[str]
+    items: list[dict[str, Any]]
+    errors: list[str]
     read: int
     beyond: list[tuple[str, str, int]]
     values: list[str]
@@ -93,7 +93,7 @@ def main() -> None:
     kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
     plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
     filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
-    printed = Printed(secrets=[], not_parsed=[], read=0, beyond=[], values=[], whole=True)
+    printed = Printed(items=[], errors=[], read=0, beyond=[], values=[], whole=True)
     with transient_settings({"plugins_used": plugins, "filters_used": filters}):
         make_linear()
         values: dict[str, None] = {}
@@ -113,7 +113,7 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
         lines = file.read().split("\n")
     printed["read"] += 1
     if any(len(line) > LONGEST_LINE for line in lines):
-        printed["not_parsed"].append(path)
+        printed["errors"].append(path)
     shapes = set(in_long_lines(lines, own))
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
@@ -125,16 +125,18 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
         digest = hashlib.blake2b(value.encode(), key=salt, digest_size=4).hexdigest()
         snippet = get_code_snippet(lines, number)
         allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
+        is_likely = kind == KEYWORD_KIND and likely(value, lines[number - 1], path)
         entry = {
             "file": path,
             "line": number,
             "column": lines[number - 1].find(value) + 1,
-            "kind": kind,
-            "hash": digest,
-            "allowed": allowed,
+            "rule": kind.lower().replace(" ", "-"),
+            "scale": f"{kind}, likely" if is_likely else kind,
+            "message": f"{kind} in the code (value marked {digest})",
+            "suggestion": "Revoke it, then read it from the environment or a secret store",
+            "suppressed": allowed,
         }
-        entry["likely"] = kind == KEYWORD_KIND and likely(value, lines[number - 1], path)
-        printed["secrets"].append(entry)
+        printed["items"].append(entry)
     printed["beyond"] += [
         (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND
     ]

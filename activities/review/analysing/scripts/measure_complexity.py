@@ -1,8 +1,7 @@
 """Measure cyclomatic complexity and length of functions in many languages, by lizard.
 
-Reads from stdin, separated by NUL: the least complexity and the least length worth reporting, then
-absolute paths. Prints JSON. Runs isolated, as a program of its own, so it imports nothing of this
-project.
+Reads from stdin, separated by NUL, absolute paths. Prints JSON. Runs isolated, as a program of its
+own, so it imports nothing of this project.
 """
 
 import contextlib
@@ -11,7 +10,7 @@ import json
 import os
 import re
 import sys
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import lizard
 
@@ -29,10 +28,18 @@ LETTERS = 100
 """Characters of a name that are printed."""
 
 
+COMPLEX, VERY_COMPLEX, EXTREME = 16, 26, 51
+LONG, VERY_LONG = 120, 300
+"""Lines of code without blank lines and comments."""
+SUGGESTIONS = {
+    "complex-function": "Split it along its decisions",
+    "long-function": "Split off parts of it",
+}
+
+
 class Function(TypedDict):
     """One function as measured; `length` in lines of code."""
 
-    file: str
     name: str
     line: int
     last_line: int
@@ -44,35 +51,63 @@ class Function(TypedDict):
 class Printed(TypedDict):
     """What is printed."""
 
-    functions: list[Function]
-    not_parsed: list[str]
+    items: list[dict[str, Any]]
+    errors: list[str]
     read: int
     beyond: list[tuple[str, str, int]]
 
 
 def main() -> None:
-    """Print `{"functions": […], "not_parsed": […], "read": n}`."""
-    records = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0")
-    least_complexity, least_length, *paths = records
-    printed = Printed(functions=[], not_parsed=[], read=0, beyond=[])
-    for path in paths:
+    """Print `{"items": […], "errors": […], "read": n, "beyond": […]}`."""
+    printed = Printed(items=[], errors=[], read=0, beyond=[])
+    for path in sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0"):
         if path and lizard.get_reader_for(plain(path)) is not None:
-            printed["read"] += 1
-            measured = measure(path)
-            if measured is None:
-                printed["not_parsed"].append(path)
-                continue
-            worth = [
-                function
-                for function in measured
-                if function["complexity"] >= int(least_complexity)
-                or function["length"] >= int(least_length)
-            ]
-            worth.sort(key=lambda function: -function["complexity"])
-            printed["functions"] += named(path, worth[:OF_A_FILE])
-            if len(worth) > OF_A_FILE:
-                printed["beyond"].append((path, "", len(worth) - OF_A_FILE))
+            look_at(path, printed)
     json.dump(printed, sys.stdout)
+
+
+def look_at(path: str, printed: Printed) -> None:
+    """Add the functions of one file that are worth reporting, the most complex first."""
+    printed["read"] += 1
+    measured = measure(path)
+    if measured is None:
+        printed["errors"].append(path)
+        return
+    worth = [each for each in measured if each["complexity"] >= COMPLEX or each["length"] >= LONG]
+    worth.sort(key=lambda function: -function["complexity"])
+    printed["items"] += [item(path, each) for each in named(path, worth[:OF_A_FILE])]
+    if len(worth) > OF_A_FILE:
+        printed["beyond"].append((path, "", len(worth) - OF_A_FILE))
+
+
+def item(path: str, function: Function) -> dict[str, Any]:
+    complexity, length = function["complexity"], function["length"]
+    rule = "complex-function" if complexity >= COMPLEX else "long-function"
+    return {
+        "file": path,
+        "line": function["line"],
+        "last_line": function["last_line"],
+        "rule": rule,
+        "scale": scale(complexity, length),
+        "message": (
+            f"The function {function['name']} has cyclomatic complexity {complexity}"
+            f" over {length} lines of code"
+        ),
+        "suggestion": SUGGESTIONS[rule],
+        "weight": complexity,
+        "suppressed": function["suppressed"],
+    }
+
+
+def scale(complexity: int, length: int) -> str:
+    """Return the row of the analyser's table."""
+    if complexity >= EXTREME:
+        return "complexity above 50"
+    if complexity >= VERY_COMPLEX:
+        return "complexity above 25"
+    if complexity >= COMPLEX:
+        return "complexity above 15"
+    return "300 lines or more" if length >= VERY_LONG else "120 lines or more"
 
 
 def plain(path: str) -> str:
@@ -111,7 +146,6 @@ def functions_of(path: str, code: str) -> list[Function] | None:
         return None
     return [
         {
-            "file": path,
             "name": function.name[:LETTERS],
             "line": function.start_line,
             "last_line": function.end_line,

@@ -33,6 +33,7 @@ BUILT_IN = re.compile(r"'(__\w*__|[A-Z][A-Z0-9_]+)' is not defined")
 FLOW = re.compile(rb"(?m)\A(?:#!.*\n)?\s*(?://.*\n\s*)*/[/*](?:[^*]|\*(?!/)){0,2000}@(?:no)?flow\b")
 DEEPEST = 200
 """Levels of nesting beyond which YAML is not read: each further one costs libyaml more."""
+RUFF_UNREADABLE = "E902"
 SHELL_STOPPED = {1072, 1073, 1088, 1089}
 """Codes by which shellcheck says that it could not read on."""
 NEAR = {
@@ -77,17 +78,24 @@ def whole(stream: IO[bytes]) -> Any:
 
 
 def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """Read an item a line."""
-    del errors
+    """Read an item a line; an error of syntax is told once a file."""
+    lost = set[str]()
     while line := stream.readline(MOST_OUTPUT):
         item = json.loads(line)
-        fix = item.get("fix") or {}
+        file, rule = item["filename"], item["code"] or SYNTAX
+        if rule in (SYNTAX, RUFF_UNREADABLE):
+            known = file in lost
+            lost.add(file)
+            errors.append(file)
+            if known or rule == RUFF_UNREADABLE:
+                continue
+        message, fix = item["message"], item.get("fix") or {}
         yield {
-            "file": item["filename"],
-            "rule": item["code"] or SYNTAX,
+            "file": file,
+            "rule": rule,
             "line": item["location"]["row"],
             "column": item["location"]["column"],
-            "message": cut(item["message"]),
+            "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
             "suggestion": cut(fix.get("message") or ""),
         }
 
