@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.contracts import Remark
-from holdfast.rendering import markdown
+from holdfast.rendering import markdown, remarks
 from holdfast.rendering.amounts import money, seconds
 from holdfast.rendering.blocks import (
     Block,
@@ -19,7 +19,7 @@ from holdfast.rendering.blocks import (
     listed,
 )
 from holdfast.rendering.comparing import Compared, Pair, Remarks, Side
-from holdfast.rendering.findings import remark_line, shorten
+from holdfast.rendering.findings import shorten
 from holdfast.rendering.many import beginning
 from holdfast.rendering.report import ToType
 from holdfast.text import code_span, inline, pluralize, visible
@@ -124,10 +124,10 @@ def _remarks(made: Remarks) -> Iterator[Block]:
     yield from _first(unseen, made.not_looked_for)
 
 
-def _first(heading: str, remarks: Sequence[Remark]) -> list[Block]:
-    shown, more = beginning(remarks, MOST_REMARKS)
+def _first(heading: str, found: Sequence[Remark]) -> list[Block]:
+    shown, more = beginning(found, MOST_REMARKS)
     rest = [Marked(f"and {more} more; `--json` has them")] if more else []
-    return listed([*map(remark_line, shown), *rest], heading, 3)
+    return listed([*map(remarks.line, shown), *rest], heading, 3)
 
 
 def _answer(made: Compared) -> Iterator[Block]:

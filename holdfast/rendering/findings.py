@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from holdfast.contracts import Finding, Remark, Report, Subtask
+from holdfast.contracts import Finding, Report, Subtask
 from holdfast.contracts.data import as_markdown, is_data
 from holdfast.contracts.remarks import has_remarks, remarks_of
-from holdfast.rendering import markdown
+from holdfast.rendering import markdown, remarks
 from holdfast.rendering.amounts import at_most, hands, seconds
 from holdfast.rendering.blocks import Block, Heading, Marked, Paragraph, Prose, listed
 from holdfast.text import code_span, for_json, inline, visible
@@ -60,7 +60,7 @@ def alone(report: Report, finding: Finding) -> str:
     blocks = section(report.model_copy(update={"answer": ""}), finding)
     written = markdown.write(blocks)
     if has_remarks(finding):
-        found = [*listed(map(remark_line, remarks_of(finding)))]
+        found = [*listed(map(remarks.line, remarks_of(finding)))]
         written = "\n\n".join([written, *([markdown.write(found)] if found else [])])
     elif finding.data:
         data = for_json(json.dumps(finding.data, indent=2)).splitlines()
@@ -158,12 +158,3 @@ def said_in(finding: Finding) -> str:
         return as_markdown(finding.data).strip()
     partial = finding.escalation.partial if finding.escalation else ""
     return (finding.content or partial).strip()
-
-
-def remark_line(remark: Remark) -> str:
-    """Return a remark in a line, with its place, its rule and how sure its lens is."""
-    place = f"{remark.file}:{remark.line}" if remark.line else remark.file or "the repository"
-    return Marked(
-        f"**{remark.severity}** {code_span(place)} {inline(remark.message)}"
-        f" ({code_span(remark.rule or remark.lens)}, {remark.confidence} %)"
-    )

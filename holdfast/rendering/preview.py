@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.contracts import HARD_SUBTASK_LIMIT, Money, Plan
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Money, Plan, Subtask
 from holdfast.contracts.view import Preview, PreviewRow
 from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, money, seconds
@@ -124,17 +124,26 @@ def _under(plan: Preview, cap: Money) -> Iterator[str]:
         yield f"As it stands the plan needs a cap of about {money(plan.enough)}: {needed}"
 
 
+def instructions(subtask: Subtask) -> dict[str, str]:
+    """Return all that its agent is told of a subtask, and how that is checked, by what it is."""
+    checks = (f"{check.kind} {check.argument}".strip() for check in subtask.checks)
+    parts = {
+        "instruction": subtask.instruction,
+        "inputs": ", ".join(subtask.inputs),
+        "must meet": subtask.acceptance_criteria,
+        "checked by code": "; ".join(checks),
+    }
+    return {name: text for name, text in parts.items() if text.strip()}
+
+
 def told(plan: Plan) -> list[tuple[str, str]]:
     """Return all that a plan says beyond its table, as lines of a terminal with their styles."""
     lines: list[tuple[str, str]] = []
     for each in plan.subtasks:
         lines.append((for_terminal(f"{each.id} {each.title}"), "bold"))
-        lines += _paragraph("why: ", each.why)
-        lines += _paragraph("", each.instruction)
-        lines += _paragraph("inputs: ", ", ".join(each.inputs))
-        lines += _paragraph("must meet: ", each.acceptance_criteria)
-        checks = "; ".join(f"{check.kind} {check.argument}".strip() for check in each.checks)
-        lines += [*_paragraph("checked by code: ", checks), ("", "")]
+        for name, text in {"why": each.why, **instructions(each)}.items():
+            lines += _paragraph(f"{name}: ", text)
+        lines.append(("", ""))
     lines.append((f"The answer, by {plan.strategy}", "bold"))
     return [*lines, *_paragraph("", plan.synthesis_instruction or "as the goal asks"), ("", "")]
 

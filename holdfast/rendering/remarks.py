@@ -13,7 +13,7 @@ from holdfast.contracts import Remark, Severity
 from holdfast.contracts.remarks import SEVERITIES, group_same, harm, stands
 from holdfast.rendering.blocks import Marked
 from holdfast.rendering.many import beginning
-from holdfast.text import code_span, for_markdown, pluralize, sentence, visible
+from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
 """Places of a defect that stands in many that are named."""
@@ -47,6 +47,13 @@ def place_of(remark: Remark) -> str:
 def place(remark: Remark) -> str:
     """Return the place as Markdown; a remark without a file is about the repository."""
     return code_span(place_of(remark)) if remark.file else "the repository"
+
+
+def line(remark: Remark) -> Marked:
+    """Return a remark in a line, with its place, its rule and how sure its lens is."""
+    rule = code_span(remark.rule or remark.lens)
+    what = f"**{remark.severity}** {place(remark)} {inline(remark.message)}"
+    return Marked(f"{what} ({rule}, {remark.confidence} %)")
 
 
 def block(group: Sequence[Remark]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -213,35 +214,25 @@ async def _fields(request: web.Request) -> dict[str, str]:
 
 @asynccontextmanager
 async def live(connection: Connection, run_id: str) -> AsyncIterator[str]:
-    """Serve the page of a run for as long as the block lasts; its address."""
+    """Serve the page of a run, and yield its address, for as long as the block lasts."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    page = LivePage(connection, run_id, Guard(listening.getsockname()[1]))
     app = web.Application(client_max_size=BODY_BYTES)
+    app.add_routes([web.get("/{key}/", page.show), web.post("/{key}/order", page.take)])
     runner = web.AppRunner(app, access_log=None, handle_signals=False, logger=log)
-    held = list[LivePage]()
-
-    async def show(request: web.Request) -> web.StreamResponse:
-        return await held[0].show(request)
-
-    async def take(request: web.Request) -> web.StreamResponse:
-        return await held[0].take(request)
-
-    app.add_routes([web.get("/{key}/", show), web.post("/{key}/order", take)])
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    try:
-        await site.start()
-        page = LivePage(connection, run_id, Guard(runner.addresses[0][1]))
-        held.append(page)
-        yield page.guard.address
-        await _until_seen(page)
-    except Exit:
-        # The run is gone: whoever has its page open is told why.
-        if held:
-            await _until_seen(held[0])
-        raise
-    finally:
-        await runner.cleanup()
-        for each in held:
-            await each.sights.leave()
+    with listening:
+        try:
+            await runner.setup()
+            await web.SockSite(runner, listening).start()
+            yield page.guard.address
+            await _until_seen(page)
+        except Exit:
+            # The run is gone: whoever has its page open is told why.
+            await _until_seen(page)
+            raise
+        finally:
+            await runner.cleanup()
+            await page.sights.leave()
 
 
 async def _until_seen(page: LivePage) -> None:

@@ -138,11 +138,6 @@ def _stamp(view: RunView, at: datetime) -> str:
 
 
 def _row(row: Row) -> str:
-    parts = [f"{SIGNS[row.status]} {row.id} {row.title} ({who(row)}): {row.status}"]
-    if row.status in SETTLED and row.seconds:
-        parts.append(seconds(row.seconds))
-    if row.status in SETTLED and price(row):
-        parts.append(price(row))
-    if row.note:
-        parts.append(row.note)
-    return ", ".join(parts)
+    what = f"{SIGNS[row.status]} {row.id} {row.title} ({who(row)}): {row.status}"
+    ended = (seconds(row.seconds) if row.seconds else "", price(row))
+    return ", ".join(filter(None, (what, *(ended if row.status in SETTLED else ()), row.note)))

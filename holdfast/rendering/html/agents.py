@@ -12,7 +12,8 @@ from holdfast.rendering import findings, orders
 from holdfast.rendering.blocks import Block, Paragraph, Prose, listed
 from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.exchanges import exchange
-from holdfast.rendering.html.pictured import Pictured, cut, section, short
+from holdfast.rendering.html.pictured import Pictured, begun, cut, section, short
+from holdfast.rendering.preview import instructions
 from holdfast.text import pluralize
 
 
@@ -56,7 +57,9 @@ def _history(run: Pictured, subtask: Subtask) -> Node:
     """Return what it was asked to do, and its exchanges: all that there was of them."""
     steps = run.steps_of(subtask.id)
     many = pluralize(len(steps), "step") if steps else "what was asked"
-    asked = [*_asked(subtask)]
+    asked = [
+        li[strong[f"{begun(name)}: "], cut(text)] for name, text in instructions(subtask).items()
+    ]
     return details[
         summary[f"How it was done: {many}"],
         ul(".small")[asked] if asked else None,
@@ -69,14 +72,3 @@ def _declined(run: Pictured, subtask_id: str) -> Iterator[str]:
     """Yield the calls of tools that a person did not allow: no history of an agent has them."""
     given = (each for each in run.report.orders if each.command == "decline")
     yield from orders.lines(tuple(e for e in given if e.about.startswith(f"{subtask_id}: ")))
-
-
-def _asked(subtask: Subtask) -> Iterator[Element]:
-    if subtask.instruction:
-        yield li[strong["Instruction: "], cut(subtask.instruction)]
-    if subtask.acceptance_criteria:
-        yield li[strong["Accepted when: "], cut(subtask.acceptance_criteria)]
-    for check in subtask.checks:
-        yield li[strong["Check: "], code[f"{check.kind} {cut(check.argument, 500)}".strip()]]
-    if subtask.inputs:
-        yield li[strong["Inputs: "], cut(", ".join(subtask.inputs), 2_000)]
