@@ -9,7 +9,6 @@ import pytest
 from boards import row, view
 from holdfast.calls import KINDS
 from holdfast.contracts import Call, ModelCard, Subtask
-from holdfast.contracts.view import Question
 from holdfast.rendering.board import ANSWER_CHARACTERS, board, call_summary, lens_summary
 
 MODEL = ModelCard(tier="sonnet", id="a-model")
@@ -53,24 +52,6 @@ def test_the_board_says_why_a_subtask_is_there_until_it_has_more_to_say() -> Non
 def test_an_unknown_price_is_never_zero_on_the_board() -> None:
     shown = board(view(row(dollars=None), dollars_spent=None, model_calls=1))
     assert shown.count("unpriced") == 2 and "0.0000" not in shown
-
-
-@pytest.mark.parametrize(
-    ("question", "line"),
-    [
-        (Question(kind="plan"), "the plan waits for approval"),
-        (Question(kind="budget", text="no call fits"), "no call fits"),
-        (Question(kind="paused"), "the run is paused"),
-        (
-            Question(kind="call", subtask_id="t1", text='write {"text": 40}', call=3),
-            't1 wants to make call 3: write {"text": 40}',
-        ),
-        (Question(kind="subtask", subtask_id="plan", text="which?"), "plan asks: which?"),
-    ],
-)
-def test_the_board_says_what_a_person_is_asked(question: Question, line: str) -> None:
-    shown = board(view(row(), waiting=(question,)))
-    assert f"- **waits for a person** {line}" in shown.splitlines()
 
 
 @pytest.mark.parametrize("hostile", ["![x](http://h/x)", "\\![x](http://h/x)", "<img src=x>"])
