@@ -94,7 +94,8 @@ def price(row: Row) -> str:
     """Return what a row cost; empty for one that asked no model, or none yet, or whose finding was
     given or taken over.
     """
-    unasked = row.tier in ("", "none") or row.status == "waiting" or row.try_number == 0
+    begun = row.status not in ("waiting", "running") and row.try_number
+    unasked = row.tier in ("", "none") or not begun
     return "" if unasked and row.dollars == 0 else at_most(row.dollars, row.assumed)
 
 

@@ -7,6 +7,7 @@ from html import unescape
 from typing import get_args
 
 import pytest
+from htpy import div
 from markdown_it import MarkdownIt
 
 from drawn import HOSTILE, OUR_STYLES, UNSEEN, drawn, row, view
@@ -62,7 +63,7 @@ def test_what_others_wrote_is_text_in_every_block_of_every_form(text: str) -> No
         for each in tokens
         if "href" in each.attrs
     )
-    page = "".join(map(str, write(shown(1), made)))
+    page = str(div[write(shown(1), made)])
     tags = " ".join(re.findall(r"<[a-z][^>]*>", page))
     assert not re.search(r"(?i)<(script|img|iframe)|\son\w+=|javascript:", tags)
     table = blocks.table(COLUMNS, [Line((text, text, text, "4.2 s"), "failed")])
@@ -74,7 +75,7 @@ def test_what_others_wrote_is_text_in_every_block_of_every_form(text: str) -> No
 def test_a_line_of_ours_keeps_its_markup_and_a_plain_one_shows_it() -> None:
     ours, plain = Marked("**bold** \\[t1\\]"), "**bold**"
     assert markdown.write([Paragraph(ours), Paragraph(plain)]) == f"{ours}\n\n\\*\\*bold\\*\\*"
-    said = "".join(map(str, write(shown(1), [Paragraph(ours), Paragraph(plain)])))
+    said = str(div[write(shown(1), [Paragraph(ours), Paragraph(plain)])])
     assert said.count("<strong>bold</strong>") == 1 and "<p>**bold**</p>" in said
     assert '[<a class="cite" href="#subtask-1">t1</a>]' in said
 
