@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from htpy import Element, Node, code, details, div, h4, p, pre, summary
+from htpy import Element, Node, code, details, div, h4, p, summary
 from pydantic import BaseModel
 
 from holdfast.calls import KINDS
@@ -17,14 +16,14 @@ from holdfast.calls.work import WorkMaterial, work_prompt
 from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
 from holdfast.history.steps import WORDS, Step
 from holdfast.rendering.amounts import at_most, hands, seconds
+from holdfast.rendering.blocks import Block, Code, Paragraph, Prose
+from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.pictured import Pictured, command, cut
-from holdfast.rendering.html.prose import prose
 from holdfast.rendering.html.refusals import why_not
 from holdfast.rendering.html.turns import turns
 from holdfast.state.events import AgentEnded, Answered, Examined, TeamEnded
 from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
 
-Anchors = Mapping[str, str]
 KINDS_OF_STEPS = WORDS | {
     "work": "Work of an agent",
     "agent": "Agent with tools",
@@ -43,12 +42,12 @@ def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
         title[_name(step)],
         p(".soft.small")[" · ".join(filter(None, _facts(step)))],
         p(".why")["Not accepted: ", wrong] if wrong else None,
-        _unfold("What it was told", _told(step)),
+        _unfold(run, "What it was told", _told(step)),
         turns(run, step.move.run_of(own)) if isinstance(step.move, StartAgent) else None,
         command("Its own run has a page:", run.to_type("report", step.move.run_of(own)))
         if isinstance(step.move, StartTeam)
         else None,
-        _unfold("What it answered", _said(step, run.anchors)),
+        _unfold(run, "What it answered", _said(step)),
     ]
 
 
@@ -80,25 +79,24 @@ def _model(step: Step) -> str:
 # ---------------------------------------------------------------- what it was told
 
 
-def _told(step: Step) -> Node:
+def _told(step: Step) -> list[Block]:
     match step.move:
         case Ask(call=call, material=material):
-            text = _turn(KINDS[call.kind], material)
             inputs = material.inputs if isinstance(material, WorkMaterial) else ()
-            return _words(text, inputs)
+            return _prompt(_turn(KINDS[call.kind], material), inputs)
         case Examine(material=material):
-            return _words(f"Lens: {material.lens}\n\n{work_prompt(material, {})}", material.inputs)
+            return _prompt(f"Lens: {material.lens}\n\n{work_prompt(material, {})}", material.inputs)
         case StartAgent(goal=goal):
-            return _words(work_prompt(goal.work, {}), goal.work.inputs)
+            return _prompt(work_prompt(goal.work, {}), goal.work.inputs)
         case StartTeam(goal=goal):
-            return _words(goal.text, ())
-    return None
+            return _prompt(goal.text, ())
+    return []
 
 
-def _words(text: str, inputs: tuple[PinnedInput, ...]) -> Node:
+def _prompt(text: str, inputs: tuple[PinnedInput, ...]) -> list[Block]:
     enclosed = ", ".join(f"{each.name} ({each.size:,} bytes)" for each in inputs if each.enclosed)
-    with_it = p(".soft.small")["With it went the inputs ", enclosed, "."] if enclosed else None
-    return [pre[cut(text)], with_it]
+    with_it = Paragraph(f"With it went the inputs {enclosed}.")
+    return [Code(text), *([with_it] if enclosed else [])]
 
 
 def _turn(kind: Any, material: Contract) -> str:
@@ -116,41 +114,41 @@ def _turn(kind: Any, material: Contract) -> str:
 # ---------------------------------------------------------------- what it answered
 
 
-def _said(step: Step, anchors: Anchors) -> Node:
+def _said(step: Step) -> list[Block]:
     match step.landing:
+        case Answered(reply=reply) if reply.problem and not reply.value:
+            return _code(reply.problem.answer)
         case Answered(reply=reply):
-            if reply.problem and not reply.value:
-                return pre[cut(reply.problem.answer)] if reply.problem.answer else None
-            return _value(reply.value, anchors)
+            return _value(reply.value)
         case Examined(draft=draft):
-            return _value(draft, anchors)
+            return _value(draft)
         case AgentEnded(report=report) if report:
-            last = pre[cut(report.resume.text)] if report.resume.text else None
-            return _value(report.draft, anchors) if report.draft else last
+            return _value(report.draft) if report.draft else _code(report.resume.text)
         case TeamEnded(report=report) if report:
-            return _value(report, anchors)
-    return None
+            return _value(report)
+    return []
 
 
-def _value(value: object, anchors: Anchors) -> Node:
+def _value(value: object) -> list[Block]:
     match value:
         case Draft():
-            partial = value.escalation.partial if value.escalation else ""
-            text = value.content or partial
+            text = value.content or (value.escalation.partial if value.escalation else "")
             sure = "" if value.confidence is None else f", confidence {value.confidence} of 100"
-            return [
-                p(".soft.small")[f"{value.status}{sure}"],
-                div(".said")[prose(cut(text), anchors)] if text else None,
-            ]
+            return [Paragraph(f"{value.status}{sure}"), *([Prose(cut(text))] if text else [])]
         case Synthesis() | Report():
-            return div(".said")[prose(cut(value.answer), anchors)]
+            return [Prose(cut(value.answer))]
         case Plan():
-            lines = [f"{each.id} {each.title} ({each.role})" for each in value.subtasks]
-            return pre[cut("\n".join(lines))]
+            return _code(
+                "\n".join(f"{each.id} {each.title} ({each.role})" for each in value.subtasks)
+            )
         case BaseModel():
-            return pre[cut(json.dumps(value.model_dump(mode="json"), indent=1, ensure_ascii=False))]
-    return None
+            return _code(json.dumps(value.model_dump(mode="json"), indent=1, ensure_ascii=False))
+    return []
 
 
-def _unfold(title: str, content: Node) -> Node:
-    return details[summary[title], content] if content else None
+def _code(text: str) -> list[Block]:
+    return [Code(text)] if text else []
+
+
+def _unfold(run: Pictured, title: str, blocks: list[Block]) -> Node:
+    return details[summary[title], write(run, blocks)] if blocks else None
