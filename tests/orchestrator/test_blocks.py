@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from drawn import HOSTILE, OUR_STYLES, UNSEEN, drawn, row, view
 from holdfast.cli.screen import tables
 from holdfast.cli.screen.board import board as terminal
+from holdfast.cli.screen.looks import ASCII
 from holdfast.cli.screen.waiting import reminders
 from holdfast.contracts import ReportStatus, Severity
 from holdfast.contracts.view import Phase, Question, QuestionKind, RowStatus
@@ -96,6 +97,8 @@ def test_every_status_has_its_sign_its_words_and_its_place() -> None:
     statuses = set(get_args(RowStatus))
     assert set(status.SIGNS) == set(tables.STYLES) == set(FIRST) == statuses
     assert len(set(status.SIGNS.values())) == len(statuses), "no two look alike"
+    signs = {*status.SIGNS.values(), *status.SEVERITY_SIGNS.values()}
+    assert all(each.isascii() or each in ASCII for each in signs), "also where ASCII is all"
     assert set(status.STATUS) == set(status.OF_REPORT) == set(get_args(ReportStatus))
     assert set(status.PHASES) == set(get_args(Phase))
     assert set(status.ANSWERED_BY) == set(get_args(QuestionKind))
