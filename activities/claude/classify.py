@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from holdfast.activities.gate.flow import LONGEST_SHUT
+from holdfast.activities.gate.throttle import LONGEST_SHUT
 from holdfast.contracts.errors import (
     AuthenticationRefused,
     CallRefused,

@@ -6,6 +6,7 @@ set it, and through which no work goes: each worker obeys it by itself.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,11 +20,11 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from holdfast.activities.gate.flow import plainly, understood
+from holdfast.activities.gate.throttle import Throttle, describe, parse
 from holdfast.workers.pollers import POLL_SECONDS
 
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
-RPC_SECONDS = 5.0
+RPC_SECONDS = timedelta(seconds=5)
 CANNOT = (
     RPCStatusCode.UNIMPLEMENTED,
     RPCStatusCode.PERMISSION_DENIED,
@@ -33,32 +34,37 @@ CANNOT = (
 
 @dataclass(frozen=True)
 class QueueRate:
-    """A tier's rate and why. `stamp` changes with every update; `written` is its Unix time."""
+    """A tier's rate and why."""
 
     rate: float | None = None
     """Calls per second; 0: none; None: no limit was set."""
     reason: str = ""
-    stamp: str = ""
     written: float = 0.0
+    """Unix time of the update; 0: there was none."""
     workers: int = 1
     """Processes that ask for calls; 1 if there are none."""
 
-    def plainly(self, tier: str, now: float) -> str:
-        """How fast a tier may go, for somebody who watches a run."""
-        flow = understood(tier, self.rate, self.reason, self.written, now)
-        if flow is not None:
-            return plainly(tier, flow)
-        why = f": {self.reason}" if self.reason else ""
-        return f"{tier} limited to {self.rate:g} calls/s by hand{why}"
+    def throttle(self, tier: str, now: float) -> Throttle:
+        return parse(tier, self.rate, self.reason, self.written, now)
+
+    def explain(self, tier: str, now: float) -> str:
+        """Return how fast a tier may go, for somebody who watches a run."""
+        return describe(tier, self.throttle(tier, now), now)
+
+    def says(self, rate: float | None, reason: str) -> bool:
+        """Return True if this is kept already. Rates travel in single precision."""
+        if rate is None or self.rate is None:
+            return rate is self.rate and (reason == self.reason or not self.written)
+        return math.isclose(rate, self.rate, rel_tol=1e-5) and reason == self.reason
 
 
 def queue_of(queue: str, tier: str) -> str:
-    """The task queue that holds the rate of a tier, for the runs of a queue."""
+    """Return the task queue that holds the rate of a tier, for the runs of a queue."""
     return f"{queue}-{tier}"
 
 
 async def read_rate(client: Client, queue: str, tier: str) -> QueueRate:
-    """The rate of a tier, for the runs of a queue. RPCError."""
+    """Return the rate of a tier, for the runs of a queue. RPCError."""
     kept = await _described(client, queue_of(queue, tier))
     asked = await _described(client, queue)
     times = {each.identity: each.last_access_time.ToSeconds() for each in asked.pollers}
@@ -75,7 +81,7 @@ async def _described(client: Client, queue: str) -> DescribeTaskQueueResponse:
             task_queue_type=ACTIVITIES,
             report_config=True,
         ),
-        timeout=timedelta(seconds=RPC_SECONDS),
+        timeout=RPC_SECONDS,
     )
 
 
@@ -83,34 +89,20 @@ async def write_rate(
     client: Client, queue: str, tier: str, rate: float | None, reason: str
 ) -> QueueRate:
     """Set the rate of a tier, for every worker; None lifts it. RPCError."""
-    update = UpdateTaskQueueConfigRequest.RateLimitUpdate(reason=reason)
+    request = _request(client, queue_of(queue, tier))
+    request.update_queue_rate_limit.reason = reason
     if rate is not None:
-        update.rate_limit.CopyFrom(RateLimit(requests_per_second=rate))
-    answer = await client.workflow_service.update_task_queue_config(
-        UpdateTaskQueueConfigRequest(
-            namespace=client.namespace,
-            identity=client.identity,
-            task_queue=queue_of(queue, tier),
-            task_queue_type=ACTIVITIES,
-            update_queue_rate_limit=update,
-        ),
-        timeout=timedelta(seconds=RPC_SECONDS),
-    )
+        limit = RateLimit(requests_per_second=rate)
+        request.update_queue_rate_limit.rate_limit.CopyFrom(limit)
+    answer = await client.workflow_service.update_task_queue_config(request, timeout=RPC_SECONDS)
     return _read(answer.config.queue_rate_limit, 1)
 
 
 async def can_set_rates(client: Client, queue: str) -> bool:
-    """Whether this server lets this client set rates; changes nothing. RPCError."""
+    """Return True if this server lets this client set rates; changes nothing. RPCError."""
+    request = _request(client, queue)
     try:
-        await client.workflow_service.update_task_queue_config(
-            UpdateTaskQueueConfigRequest(
-                namespace=client.namespace,
-                identity=client.identity,
-                task_queue=queue,
-                task_queue_type=ACTIVITIES,
-            ),
-            timeout=timedelta(seconds=RPC_SECONDS),
-        )
+        await client.workflow_service.update_task_queue_config(request, timeout=RPC_SECONDS)
     except RPCError as error:
         if error.status in CANNOT:
             return False
@@ -120,13 +112,21 @@ async def can_set_rates(client: Client, queue: str) -> bool:
     return True
 
 
+def _request(client: Client, queue: str) -> UpdateTaskQueueConfigRequest:
+    return UpdateTaskQueueConfigRequest(
+        namespace=client.namespace,
+        identity=client.identity,
+        task_queue=queue,
+        task_queue_type=ACTIVITIES,
+    )
+
+
 def _read(config: RateLimitConfig, workers: int) -> QueueRate:
     limited = config.HasField("rate_limit")
     when = config.metadata.update_time
     return QueueRate(
         rate=config.rate_limit.requests_per_second if limited else None,
         reason=config.metadata.reason,
-        stamp=f"{when.seconds}.{when.nanos} {config.metadata.update_identity}",
         written=when.seconds + when.nanos / 1e9,
         workers=workers,
     )

@@ -30,9 +30,9 @@ from temporalio.worker import (
 )
 
 from holdfast.activities.gate.rate_gate import RateGate
-from holdfast.activities.gate.throttles import ShowThrottles
 from holdfast.activities.wiring import build
 from holdfast.deployment.settings import HOME, Settings
+from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.serving.worker import workers
 from holdfast.telemetry.logs import LogContext
 from holdfast.temporal.connection import Target, connect

@@ -37,7 +37,6 @@ from temporalio.worker import (
 from holdfast import __version__
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.gate.rate_gate import RateGate
-from holdfast.activities.gate.throttles import ShowThrottles
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
@@ -45,6 +44,7 @@ from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.telemetry.logs import LogContext, configure_logging, flush_logs, measured_runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges
 from holdfast.telemetry.otel.closed_runs import send_spans

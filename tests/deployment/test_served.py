@@ -24,7 +24,6 @@ from temporalio.testing import WorkflowEnvironment
 from test_embedded import killed
 
 from boards import view
-from holdfast.activities.gate.throttles import with_throttles
 from holdfast.cli.checks.endpoint import check_models, check_worker
 from holdfast.cli.commands.care import doctor
 from holdfast.cli.screen.invocation import STARTER
@@ -36,6 +35,7 @@ from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import Endpoint, StateDir, down, ensure_up, up
 from holdfast.embedded.processes import Record
 from holdfast.intake.connection import Connection
+from holdfast.serving.throttle_notes import with_throttles
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, connect
 from holdfast.text import for_markdown

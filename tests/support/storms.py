@@ -1,32 +1,42 @@
 """Storms in virtual time: calls of one tier, the gates of one or more workers, and an endpoint that
-refuses by chance, beyond a rate, or beyond a number in flight. Seeded, so the same one comes again.
+refuses by chance, beyond a rate, beyond a number in flight, or everything for a while. Seeded, so
+the same one comes again. Only the `Gate` port is called; the server that workers share is scripted.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-import itertools
-import math
 import random
-from collections.abc import Callable
+import selectors
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+from unittest.mock import patch
 
-from holdfast.activities.asking.sending import SHORTEST_WAIT
-from holdfast.activities.gate.flow import Flow, described, understood
-from holdfast.activities.gate.lane import Lane
-from holdfast.activities.gate.queue_rates import QueueRate
-from holdfast.activities.gate.refusals import Sent
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueueConfig
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
+    UpdateTaskQueueConfigRequest,
+    UpdateTaskQueueConfigResponse,
+)
+from temporalio.client import Client
+
+from holdfast.activities.asking.sending import SHORTEST_WAIT, SPREAD
+from holdfast.activities.gate import rate_gate
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.contracts.errors import NotBilled
 from holdfast.ports import Head, Quota
 from simulator.limiter import Limiter
 
-GLANCE = 0.05
-"""Seconds after which a call that waits looks again whether it may leave."""
 LATE = (0.0, 1.0)
 """Seconds that Temporal is late with a call that is tried again."""
-SPREAD = 0.25
-AGREED_EVERY = 1.0
 NEXT_LINK = 0.05
 """Seconds between the end of a call and the start of the one that needs it."""
+TIER = "haiku"
+QUEUE = "storm"
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -40,12 +50,16 @@ class Endpoint:
     """Calls at once; 0: any number."""
     chance: float = 0.0
     """Share that is refused at random."""
+    down: tuple[float, float] = (0.0, 0.0)
+    """Seconds of the storm between which everything is refused."""
     latency: tuple[float, float] = (0.2, 0.6)
     """Seconds of an answer."""
     round_trip: float = 0.015
     """Seconds until a refusal is back."""
     asked: float = 1.0
-    """Seconds to wait, as a refusal says."""
+    """Seconds to wait, as a refusal says; one for the rate says how long that really takes, in
+    whole seconds.
+    """
     unnamed: float = 0.0
     """It says nothing, and this is what a first refusal is taken to ask, doubled with each."""
     limits: bool = False
@@ -65,127 +79,115 @@ class Storm:
     links: int = 1
     workers: int = 1
     seed: int = 0
-    now: float = 1_000.0
-    lanes: list[Lane] = field(default_factory=list)
-    """What the gates remember; may be handed on to a later storm."""
+    gates: Sequence[RateGate] = ()
+    """Those of an earlier storm, with what they remember."""
     began: float = 0.0
+    ended: float = 0.0
     admitted: list[float] = field(default_factory=list)
     refused: int = 0
     at_first: int = 0
     """How many of those had left in the storm's first moment."""
-    ended: int = 0
+    back: int = 0
+    """How often a call went back to the server without having been sent."""
     inside: int = 0
 
     def run(self) -> Storm:
-        """Until all have ended."""
-        self.began = self.now
-        self.random = random.Random(self.seed)
-        self.limiter = Limiter()
-        self.lanes = self.lanes or [Lane() for _ in range(self.workers)]
-        self.waiting: list[list[tuple[int, int]]] = [[] for _ in self.lanes]
-        self.events: list[tuple[float, int, Callable[[], None]]] = []
-        self.numbers = itertools.count()
-        self.held = QueueRate()
-        for lane in self.lanes:
-            lane.workers = len(self.lanes)
-        for _ in range(self.chains):
-            self._at(0.0, lambda: self._arrive(self.links - 1))
-        if len(self.lanes) > 1:
-            self._at(AGREED_EVERY, self._agree)
-        while self.ended < self.chains * self.links:
-            self._step()
+        """Play it in a loop of its own."""
+        return in_virtual_time(self.play())
+
+    async def play(self) -> Storm:
+        """Until all calls have ended."""
+        clock = asyncio.get_running_loop().time
+        self.random, self.limiter = random.Random(self.seed), Limiter()
+        self.gates = self.gates or [RateGate() for _ in range(self.workers)]
+        server = Server(len(self.gates))
+        client = cast(Client, server)
+        keeping = [
+            asyncio.create_task(gate.keep(client, QUEUE, (TIER,)))
+            for gate in self.gates
+            if len(self.gates) > 1
+        ]
+        await asyncio.sleep(0)
+        self.began = clock()
+        await asyncio.gather(*(self._chain() for _ in range(self.chains)))
+        self.ended = clock()
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
         return self
 
-    def _at(self, seconds: float, happens: Callable[[], None]) -> None:
-        heapq.heappush(self.events, (self.now + seconds, next(self.numbers), happens))
+    async def _chain(self) -> None:
+        for link in range(self.links):
+            if link:
+                await asyncio.sleep(NEXT_LINK)
+            refused = 0
+            while (wait := await self._call(refused)) is not None:
+                refused += wait > 0
+                await asyncio.sleep(abs(wait) + self.random.uniform(*LATE))
 
-    def _step(self) -> None:
-        """The next event, or the next call that may leave."""
-        if self.events and self.events[0][0] <= self.now:
-            heapq.heappop(self.events)[2]()
-            return
-        wake = math.inf
-        # Workers send at the same time: none of them has sent all before another begins.
-        pairs = zip(self.lanes, self.waiting, strict=True)
-        for lane, waiting in sorted(pairs, key=lambda pair: len(pair[0].flying)):
-            if not waiting:
-                continue
-            lane.waiting = len(waiting)
-            lane.advance(self.now)
-            ready = lane.ready(self.now)
-            if ready <= self.now:
-                self._leave(lane, *waiting.pop(0))
-                return
-            wake = min(wake, max(min(ready, self.now + GLANCE), self.now + 0.001))
-        self.now = max(self.now, min(wake, self.events[0][0] if self.events else math.inf))
+    async def _call(self, refused: int) -> float | None:
+        """Make one attempt. None: it was answered; else seconds until the next, negative if it did
+        not leave.
+        """
+        ours, gate = self.endpoint, self.random.choice(self.gates)
+        clock, back = asyncio.get_running_loop().time, ours.round_trip / 2
+        try:
+            await gate.turn(TIER)
+        except NotBilled as later:
+            assert later.next_retry_delay is not None
+            self.back += 1
+            return -later.next_retry_delay.total_seconds()
+        left = clock()
+        await asyncio.sleep(back)
+        asked = self._refusal(clock())
+        head = Head(not asked, self._quotas(back))
+        if asked:
+            await asyncio.sleep(back)
+            self._hear(gate, head)
+            self.refused += 1
+            self.at_first += left == self.began
+            own = asked
+            if ours.unnamed:
+                asked = ours.unnamed * 2 ** min(refused, 6)
+                own = SHORTEST_WAIT.total_seconds()
+            await gate.throttled(TIER, asked, "429")
+            return own * (1 + SPREAD * self.random.random())
+        self.inside += 1
+        self.admitted.append(clock())
+        seconds = self.random.uniform(*ours.latency)
+        asyncio.get_running_loop().call_later(seconds + ours.releases, self._release)
+        await asyncio.sleep(back)
+        self._hear(gate, head)
+        await asyncio.sleep(seconds)
+        gate.ended()
+        return None
 
-    def _arrive(self, left: int, refused: int = 0) -> None:
-        self.random.choice(self.waiting).append((left, refused))
-
-    def _leave(self, lane: Lane, left: int, refused: int) -> None:
-        sent = lane.left(self.now)
-        self._at(self.endpoint.round_trip / 2, lambda: self._meet(lane, sent, left, refused))
-
-    def _meet(self, lane: Lane, sent: Sent, left: int, before: int) -> None:
-        """A call is at the endpoint."""
-        ours = self.endpoint
-        back = ours.round_trip / 2
+    def _refusal(self, now: float) -> float:
+        """Seconds that the endpoint asks a call to wait that it refuses now; 0: it takes it."""
+        ours, since = self.endpoint, now - self.began
         refused = self.random.random() < ours.chance
         refused = refused or 0 < ours.in_flight <= self.inside
-        refused = refused or bool(self.limiter.admit(ours.rate, ours.burst, self.now))
-        if ours.limits:
-            remaining, seconds = self.limiter.left(ours.rate, ours.burst)
-            quota = Quota(ours.burst, remaining, seconds - back)
-            head = Head(not refused, {"requests": quota})
-            self._at(back, lambda: lane.heard(sent, head, lane.advance(self.now)))
-        if refused:
-            self._at(back, lambda: self._refuse(lane, sent, left, before + 1))
-            return
-        self.inside += 1
-        self.admitted.append(self.now)
-        seconds = self.random.uniform(*ours.latency)
-        self._at(seconds + ours.releases, self._release)
-        self._at(seconds + back, lambda: self._end(lane, sent, left))
+        refused = refused or ours.down[0] <= since < ours.down[1]
+        return ours.asked if refused else self.limiter.admit(ours.rate, ours.burst, now)
+
+    def _quotas(self, back: float) -> dict[Any, Quota]:
+        if not self.endpoint.limits:
+            return {}
+        remaining, seconds = self.limiter.left(self.endpoint.rate, self.endpoint.burst)
+        return {"requests": Quota(self.endpoint.burst, remaining, seconds - back)}
+
+    def _hear(self, gate: RateGate, head: Head) -> None:
+        """Heads of answers are told where they say something."""
+        if head.quotas:
+            gate.heard(head)
 
     def _release(self) -> None:
         self.inside -= 1
 
-    def _refuse(self, lane: Lane, sent: Sent, left: int, refused: int) -> None:
-        self.refused += 1
-        self.at_first += sent.at == self.began
-        asked = own = self.endpoint.asked
-        if self.endpoint.unnamed:
-            asked = self.endpoint.unnamed * 2 ** min(refused - 1, 4)
-            own = SHORTEST_WAIT.total_seconds()
-        lane.shut(asked, "429", lane.advance(self.now), sent)
-        wait = own * (1 + SPREAD * self.random.random()) + self.random.uniform(*LATE)
-        self._at(wait, lambda: self._arrive(left, refused))
-
-    def _end(self, lane: Lane, sent: Sent, left: int) -> None:
-        self.ended += 1
-        lane.ended(sent, lane.advance(self.now))
-        if left:
-            self._at(NEXT_LINK, lambda: self._arrive(left - 1))
-
-    def _agree(self) -> None:
-        """What `RateGate` does at the server, once a second."""
-        for number, lane in enumerate(self.lanes):
-            lane.advance(self.now)
-            if self.held.stamp != lane.newest.stamp:
-                lane.newest = self.held
-                shared = understood("haiku", self.held.rate, self.held.reason, self.now, self.now)
-                lane.adopt(shared or Flow())
-            if lane.certain != lane.told:
-                lane.told = lane.certain
-                text = described("haiku", lane.told, self.now)
-                stamp = f"{number} {self.now}"
-                self.held = lane.newest = QueueRate(lane.told.rate, text, stamp, self.now)
-        self._at(AGREED_EVERY, self._agree)
-
     @property
     def seconds(self) -> float:
         """Until the last call had ended."""
-        return self.now - self.began
+        return self.ended - self.began
 
     @property
     def refusals(self) -> float:
@@ -218,5 +220,69 @@ class Storm:
 
 def without(storm: Storm) -> Storm:
     """The same calls at an endpoint that refuses none."""
-    calm = replace(storm.endpoint, rate=0.0, in_flight=0, chance=0.0)
+    calm = replace(storm.endpoint, rate=0.0, in_flight=0, chance=0.0, down=(0.0, 0.0))
     return Storm(calm, storm.chains, storm.links, storm.workers, storm.seed)
+
+
+class Server:
+    """What of a Temporal server a gate uses: one task queue's rate, and who asks for work."""
+
+    namespace = "default"
+    identity = "storm"
+
+    def __init__(self, workers: int) -> None:
+        self.config, self.workers = TaskQueueConfig(), workers
+
+    @property
+    def workflow_service(self) -> Server:
+        return self
+
+    async def describe_task_queue(
+        self,
+        request: DescribeTaskQueueRequest,
+        **_: object,
+    ) -> DescribeTaskQueueResponse:
+        pollers = [PollerInfo(identity=str(number)) for number in range(self.workers)]
+        return DescribeTaskQueueResponse(pollers=pollers, config=self.config)
+
+    async def update_task_queue_config(
+        self, request: UpdateTaskQueueConfigRequest, **_: object
+    ) -> UpdateTaskQueueConfigResponse:
+        update, kept = request.update_queue_rate_limit, self.config.queue_rate_limit
+        kept.Clear()
+        if update.HasField("rate_limit"):
+            kept.rate_limit.CopyFrom(update.rate_limit)
+        kept.metadata.reason = update.reason
+        now = asyncio.get_running_loop().time()
+        kept.metadata.update_time.FromNanoseconds(int(now * 1e9))
+        return UpdateTaskQueueConfigResponse(config=self.config)
+
+
+class _Leaping(selectors.SelectSelector):
+    """Goes on to the next timer at once."""
+
+    now = 1_000.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = super().select(0)
+        if not found:
+            assert timeout is not None, "nothing will ever happen"
+            self.now += timeout
+        return found
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.leaping = _Leaping()
+        super().__init__(self.leaping)
+
+    def time(self) -> float:
+        return self.leaping.now
+
+
+def in_virtual_time(story: Coroutine[Any, Any, Result]) -> Result:
+    """What comes of it, played as fast as the machine may; the gates go by the same clock."""
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        loop = runner.get_loop()
+        with patch.object(rate_gate, "_now", loop.time):
+            return runner.run(story)

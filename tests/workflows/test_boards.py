@@ -10,10 +10,10 @@ from temporalio.client import WorkflowHandle
 
 from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.activities.gate.throttles import ShowThrottles
 from holdfast.contracts import Goal, GoalInput
 from holdfast.contracts.view import RunView
 from holdfast.rendering.board import board
+from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.workflows import supervisor
 from repositories import Repository
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works

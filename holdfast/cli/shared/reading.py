@@ -220,7 +220,7 @@ class Reader:
             for tier in tiers:
                 rate = await read_rate(client, target.task_queue, tier)
                 if rate.rate is not None:
-                    lines = (*lines, rate.plainly(tier, time.time()))
+                    lines = (*lines, rate.explain(tier, time.time()))
         self.held_up = lines
 
     async def find_doing(self) -> None:

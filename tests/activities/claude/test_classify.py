@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.activities.claude.classify import LONGEST_WAIT, Meaning, Point, classify, retry_after
-from holdfast.activities.gate.flow import LONGEST_SHUT
+from holdfast.activities.gate.throttle import LONGEST_SHUT
 from holdfast.contracts.errors import (
     AuthenticationRefused,
     CallRefused,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
@@ -19,7 +18,6 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
 from conftest import Handle, Runs
-from holdfast.activities.gate.flow import Flow, Throttled, described, next_rate
 from holdfast.activities.gate.queue_rates import (
     QueueRate,
     can_set_rates,
@@ -28,10 +26,11 @@ from holdfast.activities.gate.queue_rates import (
     write_rate,
 )
 from holdfast.activities.gate.rate_gate import RateGate
-from holdfast.activities.gate.throttles import ShowThrottles
+from holdfast.activities.gate.throttle import Throttle, describe, shut_for
 from holdfast.cli.commands.care.doctor import check_rates
 from holdfast.contracts import Goal
 from holdfast.contracts.errors import NotBilled
+from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.temporal.connection import Target
 from holdfast.text import for_markdown
 from holdfast.workflows.supervisor import SupervisorWorkflow
@@ -88,10 +87,10 @@ async def test_a_server_keeps_a_rate_with_its_reason(env: WorkflowEnvironment, q
     assert (await read_rate(env.client, queue, "haiku")).rate is None
     written = await write_rate(env.client, queue, "haiku", 0.0, "haiku throttled")
     # A look soon after a change may still find what was before it.
-    assert written == await until(env.client, queue, lambda found: found.stamp == written.stamp)
+    assert written == await until(env.client, queue, lambda found: found.written == written.written)
     assert (written.rate, written.reason) == (0.0, "haiku throttled")
     lifted = await write_rate(env.client, queue, "haiku", None, "haiku at full speed")
-    assert lifted.rate is None and lifted.stamp != written.stamp
+    assert lifted.rate is None and lifted.written > written.written
 
 
 async def test_a_throttle_shuts_the_tier_on_every_worker(
@@ -109,20 +108,19 @@ async def test_a_throttle_shuts_the_tier_on_every_worker(
 async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
     env: WorkflowEnvironment, queue: str
 ) -> None:
-    shut = next_rate(Flow(), Throttled(0.5, CAUSE, 8.0), 0.0)
-    await write_rate(env.client, queue, "haiku", 0.0, described("haiku", shut, 0.0))
+    shut = replace(shut_for(0.5, CAUSE, 0.0), rate=7.6)
+    await write_rate(env.client, queue, "haiku", 0.0, describe("haiku", shut, 0.0))
     async with keeping(env.client, queue, RateGate()):
         opened = await until(env.client, queue, lambda found: "throttled" not in found.reason)
-    line = r"haiku slowed to 7\.60/s: step 0, \d s after a throttle at 8\.00/s"
-    assert re.fullmatch(line, opened.reason)
+    assert opened.reason == f"haiku slowed after a throttle: {CAUSE}"
+    assert opened.rate == pytest.approx(7.6)
 
 
 async def test_a_limit_in_flight_holds_on_every_worker_until_a_call_is_over(
     env: WorkflowEnvironment, queue: str
 ) -> None:
-    gate, now = RateGate(), time.time()
-    limit = Flow(most=1, cause=CAUSE, refused=now)
-    await write_rate(env.client, queue, "haiku", None, described("haiku", limit, now))
+    gate, limit = RateGate(), Throttle(CAUSE, most=1)
+    await write_rate(env.client, queue, "haiku", None, describe("haiku", limit, 0.0))
     async with keeping(env.client, queue, gate):
         while not gate.slowed():  # noqa: ASYNC110 - it is polled by users, too
             await asyncio.sleep(0.05)
@@ -146,22 +144,16 @@ async def test_a_limit_in_flight_holds_on_every_worker_until_a_call_is_over(
         await asyncio.gather(*calls, return_exceptions=True)
 
 
-async def test_a_limit_that_a_person_set_at_the_server_stays(
+async def test_what_a_person_set_at_the_server_stays_and_what_he_shut_stays_shut(
     env: WorkflowEnvironment, queue: str
 ) -> None:
     gate = RateGate()
-    by_hand = await write_rate(env.client, queue, "haiku", 2.0, "quiet hours")
-    async with keeping(env.client, queue, gate):
-        await gate.throttled("haiku", 2.5, CAUSE)
-        await gate.turn("haiku")
-        assert await read_rate(env.client, queue, "haiku") == by_hand
-
-
-async def test_what_a_person_shut_by_hand_stays_shut(env: WorkflowEnvironment, queue: str) -> None:
-    gate = RateGate()
-    await write_rate(env.client, queue, "haiku", 0.0, "quiet hours")
+    by_hand = await write_rate(env.client, queue, "haiku", 0.0, "quiet hours")
     async with keeping(env.client, queue, gate), asyncio.timeout(20):
         assert (await refused(gate)).next_retry_delay is not None
+        await gate.throttled("haiku", 2.5, CAUSE)
+        await asyncio.sleep(1.1)
+        assert await read_rate(env.client, queue, "haiku") == by_hand
 
 
 async def test_calls_leave_no_faster_than_a_person_said(
@@ -217,19 +209,18 @@ async def test_where_the_server_keeps_no_rates_each_worker_slows_by_itself(queue
 async def test_every_worker_knows_which_tier_is_slowed_how_much_and_why(
     env: WorkflowEnvironment, queue: str
 ) -> None:
-    shut = next_rate(Flow(), Throttled(120.0, CAUSE, 8.0), 0.0)
-    await write_rate(env.client, queue, "haiku", 0.0, described("haiku", shut, 0.0))
+    shut = replace(shut_for(120.0, CAUSE, 0.0), rate=4.8)
+    await write_rate(env.client, queue, "haiku", 0.0, describe("haiku", shut, 0.0))
     await write_rate(env.client, queue, "opus", 2.0, "quiet hours")
-    slowed = described("sonnet", next_rate(shut, None, 120.0), 120.0)
-    await write_rate(env.client, queue, "sonnet", 4.8, slowed)
+    await write_rate(env.client, queue, "sonnet", 4.8, describe("sonnet", shut, 120.0))
     gate = RateGate()
     assert gate.slowed() == {}
     async with keeping(env.client, queue, gate, tiers=("haiku", "sonnet", "opus")):
         while len(gate.slowed()) < 3:  # noqa: ASYNC110 - it is polled by users, too
             await asyncio.sleep(0.05)
         assert gate.slowed() == {
-            "haiku": f"haiku throttled 120 s: {CAUSE}",
-            "sonnet": "sonnet slowed after a throttle at 8.0 calls/s",
+            "haiku": f"haiku throttled 120 s, then 4.80/s: {CAUSE}",
+            "sonnet": f"sonnet slowed after a throttle: {CAUSE}",
             "opus": "opus limited to 2 calls/s by hand: quiet hours",
         }
 
@@ -248,7 +239,7 @@ async def test_a_run_shows_the_throttle_that_it_waits_for_on_its_board_and_not_i
     gate, go_on = RateGate(), asyncio.Event()
     model = ScriptedModel({"t1": [go_on, works("one")], "synthesize": [synthesizes("One [t1].")]})
     goal = Goal(text="Compare engines", plan=ready(subtask("t1", tier="haiku")), use_models=True)
-    line = f"haiku throttled 12 s: {CAUSE}"
+    line = f"haiku throttled 12 s, then 1.00/s: {CAUSE}"
     async with runs.worker(model, interceptors=[ShowThrottles(gate.slowed)]):
         handle = await runs.start(goal)
         await model.asked("t1")
@@ -267,11 +258,14 @@ async def test_doctor_shows_the_rate_of_each_tier_with_its_reason(
     env: WorkflowEnvironment, queue: str
 ) -> None:
     await write_rate(env.client, queue, "haiku", 2.0, "quiet hours")
+    slowed = describe("opus", Throttle(CAUSE, rate=4.8), 0.0)
+    await write_rate(env.client, queue, "opus", 4.8, slowed)
     target = Target(address="", task_queue=queue)
     shown = {
         check.name: (check.mark, check.detail) for check in await check_rates(env.client, target)
     }
     assert shown["haiku rate"] == ("note", "haiku limited to 2 calls/s by hand: quiet hours")
+    assert shown["opus rate"] == ("note", f"{slowed} (4.80 calls/s)")
     assert shown["sonnet rate"] == ("ok", "sonnet at full speed")
     assert "rate gate" not in shown
 

@@ -248,7 +248,10 @@ async def check_rates(client: Client, target: Target) -> list[Checkup]:
     for tier in get_args(Tier):
         found = await read_rate(client, target.task_queue, tier)
         mark: Mark = "ok" if found.rate is None else "note"
-        detail = found.plainly(tier, time.time())
+        now = time.time()
+        detail = found.explain(tier, now)
+        if found.rate and not found.throttle(tier, now).by_hand:
+            detail += f" ({found.rate:.2f} calls/s)"
         checks.append(Checkup("workers", f"{tier} rate", mark, detail))
     if not await can_set_rates(client, queue_of(target.task_queue, "haiku")):
         missing = "the server keeps no rates: after a throttle each worker slows by itself"
