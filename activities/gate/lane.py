@@ -152,7 +152,7 @@ class Lane:
         """Take in that a call was refused for want of capacity; None: one that nobody let leave."""
         others = self._remove(sent, now) if sent else 0
         held, shut = self.throttle, shut_for(seconds, cause, now)
-        if held.by_hand or (sent and not sent.explained and self._is_chance()):
+        if held.by_hand or (sent and not sent.stated and self._is_chance()):
             return
         self.stepped, self.borne = now, False
         if held.shut(now):
@@ -161,8 +161,8 @@ class Lane:
             self.throttle = replace(held, until=max(held.until, shut.until), most=most)
             return
         self.step, self.untested = FIRST_STEP, None
-        if sent and sent.explained:
-            self.throttle = shut
+        if sent and sent.stated:
+            self.throttle = replace(shut, rate=sent.stated)
         elif not (others and self._is_crowded(others)):
             self.throttle, self.untested = (
                 replace(shut, rate=self._rate(now)),

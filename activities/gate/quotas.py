@@ -7,6 +7,7 @@ what left since is counted here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,8 +42,10 @@ class Sent:
     """What holds again if it is taken: it left to test a refusal."""
     taken: bool = False
     refused: bool = False
-    explained: bool = False
-    """True if the endpoint said that too little was left for it."""
+    stated: float = 0.0
+    """Such calls per second that come back, if the endpoint said that too little was left for it;
+    0: it did not say so.
+    """
 
 
 def cost_of(tokens: int = 0, max_output: int = 0, wrote: float = 0.0) -> Cost:
@@ -103,8 +106,9 @@ class Quotas:
             for other in flying if resource in AS_IT_GOES else since:
                 bucket.use(other.at, other.cost.get(resource, 0.0) * self.workers)
             buckets[resource] = bucket
-            if quota.remaining < min(sent.cost.get(resource, 0.0), quota.limit):
-                sent.explained = True
+            needed = sent.cost.get(resource, 0.0)
+            if quota.remaining < min(needed, quota.limit):
+                sent.stated = min(sent.stated or math.inf, bucket.pace / needed)
         self.buckets = buckets
 
     def ready(self, cost: Cost) -> float:

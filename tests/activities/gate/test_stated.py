@@ -95,13 +95,13 @@ def test_each_of_several_workers_takes_its_share() -> None:
     assert leaving(lane, 3) == pytest.approx([0.0, MARGIN, 5 + MARGIN])
 
 
-def test_a_refusal_that_its_head_explains_shuts_the_tier_and_leaves_no_limit() -> None:
+def test_a_refusal_that_its_head_explains_is_not_looked_into_and_slows_to_what_it_says() -> None:
     lane = Lane()
     sent = lane.left(0.0, ONE)
     lane.heard(sent, Head(False, {"requests": EMPTY}), 0.01)
     lane.refused(sent, 2.0, "429", 0.01)
-    assert lane.throttle.shut(2.0) and (lane.throttle.rate, lane.throttle.most) == (0, 0)
-    assert lane.advance(2.1) and lane.throttle == FULL_SPEED
+    assert lane.ready(0.02, ONE) == lane.throttle.until == 2.01
+    assert lane.throttle.rate == pytest.approx(1.0, abs=0.01)
 
 
 @given(
