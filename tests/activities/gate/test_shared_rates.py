@@ -247,7 +247,7 @@ async def test_a_run_shows_the_throttle_that_it_waits_for_on_its_board_and_not_i
         await gate.throttled("haiku", 12.0, CAUSE)
         await gate.throttled("opus", 12.0, CAUSE)
         assert (await handle.query(SupervisorWorkflow.view)).notes == (line,)
-        assert await details(handle) == f"{before}\n- {for_markdown(line)}"
+        assert await details(handle) == f"{before}\n\n- {for_markdown(line)}"
         assert (await handle.describe()).history_length == described.history_length
         go_on.set()
         assert (await handle.result()).status == "complete"
