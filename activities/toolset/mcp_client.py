@@ -49,7 +49,7 @@ class TooMuch(Exception):
     """The server said more than is read."""
 
 
-async def answered(asked: dict[str, Any]) -> dict[str, Any]:
+async def converse(asked: dict[str, Any]) -> dict[str, Any]:
     """Return what the server answers, as `tools` or as `text`, `data` and `is_error`; or the
     `error`, its `kind`, and whether the call of the tool had `begun`.
     """
@@ -323,7 +323,7 @@ async def over_http(asked: dict[str, Any]) -> AsyncIterator[Any]:
 
 def main() -> None:
     """Answer, and end at once with all that the server started: nobody waits for its farewell."""
-    answer = asyncio.run(answered(json.load(sys.stdin)))
+    answer = asyncio.run(converse(json.load(sys.stdin)))
     sys.stdout.write(json.dumps(answer))
     sys.stdout.flush()
     if os.getpgrp() == os.getpid():
