@@ -110,14 +110,14 @@ class QuietTime:
         while self.quiet < self.seconds:
             # Looks are counted, not the clock: on a busy machine we are late, too.
             await asyncio.sleep(LOOK_SECONDS)
-            spent, computes = computed()
+            spent, computes = measure_computing()
             if not computes and spent == before:
                 self.quiet += LOOK_SECONDS
             before = spent
         limit.reschedule(asyncio.get_running_loop().time())
 
 
-def computed() -> tuple[float, bool]:
+def measure_computing() -> tuple[float, bool]:
     """Return the processor seconds that the programs below this one have used, and whether one of
     them is at work just now.
     """
