@@ -73,7 +73,7 @@ async def converse(asked: dict[str, Any]) -> dict[str, Any]:
             if wrong := unfit(tool["schema"], asked["arguments"]):
                 return {"unfit": wrong}
             begun = True
-            return told(await client.call_tool(tool["name"], asked["arguments"]))
+            return render_result(await client.call_tool(tool["name"], asked["arguments"]))
     except BaseException as error:
         # Its library wraps what happened in groups, and cancels the task when a connection ends.
         error = first(error)
@@ -151,7 +151,7 @@ async def tools_of(client: Client) -> list[dict[str, Any]]:
     return found[:MOST_TOOLS]
 
 
-def told(result: Any) -> dict[str, Any]:
+def render_result(result: Any) -> dict[str, Any]:
     """Return a result as text, with what was returned as data."""
     text = "\n".join(map(block, result.content))
     if len(text) > TEXT_LETTERS:
