@@ -153,7 +153,7 @@ async def tools_of(client: Client) -> list[dict[str, Any]]:
 
 def render_result(result: Any) -> dict[str, Any]:
     """Return a result as text, with what was returned as data."""
-    text = "\n".join(map(block, result.content))
+    text = "\n".join(map(render_block, result.content))
     if len(text) > TEXT_LETTERS:
         text = f"{text[:TEXT_LETTERS]}… [{len(text):,} letters in all, the rest was not kept]"
     data = result.structured_content
@@ -162,7 +162,7 @@ def render_result(result: Any) -> dict[str, Any]:
     return {"text": text, "data": data, "is_error": bool(result.is_error)}
 
 
-def block(content: Any) -> str:
+def render_block(content: Any) -> str:
     """Return a part of a result as text; what is not text is named with its size."""
     match content.type:
         case "text":
