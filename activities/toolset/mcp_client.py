@@ -76,7 +76,7 @@ async def converse(asked: dict[str, Any]) -> dict[str, Any]:
             return render_result(await client.call_tool(tool["name"], asked["arguments"]))
     except BaseException as error:
         # Its library wraps what happened in groups, and cancels the task when a connection ends.
-        error = first(error)
+        error = find_first(error)
         return {"error": why(error, patience.said), "kind": kind(error), "begun": begun}
 
 
@@ -176,7 +176,7 @@ def render_block(content: Any) -> str:
     return f"[{content.type}, {size:,} byte{'s' * (size != 1)}, not shown]"
 
 
-def first(error: BaseException) -> BaseException:
+def find_first(error: BaseException) -> BaseException:
     """Return the first thing that went wrong."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
