@@ -77,7 +77,7 @@ async def converse(asked: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:
         # Its library wraps what happened in groups, and cancels the task when a connection ends.
         error = find_first(error)
-        return {"error": why(error, patience.said), "kind": kind(error), "begun": begun}
+        return {"error": why(error, patience.said), "kind": classify(error), "begun": begun}
 
 
 class QuietTime:
@@ -183,7 +183,7 @@ def find_first(error: BaseException) -> BaseException:
     return error
 
 
-def kind(error: BaseException) -> str:
+def classify(error: BaseException) -> str:
     """Return `late` if another go may be answered, `gone` if nobody is there; else empty."""
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
         return "gone"
