@@ -77,7 +77,7 @@ async def converse(asked: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:
         # Its library wraps what happened in groups, and cancels the task when a connection ends.
         error = find_first(error)
-        return {"error": why(error, patience.said), "kind": classify(error), "begun": begun}
+        return {"error": explain(error, patience.said), "kind": classify(error), "begun": begun}
 
 
 class QuietTime:
@@ -192,7 +192,7 @@ def classify(error: BaseException) -> str:
     return "late" if timed_out or isinstance(error, late) else ""
 
 
-def why(error: BaseException, seconds: float) -> str:
+def explain(error: BaseException, seconds: float) -> str:
     """Return what went wrong, in a line."""
     match error:
         case TooMuch():
