@@ -55,11 +55,11 @@ def flaw(schema: Any) -> str:
     except SchemaError as error:
         return f"has a schema that is none: {error.message[:LINE_LETTERS]}"
     except Exception as error:
-        return f"has a schema that cannot be followed ({_named(error)})"
+        return f"has a schema that cannot be followed ({_name_error(error)})"
     return ""
 
 
-def _named(error: Exception) -> str:
+def _name_error(error: Exception) -> str:
     """Return the kind of an error; that of a pattern has another name on each Python."""
     return "no such pattern" if isinstance(error, re.error) else type(error).__name__
 
@@ -73,7 +73,7 @@ def unfit(schema: Any, arguments: Any) -> list[str]:
     except TooSlow:
         return [f": they take more than {SECONDS:g} s to check; give shorter ones"]
     except Exception as error:
-        return [f": the schema of the tool cannot be followed for them ({_named(error)})"]
+        return [f": the schema of the tool cannot be followed for them ({_name_error(error)})"]
     lines = [
         f"{each.json_path[1:]}: {' '.join(each.message.split())}"[:LINE_LETTERS] for each in wrong
     ]
