@@ -41,9 +41,9 @@ def main(request: bytes) -> bytes:
     context.traps[decimal.FloatOperation] = True
     decimal.setcontext(context)
     try:
-        value = evaluated(asked["expression"])
+        value = evaluate(asked["expression"])
         if asked["unit"]:
-            value = in_unit(value, evaluated(asked["unit"]))
+            value = in_unit(value, evaluate(asked["unit"]))
         elif not isinstance(value, Decimal) and value.dimensionless:
             # 10 m / 5 cm is 200, not 2 meter / centimeter.
             value = quantity(value).to("")
@@ -69,7 +69,7 @@ WHY: dict[type[Exception], str] = {
 }
 
 
-def evaluated(text: str) -> Any:
+def evaluate(text: str) -> Any:
     """Return the value of an expression: a Decimal, a quantity of pint, or a bare unit."""
     prepared = with_signs(text)
     try:
