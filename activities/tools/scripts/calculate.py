@@ -71,7 +71,7 @@ WHY: dict[type[Exception], str] = {
 
 def evaluate(text: str) -> Any:
     """Return the value of an expression: a Decimal, a quantity of pint, or a bare unit."""
-    prepared = with_signs(text)
+    prepared = to_python(text)
     try:
         tree = ast.parse(prepared, mode="eval")
     except (SyntaxError, ValueError) as error:
@@ -82,7 +82,7 @@ def evaluate(text: str) -> Any:
     return Evaluation(prepared).of(tree.body)
 
 
-def with_signs(text: str) -> str:
+def to_python(text: str) -> str:
     """Return the expression as Python writes it: `3 km / 20 min^2` becomes `(3*km) /
     (20*min**2)`.
     """
