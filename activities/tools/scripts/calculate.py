@@ -94,10 +94,10 @@ def to_python(text: str) -> str:
         # Python's parser says of the same text that it is none.
         return text
     words = [(each.type, KEYWORDS.get(each.string, each.string)) for each in found]
-    return " ".join(joined(words)).strip()
+    return " ".join(join(words)).strip()
 
 
-def joined(words: Sequence[tuple[int, str]]) -> Iterator[str]:
+def join(words: Sequence[tuple[int, str]]) -> Iterator[str]:
     """Yield the words, with a number and the unit behind it in parentheses, its exponent
     included.
     """
