@@ -159,7 +159,7 @@ class Evaluation:
         return Decimal(ast.get_source_segment(self._text, node) or "")
 
 
-def multiplied(left: Any, right: Any) -> Any:
+def multiply(left: Any, right: Any) -> Any:
     if isinstance(left, Decimal) and is_unit(right):
         # Not `left * right`: 20 degC is a point on its scale, not twenty times one.
         return registry().Quantity(left, right)
@@ -211,7 +211,7 @@ def called(name: str, given: list[Any]) -> Any:
 OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda left, right: quantity(left) + quantity(right),
     ast.Sub: lambda left, right: quantity(left) - quantity(right),
-    ast.Mult: multiplied,
+    ast.Mult: multiply,
     ast.Div: lambda left, right: left / right,
     ast.FloorDiv: lambda left, right: quantity(left) // quantity(right),
     ast.Mod: lambda left, right: quantity(left) % quantity(right),
