@@ -166,7 +166,7 @@ def multiply(left: Any, right: Any) -> Any:
     return left * right
 
 
-def powered(base: Any, exponent: Any) -> Any:
+def power(base: Any, exponent: Any) -> Any:
     if not isinstance(exponent, Decimal):
         raise Mistake("an exponent is a plain number")
     if isinstance(base, Decimal):
@@ -215,7 +215,7 @@ OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: lambda left, right: left / right,
     ast.FloorDiv: lambda left, right: quantity(left) // quantity(right),
     ast.Mod: lambda left, right: quantity(left) % quantity(right),
-    ast.Pow: powered,
+    ast.Pow: power,
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
