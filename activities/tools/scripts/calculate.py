@@ -176,7 +176,7 @@ def power(base: Any, exponent: Any) -> Any:
     return base ** int(exponent)
 
 
-def rounded(value: Any, digits: Decimal = Decimal(0)) -> Any:
+def round_value(value: Any, digits: Decimal = Decimal(0)) -> Any:
     if abs(digits) > DIGITS or digits != int(digits):
         raise Mistake(f"round(value, digits) takes a whole number of digits up to {DIGITS}")
     number = value if isinstance(value, Decimal) else value.magnitude
@@ -222,7 +222,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "sum": lambda *values: sum(values[1:], values[0]),
-    "round": rounded,
+    "round": round_value,
     "sqrt": plain(Decimal.sqrt),
     "exp": plain(Decimal.exp),
     "ln": plain(Decimal.ln),
