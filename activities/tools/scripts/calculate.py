@@ -143,7 +143,7 @@ class Evaluation:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATIONS:
                 return OPERATIONS[type(op)](self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in FUNCTIONS:
-                return called(name, [quantity(self.of(each)) for each in given])
+                return call_function(name, [quantity(self.of(each)) for each in given])
             case ast.Call(func=ast.Name(id=name)):
                 raise Mistake(f"there is no function {name}; there are {', '.join(FUNCTIONS)}")
             case ast.Tuple():
@@ -197,7 +197,7 @@ def plain(function: Callable[[Decimal], Decimal]) -> Callable[[Any], Decimal]:
     return of
 
 
-def called(name: str, given: list[Any]) -> Any:
+def call_function(name: str, given: list[Any]) -> Any:
     if not given:
         raise Mistake(f"{name}() needs a number")
     try:
