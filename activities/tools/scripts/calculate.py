@@ -47,7 +47,7 @@ def main(request: bytes) -> bytes:
         elif not isinstance(value, Decimal) and value.dimensionless:
             # 10 m / 5 cm is 200, not 2 meter / centimeter.
             value = quantity(value).to("")
-        answer = {"said": written(value)}
+        answer = {"said": render(value)}
     except Mistake as error:
         answer = {"error": str(error)}
     except decimal.DecimalException as error:
@@ -285,7 +285,7 @@ def in_unit(value: Any, wanted: Any) -> Any:
     return quantity(value).to(target)
 
 
-def written(value: Any) -> str:
+def render(value: Any) -> str:
     """Return the value for a reader, with its unit, and whether it was rounded."""
     value = quantity(value)
     number = value if isinstance(value, Decimal) else value.magnitude
