@@ -39,7 +39,7 @@ def main(request: bytes) -> bytes:
             # What is damaged may answer, with what never stood in it.
             if db.execute("pragma quick_check(1)").fetchone() != ("ok",):
                 raise sqlite3.DatabaseError("this file is damaged")
-            db.set_authorizer(authorised)
+            db.set_authorizer(authorise)
             found = ask(db, asked["sql"], asked["rows"]) if asked["sql"] else all_of(db)
             answer = {"tables": found}
         except (sqlite3.Error, sqlite3.Warning) as error:
@@ -47,7 +47,7 @@ def main(request: bytes) -> bytes:
     return json.dumps(answer).encode()
 
 
-def authorised(action: int, *_: object) -> int:
+def authorise(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
 
 
