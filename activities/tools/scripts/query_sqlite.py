@@ -40,7 +40,7 @@ def main(request: bytes) -> bytes:
             if db.execute("pragma quick_check(1)").fetchone() != ("ok",):
                 raise sqlite3.DatabaseError("this file is damaged")
             db.set_authorizer(authorise)
-            found = ask(db, asked["sql"], asked["rows"]) if asked["sql"] else all_of(db)
+            found = ask(db, asked["sql"], asked["rows"]) if asked["sql"] else describe_tables(db)
             answer = {"tables": found}
         except (sqlite3.Error, sqlite3.Warning) as error:
             answer = {"error": f"{error}; one SELECT can be run, and nothing else"}
@@ -59,7 +59,7 @@ def ask(db: sqlite3.Connection, sql: str, most: int) -> list[dict[str, Any]]:
     return [{"title": "", "columns": columns, "rows": rows}]
 
 
-def all_of(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def describe_tables(db: sqlite3.Connection) -> list[dict[str, Any]]:
     """Return how each table and view was defined, and its first rows."""
     known = db.execute(
         "select name, coalesce(sql, '') from sqlite_schema where type in ('table', 'view')"
