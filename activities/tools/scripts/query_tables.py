@@ -109,7 +109,7 @@ def load(db: Any, name: str, path: str) -> list[str]:
     """Make tables of a file, and return notes on how it was read."""
     kind = kind_of(path)
     if kind == "parquet":
-        db.execute(f"create table {fresh(db, name)} as select * from read_parquet(?)", [path])
+        db.execute(f"create table {fresh_name(db, name)} as select * from read_parquet(?)", [path])
         return []
     if kind == "xlsx":
         return load_sheets(db, name, path)
@@ -117,7 +117,7 @@ def load(db: Any, name: str, path: str) -> list[str]:
     options = f"encoding='{encoding}'"
     if encoding != "utf-8":
         notes = [f"{name} is not UTF-8 and was read as {encoding}"]
-    target = fresh(db, name)
+    target = fresh_name(db, name)
     made = f"create table {target} as select * from read_csv(?, {options}"
     try:
         db.execute(f"{made})", [path])
@@ -147,7 +147,7 @@ def encoding_of(path: str) -> str:
     return "utf-8"
 
 
-def fresh(db: Any, name: str) -> str:
+def fresh_name(db: Any, name: str) -> str:
     """Return a name for a table, quoted, that no other has."""
     plain = re.sub(r"\W+", "_", name).strip("_").lower() or "data"
     taken = {each for each, *_ in tables(db)}
@@ -193,7 +193,7 @@ def load_sheets(db: Any, name: str, path: str) -> list[str]:
             left -= sum(map(len, rows))
             if rows:
                 called = name if len(book.worksheets) == 1 else f"{name}_{sheet.title}"
-                make_table(db, fresh(db, called), rows)
+                make_table(db, fresh_name(db, called), rows)
             if sheet.sheet_state != "visible":
                 notes.append(f"the sheet {sheet.title!r} of {name} is hidden")
     return notes
