@@ -186,7 +186,7 @@ def load_sheets(db: Any, name: str, path: str) -> list[str]:
     check_packed(name, path)
     # Opened here, as openpyxl takes no path without the ending it expects.
     with open(path, "rb") as file:
-        book = opened(name, file)
+        book = open_workbook(name, file)
         notes, left = [], MOST_CELLS
         for sheet in book.worksheets:
             rows = rows_of(name, sheet, left)
@@ -199,7 +199,7 @@ def load_sheets(db: Any, name: str, path: str) -> list[str]:
     return notes
 
 
-def opened(name: str, file: BinaryIO) -> Any:
+def open_workbook(name: str, file: BinaryIO) -> Any:
     """Open the workbook, with the values that its formulas had when it was saved."""
     import openpyxl
 
