@@ -54,7 +54,7 @@ def main(request: bytes) -> bytes:
                 print_callback=printed,
                 external_lookup={"save": saving(saved)},
             )
-            answer["value"] = "" if value is None else written(value)
+            answer["value"] = "" if value is None else render(value)
         except MontyError as error:
             answer["error"] = failed(error)
     answer["printed"] = printed.output
@@ -80,7 +80,7 @@ def saving(saved: dict[str, str]) -> Callable[..., None]:
     return save
 
 
-def written(value: Any) -> str:
+def render(value: Any) -> str:
     """Return the value as Python writes it, cut if it is too long."""
     text = repr(value)
     return text if len(text) <= VALUE_LETTERS else f"{text[:VALUE_LETTERS]}… ({len(text)} letters)"
