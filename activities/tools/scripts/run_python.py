@@ -56,7 +56,7 @@ def main(request: bytes) -> bytes:
             )
             answer["value"] = "" if value is None else render(value)
         except MontyError as error:
-            answer["error"] = failed(error)
+            answer["error"] = explain(error)
     answer["printed"] = printed.output
     answer["saved"] = saved
     return json.dumps(answer).encode()
@@ -86,7 +86,7 @@ def render(value: Any) -> str:
     return text if len(text) <= VALUE_LETTERS else f"{text[:VALUE_LETTERS]}… ({len(text)} letters)"
 
 
-def failed(error: MontyError) -> str:
+def explain(error: MontyError) -> str:
     """Return why the code failed: the end of its trace, which says most."""
     if isinstance(error, MontyCrashedError):
         return "the sandbox broke down or took too long and was ended"
