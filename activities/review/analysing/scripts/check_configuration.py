@@ -54,7 +54,7 @@ def look_at(path: str, printed: Checked) -> None:
         text = file.read()
     found = 0
     try:
-        for line, key in repeated(text) if is_yaml(path) else toml(text):
+        for line, key in find_repeated(text) if is_yaml(path) else toml(text):
             found += 1
             if found <= OF_A_FILE:
                 message = f"The key {key} is given twice in one mapping; one of them is lost"
@@ -85,7 +85,7 @@ def toml(text: str) -> Iterator[tuple[int, str]]:
     return iter(())
 
 
-def repeated(text: str) -> Iterator[tuple[int, str]]:
+def find_repeated(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of each plain key that its mapping has already, in all documents."""
     # What is open, the innermost last: of a mapping its keys and whether a key is next; else None.
     open_: list[tuple[set[str], list[bool]] | None] = []
