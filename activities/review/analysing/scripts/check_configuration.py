@@ -64,7 +64,7 @@ def look_at(path: str, printed: Checked) -> None:
     except (yaml.YAMLError, ValueError) as error:
         printed["errors"].append(path)
         if not TEMPLATE.search(text):
-            message = f"Syntax error: {said(error)}"
+            message = f"Syntax error: {explain(error)}"
             printed["items"].append(item(path, "invalid-syntax", line_of(error), message))
     if found > OF_A_FILE:
         printed["beyond"].append((path, "repeated-key", found - OF_A_FILE))
@@ -119,7 +119,7 @@ def mark_line(mark: Any) -> int:
     return int(mark.line) + 1
 
 
-def said(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """Return what is wrong, without the place."""
     if isinstance(error, yaml.MarkedYAMLError):
         return str(error.problem or error.context or "not readable")
