@@ -125,7 +125,7 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
         digest = hashlib.blake2b(value.encode(), key=salt, digest_size=4).hexdigest()
         snippet = get_code_snippet(lines, number)
         allowed = is_line_allowlisted(filename=path, line=lines[number - 1], context=snippet)
-        is_likely = kind == KEYWORD_KIND and likely(value, lines[number - 1], path)
+        is_likely = kind == KEYWORD_KIND and looks_random(value, lines[number - 1], path)
         entry = {
             "file": path,
             "line": number,
@@ -142,7 +142,7 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
     ]
 
 
-def likely(value: str, line: str, path: str) -> bool:
+def looks_random(value: str, line: str, path: str) -> bool:
     """True if what a name calls a secret looks like one: random enough, not a path or a
     placeholder, and in code or configuration.
     """
