@@ -117,7 +117,7 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
     shapes = set(in_long_lines(lines, own))
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
-    for number, kind, value in sorted({*found_in(lines, path, own), *shapes}):
+    for number, kind, value in sorted({*find_secrets(lines, path, own), *shapes}):
         values[value] = None
         seen[kind] += 1
         if seen[kind] > OF_A_KIND:
@@ -155,7 +155,7 @@ def looks_random(value: str, line: str, path: str) -> bool:
     return -sum(share * math.log2(share) for share in shares) >= LIKELY_BITS
 
 
-def found_in(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, str, str]]:
+def find_secrets(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, str, str]]:
     """Yield line number, kind and value of each secret."""
     whole = "\n".join(lines)
     detectors = plausible(whole, of_lock_file=is_lock_file(path))
