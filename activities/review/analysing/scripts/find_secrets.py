@@ -114,7 +114,7 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
     printed["read"] += 1
     if any(len(line) > LONGEST_LINE for line in lines):
         printed["errors"].append(path)
-    shapes = set(in_long_lines(lines, own))
+    shapes = set(find_in_long_lines(lines, own))
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
     for number, kind, value in sorted({*find_secrets(lines, path, own), *shapes}):
@@ -183,7 +183,7 @@ def find_secrets(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[i
                     yield number, kind, match[0]
 
 
-def in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str, str]]:
+def find_in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str, str]]:
     """Yield line number, kind and value of what looks like a token in lines that are too long for
     every detector, piece by piece: a name with a value means little in what a program wrote.
     """
