@@ -158,7 +158,7 @@ def looks_random(value: str, line: str, path: str) -> bool:
 def find_secrets(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, str, str]]:
     """Yield line number, kind and value of each secret."""
     whole = "\n".join(lines)
-    detectors = plausible(whole, of_lock_file=is_lock_file(path))
+    detectors = select_plausible(whole, of_lock_file=is_lock_file(path))
     own = [(kind, pattern) for kind, pattern in shapes if pattern.search(whole)]
     for number, line in enumerate(lines, start=1):
         text = line.rstrip()
@@ -209,7 +209,7 @@ def own_kinds(path: str) -> Kinds:
     return [(kind, linear(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
 
 
-def plausible(text: str, *, of_lock_file: bool) -> list[Any]:
+def select_plausible(text: str, *, of_lock_file: bool) -> list[Any]:
     """Return the detectors that can find anything in this text at all. A lock file is full of
     digests, which are random and not secret.
     """
