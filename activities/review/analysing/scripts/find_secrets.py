@@ -206,7 +206,7 @@ def own_kinds(path: str) -> Kinds:
     """Return kind and pattern of what the library does not have, from the file that lists them."""
     with open(path, encoding="utf-8") as file:
         shapes: dict[str, str] = yaml.safe_load(file)
-    return [(kind, linear(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
+    return [(kind, make_pattern(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
 
 
 def select_plausible(text: str, *, of_lock_file: bool) -> list[Any]:
@@ -227,7 +227,7 @@ def select_plausible(text: str, *, of_lock_file: bool) -> list[Any]:
 @functools.cache
 def by_line(pattern: str) -> Any:
     """Return the pattern with line ends where it expects the ends of the text."""
-    return linear(f"(?m){pattern}")
+    return make_pattern(f"(?m){pattern}")
 
 
 def make_linear() -> None:
@@ -236,10 +236,10 @@ def make_linear() -> None:
         if isinstance(detector, RegexBasedDetector):
             # Of the class, as the library has it.
             kind: Any = type(detector)
-            kind.denylist = [linear(each) for each in detector.denylist]
+            kind.denylist = [make_pattern(each) for each in detector.denylist]
 
 
-def linear(pattern: Any) -> Any:
+def make_pattern(pattern: Any) -> Any:
     """Return a pattern of RE2. The few that look ahead are bounded and stay as they are."""
     text = pattern if isinstance(pattern, str) else pattern.pattern
     flags = 0 if isinstance(pattern, str) else pattern.flags
