@@ -75,7 +75,7 @@ def look_at(path: str, printed: Printed) -> None:
         return
     worth = [each for each in measured if each["complexity"] >= COMPLEX or each["length"] >= LONG]
     worth.sort(key=lambda function: -function["complexity"])
-    printed["items"] += [item(path, each) for each in named(path, worth[:OF_A_FILE])]
+    printed["items"] += [item(path, each) for each in add_whole_names(path, worth[:OF_A_FILE])]
     if len(worth) > OF_A_FILE:
         printed["beyond"].append((path, "", len(worth) - OF_A_FILE))
 
@@ -157,7 +157,7 @@ def functions_of(path: str, code: str) -> list[Function] | None:
     ]
 
 
-def named(path: str, functions: list[Function]) -> list[Function]:
+def add_whole_names(path: str, functions: list[Function]) -> list[Function]:
     """Return the functions with their whole names, which are looked for in the file."""
     if not functions:
         return []
