@@ -61,7 +61,7 @@ def main() -> None:
     """Print `{"items": […], "errors": […], "read": n, "beyond": […]}`."""
     printed = Printed(items=[], errors=[], read=0, beyond=[])
     for path in sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\0"):
-        if path and lizard.get_reader_for(plain(path)) is not None:
+        if path and lizard.get_reader_for(plain_name(path)) is not None:
             look_at(path, printed)
     json.dump(printed, sys.stdout)
 
@@ -110,7 +110,7 @@ def scale(complexity: int, length: int) -> str:
     return "300 lines or more" if length >= VERY_LONG else "120 lines or more"
 
 
-def plain(path: str) -> str:
+def plain_name(path: str) -> str:
     """Return a name with the path's ending alone: lizard knows no language by a name with line
     ends.
     """
@@ -138,7 +138,7 @@ def functions_of(path: str, code: str) -> list[Function] | None:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            found = lizard.analyze_file.analyze_source_code(plain(path), code)
+            found = lizard.analyze_file.analyze_source_code(plain_name(path), code)
     except Exception:
         # Its parsers fail in many ways on broken code.
         return None
