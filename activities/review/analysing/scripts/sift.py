@@ -69,7 +69,7 @@ def main() -> int:
     return 0 if code == found else code
 
 
-def whole(stream: IO[bytes]) -> Any:
+def read_document(stream: IO[bytes]) -> Any:
     """Return the one JSON document that a tool writes; None if it writes nothing."""
     text = stream.read(MOST_OUTPUT + 1)
     if len(text) > MOST_OUTPUT:
@@ -102,7 +102,7 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     """Read the items, with the lines that each is about."""
-    report = whole(stream)
+    report = read_document(stream)
     errors += [error["filename"] for error in report["errors"]]
     for item in report["results"]:
         line = item["line_number"]
@@ -124,7 +124,7 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     flow = {file for file in given() if holds(file, FLOW)}
     errors += sorted(flow)
     module = functools.cache(lambda file: holds(file, MODULE))
-    for item in whole(stream)["diagnostics"]:
+    for item in read_document(stream)["diagnostics"]:
         file, message = item["filename"], str(item["message"])
         rule = re.sub(r".*\((.*)\)", r"\1", item.get("code") or SYNTAX)
         if file in flow or (rule == SYNTAX and file in errors):
@@ -163,7 +163,7 @@ def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 def of_shellcheck(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     """Read the items; where it stopped parsing is an error of syntax, told once a file."""
-    for item in whole(stream)["comments"]:
+    for item in read_document(stream)["comments"]:
         stopped = item["code"] in SHELL_STOPPED
         if stopped and item["file"] in errors:
             continue
@@ -183,7 +183,7 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     YAML.
     """
     errors += [file for file in given() if not is_yaml(file)]
-    report = whole(stream)
+    report = read_document(stream)
     if report is None:
         errors += given()
     for item in report or ():
@@ -205,7 +205,7 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     """Read the items; what it could not parse is an error of syntax, once a file."""
-    for item in whole(stream):
+    for item in read_document(stream):
         stopped = item["code"] == "DL1000"
         if stopped:
             errors.append(item["file"])
