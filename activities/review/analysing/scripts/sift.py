@@ -121,7 +121,7 @@ def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     """Read the items; one without a code is an error of syntax, told once a file."""
     # Flow is a language of its own, which it takes for broken TypeScript.
-    flow = {file for file in given() if holds(file, FLOW)}
+    flow = {file for file in given_files() if holds(file, FLOW)}
     errors += sorted(flow)
     module = functools.cache(lambda file: holds(file, MODULE))
     for item in read_document(stream)["diagnostics"]:
@@ -182,10 +182,10 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     """Read the items, at the place that it calls the primary one. It passes over what is not
     YAML.
     """
-    errors += [file for file in given() if not is_yaml(file)]
+    errors += [file for file in given_files() if not is_yaml(file)]
     report = read_document(stream)
     if report is None:
-        errors += given()
+        errors += given_files()
     for item in report or ():
         sure = item["determinations"]
         for place in item["locations"]:
@@ -219,7 +219,7 @@ def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
         }
 
 
-def given() -> list[str]:
+def given_files() -> list[str]:
     """Return the files that the tool was given."""
     return sys.argv[sys.argv.index("--") + 1 :]
 
