@@ -61,7 +61,7 @@ def main() -> int:
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as tool:
         assert tool.stdout is not None
         errors: list[str] = []
-        kept, beyond = kept_of(read(tool.stdout, errors))
+        kept, beyond = keep(read(tool.stdout, errors))
         code = tool.wait()
     listed = [[*key, count] for key, count in beyond.items()]
     errors = list(dict.fromkeys(errors))
@@ -264,7 +264,7 @@ def cut(text: object) -> str:
     return str(text)[:LETTERS]
 
 
-def kept_of(items: Iterator[Item]) -> tuple[list[Item], Counter[tuple[str, str]]]:
+def keep(items: Iterator[Item]) -> tuple[list[Item], Counter[tuple[str, str]]]:
     """Return the items that are handed on, in their order, and how many are not, by file and
     rule.
     """
