@@ -33,7 +33,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
         for each in material.findings
         if each.status != "complete"
     ]
-    outcome = _outcome(material, tuple(title for title, _ in failed))
+    outcome = _weigh(material, tuple(title for title, _ in failed))
     return Synthesis(
         answer=write(outcome),
         data=outcome.data.model_dump(mode="json"),
@@ -45,7 +45,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
     )
 
 
-def _outcome(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
+def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     done = [each for each in material.findings if each.status == "complete"]
     inputs = {each.id: each.inputs for each in material.subtasks}
     found = {each.subtask_id: sightings_of(each, inputs.get(each.subtask_id, ())) for each in done}
