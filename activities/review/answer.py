@@ -42,7 +42,7 @@ def write(outcome: Outcome) -> str:
         shown.one_thing(outcome.standing),
         describe_reach(outcome),
         _agents(outcome.looked.agents),
-        _verified(data, outcome.to_verify),
+        _describe_verified(data, outcome.to_verify),
         *_one_by_one(outcome.standing, whole=not data.base),
         *_in_sum(outcome.summed),
         outcome.outside,
@@ -145,7 +145,7 @@ def _bare(text: str) -> str:
     return shown.prose(text).rstrip(".")
 
 
-def _verified(data: ReviewData, to_verify: int) -> str:
+def _describe_verified(data: ReviewData, to_verify: int) -> str:
     """Return how far a model has verified the remarks; empty in a run without models."""
     if not to_verify:
         return ""
