@@ -47,7 +47,7 @@ def write(outcome: Outcome) -> str:
         *_in_sum(outcome.summed),
         outcome.outside,
         outcome.taken_out,
-        _refuted(data.remarks),
+        _list_refuted(data.remarks),
         _list("Said by an agent, and not confirmed", _unconfirmed(data.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
@@ -160,7 +160,7 @@ def _describe_verified(data: ReviewData, to_verify: int) -> str:
     return "; ".join(parts) + "."
 
 
-def _refuted(remarks: Iterable[Remark]) -> str:
+def _list_refuted(remarks: Iterable[Remark]) -> str:
     """Return what a model refuted, with its reason: nothing is lost by its word."""
     lines = []
     for remark in remarks:
