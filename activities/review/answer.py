@@ -48,7 +48,7 @@ def write(outcome: Outcome) -> str:
         outcome.outside,
         outcome.taken_out,
         _list_refuted(data.remarks),
-        _list("Said by an agent, and not confirmed", _unconfirmed(data.unconfirmed)),
+        _list("Said by an agent, and not confirmed", _list_unconfirmed(data.unconfirmed)),
         _rest(outcome),
         _missing(outcome),
     ]
@@ -171,7 +171,7 @@ def _list_refuted(remarks: Iterable[Remark]) -> str:
     return _list("Refuted by a model", lines)
 
 
-def _unconfirmed(remarks: Sequence[Remark]) -> list[str]:
+def _list_unconfirmed(remarks: Sequence[Remark]) -> list[str]:
     """Return a line for each of the first, with why no model confirmed it."""
     first = remarks[:MOST_UNCONFIRMED]
     lines = [_line(each, each.lens, each.why or "no model looked at it") for each in first]
