@@ -22,7 +22,7 @@ def describe_reach(outcome: Outcome) -> str:
         if base:
             parts.append("`--input scope=all` takes the whole tree.")
     seen = outcome.looked
-    parts += [*_by_language(seen), *_of_any_file(seen), *_not_parsed(seen), *_unread(seen)]
+    parts += [*_by_language(seen), *_of_any_file(seen), *_by_failed(seen), *_unread(seen)]
     by_reason: dict[str, list[str]] = {}
     for lens, why in seen.idle.items():
         by_reason.setdefault(why, []).append(lens)
@@ -59,7 +59,7 @@ def _of_any_file(looked: Looked) -> list[str]:
     return [f"{'; '.join(seen)}."] if seen else []
 
 
-def _not_parsed(looked: Looked) -> list[str]:
+def _by_failed(looked: Looked) -> list[str]:
     """Say who could not parse how many of the files that were for it."""
     by_count: dict[int, list[str]] = {}
     for lens, count in looked.not_parsed.items():
