@@ -17,10 +17,9 @@ from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.documents import answer_shape
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.forms import shape_of
-from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
-from holdfast.activities.prompts.writing import write_turn
 from holdfast.activities.turns.taking import Unfit, accept_any, take
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial
@@ -42,6 +41,11 @@ from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
 from holdfast.plans import checks, revision, validity
 from holdfast.ports import Budget, Code, Gate, Journal, Model, Store, Template
 from holdfast.text import visible
+
+HEAVY_TOKENS = 2**15
+"""Tokens reserved for a prompt beyond which it is put together in a thread: inputs can have
+megabytes, and the event loop serves every call.
+"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Agents:
         here.
         """
         contents = await self._contents(call, material.work)
-        first = await write_turn(call, work_prompt, material.work, contents)
+        first = await _write_turn(call, work_prompt, material.work, contents)
         role = await self._role(call, material.work)
         system = join_rules(role, self._system_prompt(call, TAKE_TURN.prompt))
         reply = await take(
@@ -233,7 +237,7 @@ class Agents:
         system = self._system_prompt(call, kind.prompt)
         if role:
             system = join_rules(role, system)
-        turn = await write_turn(call, kind.turn, material, *added)
+        turn = await _write_turn(call, kind.turn, material, *added)
         prompt = mend(turn, getattr(material, "broken", None))
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
         wanted = shape or usual
@@ -283,6 +287,12 @@ class Agents:
             if Past.read().sent:
                 raise lost_call(call, f"it was sent, and then: {error.message}") from None
             raise
+
+
+async def _write_turn(call: Call, write: Callable[..., str], *parts: object) -> str:
+    if call.token_ceiling - call.max_output < HEAVY_TOKENS:
+        return write(*parts)
+    return await asyncio.to_thread(write, *parts)
 
 
 def routing_line(subtask: Subtask) -> str:

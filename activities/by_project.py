@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.activities import activities_of
-from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.replies import lost_call
 from holdfast.calls.turn import UseMaterial
 from holdfast.contracts import Call, Goal

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from holdfast.activities.asking.heartbeat import beating
-from holdfast.activities.asking.keys import key_of
+from holdfast.activities.asking.journal import key_of
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Draft, Reply
 from holdfast.contracts.errors import LensFailed

@@ -27,8 +27,7 @@ from holdfast.activities.toolset.serving import (
     drop_inputs,
     find_none_idle,
     keep_servable,
-    mark_approvals,
-    mark_effects,
+    mark_tools,
     offer_nothing,
     omit_roles,
     roles_in,
@@ -119,8 +118,9 @@ class Preparation:
                 self._check_models(goal)
             cards = self.catalogue.roles_for(_whose(goal))
             ready = goal.plan or (playbook.plan if playbook else None)
-            served = await add_offers(self._serve(cards, goal), ready, self.offer)
-            served = mark_approvals(served, self.asks)
+            here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
+            served = await add_offers(here, ready, self.offer)
+            served = mark_tools(served, self.effects, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)
@@ -187,11 +187,6 @@ class Preparation:
     def _card(self, playbook: PlaybookFile, plan: Plan | None) -> PlaybookCard:
         source = self.catalogue.sources.get(playbook.name, "")
         return playbook.card(plan).model_copy(update={"source": source})
-
-    def _serve(self, cards: Iterable[RoleCard], goal: Goal) -> RolesHere:
-        """Return the roles that this worker has for a goal, without what servers offer."""
-        here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
-        return mark_effects(here, self.effects)
 
     def _check_models(self, goal: Goal) -> None:
         if not self.has_endpoint:

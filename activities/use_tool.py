@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from holdfast.activities.asking.heartbeat import beating
-from holdfast.activities.asking.keys import key_of
+from holdfast.activities.asking.journal import key_of
 from holdfast.calls.turn import ToolResult, UseMaterial
 from holdfast.contracts import MadeFile
 from holdfast.ports import CallTool, Journal, Store

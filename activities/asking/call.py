@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from temporalio import activity
 
 from holdfast.activities.asking.flights import Flights
-from holdfast.activities.asking.heartbeat import Notes, read_notes
-from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.heartbeat import Notes, Past, read_notes
 from holdfast.activities.asking.patience import finish
 from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, make_reply
 from holdfast.activities.asking.sending import Sending

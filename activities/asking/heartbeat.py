@@ -5,14 +5,16 @@ busy its tool.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from itertools import chain, repeat
 
 from temporalio import activity
 
+from holdfast.activities.asking import senders
 from holdfast.contracts.policies import BEATS
 
 SOON = BEATS[0]
@@ -76,3 +78,38 @@ async def _beat(tell: Callable[[], None]) -> None:
     for pause in chain(BEATS, repeat(BEATS[-1])):
         await asyncio.sleep(pause)
         tell()
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier attempts noted with their heartbeats.
+
+    How often the call was refused: Temporal's attempt number does not tell, because it also counts
+    calls that were sent back before they left. And whether the call is under way: the journal
+    knows, but a worker on another machine has another journal.
+    """
+
+    throttled: int = 0
+    faults: int = 0
+    sent: int = 0
+    """1 if it left and was not refused."""
+    machine: int = 0
+    """Where it left from, by `senders.this_machine`."""
+    process: int = 0
+
+    @classmethod
+    def read(cls) -> Past:
+        """Return what was noted last."""
+        numbers = read_notes()
+        return cls(*numbers) if len(numbers) == 5 else cls()
+
+    def leaving(self) -> Past:
+        """Return this with the call on its way from this process."""
+        return replace(self, sent=1, machine=senders.this_machine(), process=os.getpid())
+
+    def note(self, notes: Notes) -> None:
+        """Keep this for the next attempt. That the call left is told a little later, as the journal
+        knows it already.
+        """
+        tell = notes.take_soon if self.sent else notes.take
+        tell(*astuple(self))

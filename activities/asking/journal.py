@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from temporalio import activity
+
 from holdfast.contracts import Bill
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.storage.files import create, to_disk, write_whole
@@ -34,6 +36,16 @@ ROOM = 32 * 2**20
 """Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
 logger = logging.getLogger(__name__)
+
+
+def key_of(asked: str, run: str = "") -> str:
+    """Return namespace / workflow id / run id / activity id / SHA-256 of what is asked, never the
+    attempt. `run` is the first execution of a run that was reset; empty: this one.
+    """
+    info = activity.info()
+    digest = hashlib.sha256(asked.encode()).hexdigest()
+    place = f"{info.workflow_namespace}/{info.workflow_id}/{run or info.workflow_run_id}"
+    return f"{place}/{info.activity_id}/{digest}"
 
 
 class _Disk:

@@ -10,9 +10,8 @@ from typing import Any
 
 from temporalio import activity
 
-from holdfast.activities.asking.heartbeat import Notes
-from holdfast.activities.asking.keys import key_of
-from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.heartbeat import Notes, Past
+from holdfast.activities.asking.journal import key_of
 from holdfast.contracts import Call, Contract
 from holdfast.contracts.policies import CALL_MARGIN_SECONDS, TOOLS_TOKENS
 from holdfast.ports import ModelRequest

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.activities.claude.characters import join_halves
 from holdfast.contracts import Usage
 from holdfast.contracts.policies import RESERVED_BYTES_PER_TOKEN
 from holdfast.text import visible
@@ -38,6 +37,10 @@ MOST_BYTES_PER_TOKEN = 8
 """Text of this many bytes is at least one token, whatever the endpoint counted."""
 LONGEST_NAME = 200
 """Characters kept of a model's id or a stop reason."""
+
+
+DEEPEST = 60
+"""Levels of nesting of a message; what is deeper stays as it is, and is not kept anyway."""
 
 
 class StreamError(Exception):
@@ -297,3 +300,25 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def join_halves(value: Any, keep: bool = False, depth: int = 0) -> Any:
+    """Return a JSON document in whose texts two halves of a character that meet are one: endpoints
+    that count in UTF-16 can cut a character in two. A half that is left over becomes a replacement
+    character, or stays if `keep`.
+    """
+    if depth > DEEPEST:
+        return value
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        left = "surrogatepass" if keep else "replace"
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", left)
+    if isinstance(value, dict):
+        return {
+            join_halves(name, keep): join_halves(inner, keep, depth + 1)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [join_halves(inner, keep, depth + 1) for inner in value]
+    return value

@@ -123,26 +123,20 @@ def serve(
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 
-def mark_effects(here: RolesHere, effects: Collection[str]) -> RolesHere:
-    """Note for each role which of its tools change something outside."""
-    roles = tuple(
-        card.model_copy(update={"effects": those})
-        if (those := tuple(name for name in card.tools if name in effects))
-        else card
-        for card in here.roles
-    )
-    return replace(here, roles=roles)
-
-
-def mark_approvals(here: RolesHere, must: Callable[[str], bool]) -> RolesHere:
-    """Note for each role which of its tools need a person's approval of each call."""
-    roles = tuple(
-        card.model_copy(update={"approval": asks})
-        if (asks := tuple(filter(must, card.tools)))
-        else card
-        for card in here.roles
-    )
-    return replace(here, roles=roles)
+def mark_tools(here: RolesHere, effects: Collection[str], asks: Callable[[str], bool]) -> RolesHere:
+    """Note for each role which of its tools change something outside, and which need a person's
+    approval of each call.
+    """
+    roles = []
+    for card in here.roles:
+        marks = {
+            "effects": tuple(name for name in card.tools if name in effects),
+            "approval": tuple(filter(asks, card.tools)),
+        }
+        roles.append(
+            card.model_copy(update={name: those for name, those in marks.items() if those})
+        )
+    return replace(here, roles=tuple(roles))
 
 
 async def offer_nothing(wanted: Mapping[str, Sequence[str]]) -> Mapping[str, FromServers]:

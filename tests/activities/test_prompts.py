@@ -19,7 +19,7 @@ from temporalio.testing import ActivityEnvironment
 
 from driving import BRIEFING, ROLES, subtask
 from holdfast.activities import wiring
-from holdfast.activities.asking.past import Past
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import Role
 from holdfast.activities.catalogue.tools import CatalogueError

@@ -21,8 +21,8 @@ from conftest import Handle, Runs
 from driving import BRIEFING
 from driving import subtask as subtask_of
 from holdfast.activities.agents import Agents
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.activities.asking.past import Past
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Goal, GoalInput, PinnedInput, Report

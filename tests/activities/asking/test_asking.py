@@ -16,8 +16,8 @@ from temporalio.testing import ActivityEnvironment
 
 from holdfast.activities.asking import heartbeat, senders
 from holdfast.activities.asking.call import Asking
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.replies import Shape
 from holdfast.activities.asking.sending import SPREAD
 from holdfast.calls.digest import Digest, DigestAnswer, DigestMaterial

@@ -21,8 +21,8 @@ from test_asking import ANSWER, CALL, MATERIAL, SHAPE
 from holdfast.activities.asking import flights, senders
 from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.flights import Flights
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.activities.asking.past import Past
 from holdfast.activities.asking.replies import dump_answer
 from holdfast.calls.digest import Digest
 from holdfast.contracts import Bill, Reply, Unreached
