@@ -1,4 +1,4 @@
-"""A worker of several projects: whatever is asked for a run is done with what its project has."""
+"""A worker of several projects: each activity is done with what its run's project has."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.contracts.errors import BadGoal, CallRefused, RunStopping
 
 
 def activities_by_project(holders: Mapping[str, object]) -> list[Callable[..., Any]]:
-    """The activities of these objects, one for each type: it is that of the object whose project
-    its first argument names. A project that is not among them is refused.
+    """Return the activities of these objects, one for each type: it is that of the object whose
+    project its first argument names. A project that is not among them is refused.
     """
     return [_chosen(each.__name__, holders) for each in activities_of(holders[""])]
 

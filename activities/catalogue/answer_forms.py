@@ -1,4 +1,4 @@
-"""The form that somebody wants an answer in: what of it can be used, and by whom."""
+"""Check the form that somebody wants an answer in: what of it can be used, and by whom."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from holdfast.text import says_something, visible
 MOST_COLUMNS = 20
 COLUMN_LETTERS = 80
 DOCUMENTS = ("object", "array")
-"""What a whole answer may be."""
+"""Types of a whole answer."""
 DIALECT = "$schema"
-"""It says in which words a schema is written, and asks for nothing."""
+"""Names the dialect of a schema, and asks for nothing."""
 
 
 class BadForm(ValueError):
@@ -21,8 +21,8 @@ class BadForm(ValueError):
 
 
 def checked_form(form: AnswerForm, schema: str = "result", columns: str = "columns") -> AnswerForm:
-    """The form with the objects of its schema closed. BadForm says in a line what of it cannot be
-    used, by the names that its parts have where it was given.
+    """Return the form with the objects of its schema closed. Raise BadForm, in a line, for what
+    cannot be used, by the names that its parts have where it was given.
     """
     if form.result and form.kind != "json":
         raise BadForm(f"{schema}: no effect but for an answer as json; remove it")
@@ -49,7 +49,7 @@ def _schema(form: AnswerForm, where: str) -> dict[str, object]:
 
 
 def columns_wrong(columns: tuple[str, ...], most: int = MOST_COLUMNS) -> str:
-    """Why a table cannot have these columns, whoever names them; empty: it can."""
+    """Return why a table cannot have these columns, whoever names them; empty: it can."""
     if len(columns) > most:
         return f"are {len(columns)}, at most {most} may be"
     for name in columns:
@@ -62,7 +62,7 @@ def columns_wrong(columns: tuple[str, ...], most: int = MOST_COLUMNS) -> str:
 
 
 def check_writer(form: AnswerForm, playbook: str, verify: int, *, use_models: bool) -> None:
-    """BadForm if no model would write the answer: code knows no form but its own."""
+    """Raise BadForm if no model would write the answer: code knows no form but its own."""
     if not form.is_data:
         return
     if verify:
@@ -75,7 +75,9 @@ def check_writer(form: AnswerForm, playbook: str, verify: int, *, use_models: bo
 
 
 def playbook_form(where: str, form: AnswerForm, verify: int) -> AnswerForm:
-    """What a playbook file says of its answers. CatalogueError for what cannot be used."""
+    """Return the form of answers that a playbook file sets. Raise CatalogueError for what cannot be
+    used.
+    """
     if form.is_data and verify:
         raise CatalogueError(
             f"{where}: answer: no effect beside `verify`, with which code writes it; remove one"
@@ -87,7 +89,7 @@ def playbook_form(where: str, form: AnswerForm, verify: int) -> AnswerForm:
 
 
 def refuse_form(form: AnswerForm, playbook: PlaybookCard | None, *, use_models: bool) -> None:
-    """BadGoal for a form that came past the starter and cannot be used."""
+    """Raise BadGoal for a form that came past the starter and cannot be used."""
     try:
         checked_form(form)
         verify, name = (playbook.verify, playbook.name) if playbook else (0, "")

@@ -1,6 +1,6 @@
-"""Roles and playbooks, found by walking the folders: one file each to add. What is nearer comes
-before what ships, by name. A file that cannot be used stops nobody who does not need it; why it
-cannot is kept, for whoever asks for it by name.
+"""Find roles and playbooks by walking the folders: one file each to add. What is nearer comes
+before what ships, by name. A file that cannot be used stops nobody who does not need it; the reason
+is kept for whoever asks for it by name.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Catalogue:
 
     @classmethod
     def load(cls, home: Path = HOME) -> Catalogue:
-        """All role and playbook files below one folder; the shipped ones if none is given."""
+        """Return all roles and playbooks below one folder; the shipped ones if none is given."""
         return cls.read((Origin.of(home),))
 
     @classmethod
     def of(cls, project: Path | None) -> Catalogue:
-        """Everything that a deployment has: of its project, of packages, and what ships.
-        BadSettings for a tool that cannot be used.
+        """Return everything that a deployment has: of its project, of packages, and what ships.
+        Raise BadSettings for a tool that cannot be used.
         """
         shelf = _shelf_of(project)
         if project and (project / "tools").is_dir():
@@ -74,7 +74,7 @@ class Catalogue:
 
     @classmethod
     def read(cls, sources: Sequence[Origin], shelf: Shelf = shipped) -> Catalogue:
-        """What these sources hold, the nearest first."""
+        """Return what these sources hold, the nearest first."""
         playbooks: dict[str, PlaybookFile] = {}
         bad_playbooks: list[Unusable] = []
         whose: dict[str, int] = {}
@@ -106,33 +106,33 @@ class Catalogue:
         return cls(usable, planned, unusable, tuple(bad_playbooks), origins)
 
     def roles_for(self, playbook: str) -> tuple[RoleCard, ...]:
-        """The roles a goal may use: the common ones and those of its playbook."""
+        """Return the roles that a goal may use: the common ones and those of its playbook."""
         return tuple(role.card for role in self.roles.values() if role.playbook in ("", playbook))
 
     def unusable_for(self, playbook: str) -> dict[str, str]:
-        """Of the roles within reach of a goal, those that cannot be used: name -> why."""
+        """Return the roles within reach of a goal that cannot be used: name -> why."""
         found = [each for each in self.unusable_roles if each.playbook in ("", playbook)]
         return {each.name: each.why for each in found if each.name not in self.roles}
 
     def own_roles(self, playbook: str) -> frozenset[str]:
-        """The names of a playbook's own roles, usable or not; of no playbook it has none."""
+        """Return the names of a playbook's own roles, usable or not; empty without a playbook."""
         usable = {name for name, role in self.roles.items() if role.playbook == playbook}
         unusable = {each.name for each in self.unusable_roles if each.playbook == playbook}
         return frozenset(usable | unusable) if playbook else frozenset()
 
     def idle(self, lenses: Iterable[str]) -> tuple[str, ...]:
-        """Of these lenses those that no role uses, so that no plan can have them."""
+        """Return those of these lenses that no role uses, so that no plan can have them."""
         used = {name for role in self.roles.values() for name in role.card.tools}
         return tuple(name for name in lenses if name not in used)
 
     def unusable_playbook(self, name: str) -> str:
-        """Why a playbook that exists cannot be used; empty: it can, or there is none."""
+        """Return why a playbook that exists cannot be used; empty: it can, or there is none."""
         why = next((each.why for each in self.unusable_playbooks if each.name == name), "")
         return why or self._roleless(name)
 
     def _roleless(self, name: str) -> str:
-        """Why nobody of its own could do what a playbook has planned; empty: somebody can, or its
-        plan is there, and says by itself which role it lacks.
+        """Return why none of its own roles could do what a playbook has planned; empty if one can,
+        or if its plan is there and says by itself which role it lacks.
         """
         playbook = self.playbooks.get(name)
         lost = [each.why for each in self.unusable_roles if each.playbook == name]
@@ -158,8 +158,8 @@ def _read_roles(
     whose: Mapping[str, int],
     shelf: Shelf,
 ) -> tuple[list[Role], list[Unusable]]:
-    """The roles of all sources, and what cannot be used. A nearer one stands for those of its name;
-    a playbook that is nearer comes with its own roles alone.
+    """Return the roles of all sources, and what cannot be used. A nearer role replaces others of
+    its name; a playbook that is nearer comes with its own roles alone.
     """
     roles: list[Role] = []
     bad: list[Unusable] = []
@@ -182,8 +182,8 @@ def _read_roles(
 
 
 def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
-    """The role, in a review with the form of remarks; CatalogueError when its title would stand in
-    no plan, or when its subtask would make that of its playbook invalid.
+    """Return the role, in a review with the form of remarks. Raise CatalogueError if its title
+    would stand in no plan, or its subtask would make the plan of its playbook invalid.
     """
     if role.title and (playbook is None or playbook.lenses is None):
         raise CatalogueError(
@@ -209,8 +209,8 @@ def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
 
 
 def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -> list[Unusable]:
-    """The roles of one playbook that have a tool in common and nobody says why: who may do what is
-    then no more told apart. The common roles are of no playbook.
+    """Return the roles of one playbook that share a tool without a reason: then nothing tells apart
+    who may do what. The common roles are of no playbook.
     """
     found: dict[str, Unusable] = {}
     for playbook, tool, names in _shared(roles):
@@ -224,8 +224,8 @@ def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -
 
 
 def _claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
-    """The roles within reach of each other that claim the same case: a planner could not tell which
-    of them is meant.
+    """Yield the roles within reach of each other that claim the same case: a planner could not tell
+    which of them is meant.
     """
     roles = [*roles]
     for role in roles:
@@ -250,8 +250,8 @@ def _said(case: str) -> str:
 def _idle(
     roles: Iterable[Role], bad: Iterable[Unusable], playbooks: Mapping[str, PlaybookFile]
 ) -> list[Unusable]:
-    """The playbooks that say why tools are shared which nobody shares; of one with a role that
-    cannot be read, nobody knows.
+    """Return the playbooks that give a reason for tools that nobody shares. One with a role that
+    cannot be read is left out: it may share them.
     """
     shared = {(playbook, tool) for playbook, tool, _ in _shared(roles)}
     unread = {each.playbook for each in bad}
@@ -265,7 +265,7 @@ def _idle(
 
 
 def _shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
-    """(playbook, tool, roles) of each tool that several roles of a playbook have."""
+    """Yield (playbook, tool, roles) for each tool that several roles of a playbook have."""
     owners: dict[tuple[str, str], list[str]] = {}
     for role in roles:
         for tool in role.card.tools if role.playbook else ():
@@ -280,8 +280,8 @@ def _shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
 def _planned(
     playbook: PlaybookFile, usable: Mapping[str, Role], unusable: Iterable[Unusable]
 ) -> PlaybookFile:
-    """The playbook with the plan of its lenses, if it has any. Of a role that cannot be used nobody
-    knows whether it is one: it is planned, so that whoever starts a run is told why it cannot.
+    """Return the playbook with the plan of its lenses, if it has any. A role that cannot be used
+    may be one: it is planned, so that whoever starts a run is told why it cannot.
     """
     if playbook.lenses is None or playbook.plan is not None:
         return playbook
@@ -297,8 +297,8 @@ def _planned(
 
 
 def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role], list[Unusable]]:
-    """The roles that can be used as they stand beside each other, and what is wrong with the
-    others: one name twice, or a fallback that is out of reach.
+    """Return the roles that can be used beside each other, and what is wrong with the others: one
+    name twice, or a fallback that is out of reach.
     """
     found: dict[str, list[str]] = {}
     for name, source in (

@@ -1,8 +1,8 @@
-"""A role or a playbook as a file: read, and refused with the file's name and the mistake.
+"""Read a role or a playbook from its file, or refuse it with the file's name and the mistake.
 
 A role is Markdown with front matter (name, description, cases, model, tools, tools_only_for_inputs,
-turns, title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; of a
-role without a model people read the body, and a team has none. Nothing in a file is accepted in
+turns, title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; people
+read the body of a role without a model, and a team has none. Nothing in a file is accepted in
 silence: what would have no effect is refused.
 """
 
@@ -73,7 +73,7 @@ class FrontMatter(BaseModel):
     turns: int = Field(0, ge=0, le=100)
     """The most that an agent with tools takes; 0: as many as the run allows."""
     tools_only_for_inputs: bool = False
-    """A subtask without an input that only tools can read is asked once, without them."""
+    """True if a subtask without an input that only tools can read is asked once, without them."""
     result: Any = None
     """The JSON schema of what it hands up; None: text."""
 
@@ -87,12 +87,12 @@ class PlaybookInput(BaseModel):
     required: bool = False
     description: str = ""
     one_of: tuple[str, ...] = ()
-    """All that a text may be; empty: anything."""
+    """The values that a text may have; empty: any."""
 
 
 class LensPlan(BaseModel):
-    """A ready plan in which each of the playbook's own roles is a subtask: first the lenses, then,
-    told what these found, the agents.
+    """A ready plan in which each of the playbook's own roles is a subtask: first the lenses, then
+    the agents, which are told what these found.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -101,7 +101,7 @@ class LensPlan(BaseModel):
     inputs: tuple[str, ...]
 
     def plan(self, lenses: Iterable[Role], agents: Iterable[Role]) -> Plan:
-        """What each looks for, its role file says."""
+        """Return the plan; each role file says what it looks for."""
         first = [self._subtask(each) for each in lenses]
         names = tuple(each.id for each in first)
         then = [self._subtask(each).model_copy(update={"depends_on": names}) for each in agents]
@@ -115,7 +115,7 @@ class LensPlan(BaseModel):
 
 
 class PlaybookFile(BaseModel):
-    """`playbook.yaml`, whole."""
+    """The whole of `playbook.yaml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -124,7 +124,7 @@ class PlaybookFile(BaseModel):
     title: str = ""
     guidance: str = ""
     template: str = "merge"
-    """Under which name code writes the answer where no model does."""
+    """The template by which code writes the answer if no model does."""
     min_confidence: int = Field(0, ge=0, le=100)
     verify: int = Field(0, ge=0, le=100)
     """How many of the first remarks by rank a model verifies, in a run with models."""
@@ -134,7 +134,7 @@ class PlaybookFile(BaseModel):
     lenses: LensPlan | None = None
     """What the plan is made of, once the roles are known."""
     shared_tools: dict[str, str] = {}
-    """Tools that more than one of its own roles have, each with the reason why."""
+    """Tools that more than one of its own roles have, each with the reason."""
 
     @property
     def words(self) -> str:
@@ -142,7 +142,9 @@ class PlaybookFile(BaseModel):
         return self.plan.goal if self.plan else self.description
 
     def card(self, plan: Plan | None) -> PlaybookCard:
-        """As the supervisor needs it; `plan` is what can be served here of the ready plan."""
+        """Return the playbook as the supervisor needs it; `plan` is what can be served here of the
+        ready plan.
+        """
         return PlaybookCard(
             name=self.name,
             description=self.description,
@@ -165,7 +167,7 @@ class Role:
     playbook: str = ""
     """Empty: usable by every goal."""
     title: str = ""
-    """Of the subtask that it is in a plan of lenses; empty: the name."""
+    """The title of its subtask in a plan of lenses; empty: the name."""
 
     @property
     def told(self) -> str:
@@ -175,7 +177,9 @@ class Role:
 
 
 def name_of(path: Path) -> str:
-    """The name of a role whose file cannot be used: its front matter's, if that can be read."""
+    """Return the name of a role whose file cannot be used: its front matter's, if that can be
+    read.
+    """
     try:
         head = from_yaml(_split(path)[0])
     except (CatalogueError, NotPlain, OSError):
@@ -185,7 +189,7 @@ def name_of(path: Path) -> str:
 
 
 def read_role(path: Path, playbook: str = "", shelf: Shelf = shipped, source: str = "") -> Role:
-    """Return the role of a file. CatalogueError says what is wrong in it."""
+    """Return the role of a file. Raise CatalogueError saying what is wrong in it."""
     head, body = _split(path)
     try:
         fields = from_yaml(head)
@@ -229,7 +233,7 @@ def read_role(path: Path, playbook: str = "", shelf: Shelf = shipped, source: st
 
 
 def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
-    """CatalogueError names every field that nothing here would ever read."""
+    """Raise CatalogueError naming every field that nothing would ever read."""
     none = [str(name) for name in fields if name not in {*FrontMatter.model_fields, *ONLY_SHOWN}]
     who = "here"
     if not none and fields.get("model") == "none":
@@ -252,7 +256,9 @@ def _split(path: Path) -> tuple[str, str]:
 
 
 def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
-    """A file as text. CatalogueError says by this name why it cannot be read."""
+    """Return the text of a file. Raise CatalogueError saying, by this name, why it cannot be
+    read.
+    """
     try:
         text = read_regular(resolve_path(path), limit).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The form that a role file sets for its results: a schema that every endpoint can be given.
+"""Check the form that a role file sets for its results: a schema that every endpoint can be given.
 
 What structured outputs do not take is refused when the file is read, by its place in the schema,
 and not by an endpoint after the plan was paid.
@@ -18,17 +18,19 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.contracts import Severity, Sightings
 
 BYTES = 8_000
-"""Of a schema as JSON: each call of its role carries it."""
+"""Bytes of a schema as JSON: each call of its role carries it."""
 DEPTH = 10
 PARTS = 200
 """Schemas within a schema, each counted as often as something leads to it."""
 OPTIONAL, UNIONS = 24, 15
-"""What an endpoint compiles of one request; one more union is our own, for what is no result."""
+"""What an endpoint compiles of one request; one more union is our own, for words in place of a
+result.
+"""
 FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
 """Those that are checked when an answer comes back; structured outputs take them, too."""
 REFERENCE = "#/$defs/"
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-"""What needs no escape in a reference: `/`, `~` and `%` are read as something else there."""
+"""Names that need no escape in a reference: `/`, `~` and `%` are read as something else there."""
 WORDS = {"description", "title"}
 KEYWORDS: Mapping[str, set[str]] = {
     "object": {"properties", "required", "additionalProperties"},
@@ -93,8 +95,8 @@ class BadSchema(ValueError):
 
 
 def result_of(path: Path, given: object) -> dict[str, JsonValue]:
-    """The schema below `result:` as calls carry it, its objects closed; empty: there is none.
-    CatalogueError says in a line what of it cannot be used.
+    """Return the schema below `result:` as calls carry it, its objects closed; empty: there is
+    none. Raise CatalogueError, in a line, for what cannot be used.
     """
     if given is None:
         return {}
@@ -112,8 +114,8 @@ def result_of(path: Path, given: object) -> dict[str, JsonValue]:
 
 
 def checked_schema(given: Mapping[str, Any], top: str) -> dict[str, JsonValue]:
-    """A schema with its objects closed, as calls carry it. BadSchema says in a line what of it no
-    endpoint could be given; `top` names the whole in it.
+    """Return a schema with its objects closed, as calls carry it. Raise BadSchema, in a line, for
+    what no endpoint could be given; `top` names the whole in it.
     """
     try:
         size = len(json.dumps(given, ensure_ascii=False, allow_nan=False).encode())
@@ -138,7 +140,7 @@ def checked_schema(given: Mapping[str, Any], top: str) -> dict[str, JsonValue]:
 def _parts(
     part: object, whole: Mapping[str, Any], place: str, depth: int
 ) -> Iterator[Mapping[str, Any]]:
-    """A schema and all that it leads to, each checked by itself."""
+    """Yield a schema and all that it leads to, each checked by itself."""
     if depth > DEPTH:
         raise BadSchema(f"{place}: nested deeper than {DEPTH}, or in itself")
     if not isinstance(part, dict):
@@ -160,7 +162,7 @@ def _parts(
 
 
 def _refuse(part: Mapping[str, Any], whole: Mapping[str, Any], place: str) -> None:
-    """BadSchema names what of this part alone cannot be used."""
+    """Raise BadSchema naming what of this part alone cannot be used."""
     kind = part.get("type")
     if "$ref" in part:
         allowed = {"$ref"}
@@ -191,7 +193,7 @@ def _refuse(part: Mapping[str, Any], whole: Mapping[str, Any], place: str) -> No
 
 
 def _refuse_contradiction(part: Mapping[str, Any], place: str) -> None:
-    """BadSchema for a value that is allowed here and that nothing here could be."""
+    """Raise BadSchema for a value that is allowed here and that nothing here could be."""
     if not {"enum", "const"} & set(part):
         return
     # Most workers never see a schema with values of its own.
@@ -253,7 +255,7 @@ VALUES: Mapping[str, tuple[Callable[[Any, Mapping[str, Any]], bool], str]] = {
 
 
 def _closed(part: dict[str, Any]) -> dict[str, Any]:
-    """The schema with each of its objects closed, as structured outputs want them."""
+    """Return the schema with each of its objects closed, as structured outputs want them."""
     closed = dict(part)
     if part.get("type") == "object":
         closed["additionalProperties"] = False

@@ -27,27 +27,26 @@ class Origin:
 
     @classmethod
     def of(cls, folder: Path, name: str = "") -> Origin:
-        """A folder with `roles` and `playbooks`."""
+        """Return a folder with `roles` and `playbooks` as an origin."""
         return cls((folder / "roles",), (folder / "playbooks",), name)
 
     def common(self) -> Iterator[Path]:
-        """The files of roles that any goal may use."""
+        """Yield the files of roles that any goal may use."""
         for folder in self.roles:
             yield from sorted(folder.glob("*.md"))
 
     def playbook_files(self) -> Iterator[Path]:
-        """The files of playbooks, each in a folder of the playbook's name."""
+        """Yield the files of playbooks, each in a folder of the playbook's name."""
         for folder in self.playbooks:
             yield from sorted(folder.glob("*/playbook.yaml"))
 
     def of_playbooks(self) -> Iterator[tuple[Path, str]]:
-        """The files of roles that belong to a playbook, and its name."""
+        """Yield the files of roles that belong to a playbook, and its name."""
         for folder in self.playbooks:
             yield from ((path, path.parts[-3]) for path in sorted(folder.glob("*/roles/*.md")))
 
 
 def sources_for(project: Path | None) -> tuple[Origin, ...]:
-    """Return those of a deployment."""
     own = (Origin.of(project, OWN),) if project else ()
     return (*own, *_packages(), Origin.of(HOME))
 

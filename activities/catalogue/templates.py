@@ -13,8 +13,8 @@ ORDER = ("complete", "escalated", "failed", "skipped", "cancelled")
 
 
 def merge(material: SynthesisMaterial) -> Synthesis:
-    """Each finding under the title of its subtask, complete ones first; what is missing is named
-    with its reason.
+    """Return each finding under the title of its subtask, complete ones first; what is missing is
+    named with its reason.
     """
     titles = {subtask.id: subtask for subtask in material.subtasks}
     findings = sorted(material.findings, key=lambda each: ORDER.index(each.status))
@@ -38,7 +38,7 @@ def merge(material: SynthesisMaterial) -> Synthesis:
 
 
 def _confidence(material: SynthesisMaterial) -> int | None:
-    """The mean of what the agents say of their findings, a missing one counting as 0; None where no
+    """Return the mean confidence of the agents' findings, a missing one counting as 0; None if no
     agent judged anything: a tool does not say how likely it is to be right.
     """
     complete = [each for each in material.findings if each.status == "complete"]
@@ -76,4 +76,4 @@ TEMPLATES: dict[str, Template] = {
     "merge": merge,
     "review": review,
 }
-"""What writes an answer without a model, under the name that a playbook gives it."""
+"""What writes an answer without a model, by the name that a playbook gives it."""

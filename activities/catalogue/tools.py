@@ -31,7 +31,7 @@ OF_CLAUDE_CODE = {
 
 
 def shipped() -> Mapping[str, Tool]:
-    """The tools that ship."""
+    """Return the tools that ship."""
     # Few commands look at a role with tools, and tools take a while to import.
     from holdfast.activities.toolset.shelf import shipped_tools
 
@@ -39,14 +39,14 @@ def shipped() -> Mapping[str, Tool]:
 
 
 Shelf = Callable[[], "Mapping[str, Tool]"]
-"""All tools that a role file may name, by name."""
+"""Returns all tools that a role file may name, by name."""
 
 
 def tools_of(
     path: Path, given: str | list[str], tier: RoleTier, *, team: bool, shelf: Shelf = shipped
 ) -> tuple[str, ...]:
-    """The one lens of a role without a model; else the tools that an agent is given. CatalogueError
-    names those that there are not.
+    """Return the one lens of a role without a model, else the tools that an agent is given. Raise
+    CatalogueError naming those that do not exist.
     """
     names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
     names = [name for name in names if name]
@@ -79,7 +79,9 @@ def _of_agents(name: str, shelf: Shelf) -> bool:
 
 
 def bytes_told(tools: Sequence[str], shelf: Shelf = shipped) -> int:
-    """Bytes that an endpoint is told of the tools, and what it adds by itself, a token a byte."""
+    """Return the bytes that an endpoint is told of the tools, and what it adds by itself, a token a
+    byte.
+    """
     known = shelf() if tools else {}
     ours = [known[name] for name in tools if not name.startswith(OF_SERVERS)]
     told = [[tool.name, tool.description, tool.schema] for tool in ours]
