@@ -34,7 +34,7 @@ lint: $(STAMP) ## Style and types alone
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(VENV)/bin/lint-imports --no-logo --no-cache
-	$(PYTHON) -m mypy --num-workers 2
+	$(PYTHON) -m mypy
 
 shape: $(STAMP) ## The largest modules, functions and folders: for a reader, no gate
 	@$(PYTHON) bench/shape.py

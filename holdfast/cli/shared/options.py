@@ -44,7 +44,7 @@ Playbook = Annotated[
     typer.Option(
         "--playbook",
         metavar="NAME",
-        help="A ready domain variant, see playbooks/.",
+        help="A ready variant for one domain; see playbooks/.",
         autocompletion=completion.playbooks,
         callback=_not_empty,
     ),
@@ -104,12 +104,15 @@ GivenId = Annotated[
     typer.Option(
         "--id",
         metavar="ID",
-        help="Your own run id: the same id and goal again attaches to that run.",
+        help="A run id of your own. The same id and goal again attach to that run.",
         callback=_not_empty,
     ),
 ]
 Models = Annotated[
-    bool, typer.Option("--models", help="Let a playbook that can do without ask models too.")
+    bool,
+    typer.Option(
+        "--models", help="Let models be asked by a playbook that works without them, too."
+    ),
 ]
 Unpriced = Annotated[
     bool,
@@ -209,12 +212,13 @@ WaitForRaise = Annotated[
     ),
 ]
 Whole = Annotated[
-    bool, typer.Option("--all", help="Of a report also what each subtask found, one by one.")
+    bool, typer.Option("--all", help="In a report, also show what each subtask found.")
 ]
 Full = Annotated[
     bool,
     typer.Option(
-        "--full", help="Show of a plan also what each subtask is told: instruction, inputs, checks."
+        "--full",
+        help="In a plan, also show what each subtask is told: instruction, inputs, checks.",
     ),
 ]
 Yes = Annotated[
@@ -265,7 +269,7 @@ Links = Annotated[
     typer.Option(
         "--links",
         metavar="URL",
-        help="Where the comment's places lead: the address of the files at the reviewed commit.",
+        help="The address of the files at the reviewed commit, for the links of the comment.",
     ),
 ]
 

@@ -81,7 +81,7 @@ _TEMPORAL_VARIABLES = (
 
 def command(
     whole: Annotated[
-        bool, typer.Option("--all", help="Also what is as it should be, and every setting.")
+        bool, typer.Option("--all", help="Also show what is fine, and every setting.")
     ] = False,
     only_embedded: Embedded = False,
 ) -> int:

@@ -26,7 +26,9 @@ def command(
     base: Annotated[
         str,
         typer.Option(
-            "--base", metavar="REVISION", help="Review what differs from this; of yours alone."
+            "--base",
+            metavar="REVISION",
+            help="Review what your repository changed since this revision.",
         ),
     ] = "",
 ) -> int:

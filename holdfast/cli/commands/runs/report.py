@@ -36,7 +36,7 @@ def command(
     run_id: RunId = "",
     history: Annotated[
         Path | None,
-        typer.Option("--history", metavar="FILE", help="Of a history from `export`."),
+        typer.Option("--history", metavar="FILE", help="A history from `export`, instead of ID."),
     ] = None,
     out: Annotated[
         Path | None,

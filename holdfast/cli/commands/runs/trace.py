@@ -45,19 +45,16 @@ def command(
             " otlp: OpenTelemetry, as collectors read it from a file.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="As by --format json, on a terminal, too.")
-    ] = False,
-    content: Annotated[
-        bool, typer.Option("--content", help="With inputs and answers, which it has none of else.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on a terminal, too.")] = False,
+    content: Annotated[bool, typer.Option("--content", help="Include inputs and answers.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The file; without it, stdout.")
     ] = None,
     embedded: Embedded = False,
 ) -> int:
-    """Print every step of a run, with agent, time, price, verdict and why: to a terminal as lines,
-    else as JSON.
+    """Print every step of a run with agent, time, price, verdict and reason.
+
+    On a terminal as lines, elsewhere as JSON.
     """
     path = check_file(out)
     if as_json and form not in (None, "json"):
