@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long lint shape record lock clean
 
-PYTHONS = python3 python3.11 python3.12 python3.13
+PYTHONS = python3 python3.11 python3.12 python3.13 python3.14
 NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 REPO ?=
 BASE ?=

@@ -60,7 +60,10 @@ os.environ["HOLDFAST_WORKERS"] = "1"
 Runtime.set_default(runtime())
 # Several test processes share two cores: slow is not a defect of a strategy.
 hypothesis.settings.register_profile(
-    "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "shared",
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("shared")
 

@@ -19,7 +19,7 @@ from building import build
 from holdfast import __version__
 from holdfast.deployment.settings import HOME, NAME
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.long
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
 OTHERS = ("activities", "cli", "deployment", "intake", "orchestrator", "worker", "workflows")
 """Names that users of Temporal have packages of."""

@@ -13,7 +13,7 @@ from bench.overhead.loads import SMALL
 from bench.overhead.rows import ENGINES
 from holdfast.deployment.settings import HOME
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.long
 
 
 def test_each_load_is_done_by_each_engine_and_has_its_rows(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from temporalio.testing import WorkflowEnvironment
 from conftest import TEMPORAL
 from holdfast.deployment.settings import HOME
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 EXAMPLE = HOME / "examples" / "project"
 EXAMPLES = Path("playbooks", "style-review", "examples")
 TOOL = '''

@@ -27,8 +27,6 @@ from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import down, status
 from holdfast.temporal.connection import Unreachable, connect
 
-pytestmark = pytest.mark.timeout(300)
-
 VICTIMS = {
     "worker": ("worker",),
     "server": ("server",),

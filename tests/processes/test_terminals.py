@@ -22,7 +22,7 @@ from holdfast.cli.screen.looks import ASCII, only_ascii
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import down
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.long
 CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 READABLE = {"0", "1", "2", "3", "4", "31", "32", "35", "39"}
 """Of the codes of colours and styles, those that light and dark screens can show: no background."""

@@ -16,11 +16,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from holdfast.activities.review import tables
+from holdfast.activities.review import examination, tables
 from holdfast.activities.review.analysers import bugs, security
 from holdfast.activities.review.analysing import ruff
 from holdfast.activities.review.analysing.lens import Analyser, CommandLine, Grade, Parsed, Sighting
-from holdfast.activities.review.examination import PORTION_FILES, Examination
+from holdfast.activities.review.examination import Examination
 from holdfast.activities.review.findings import MOST_REMARKS
 from holdfast.activities.review.lenses import analysers, lenses_of, readers
 from holdfast.calls.work import WorkMaterial
@@ -254,11 +254,12 @@ async def test_file_names_of_any_kind_are_reported_as_they_are(
 
 
 async def test_more_files_than_one_command_takes_are_all_looked_at(
-    repository: Repository, bench: Bench
+    repository: Repository, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = 3 * PORTION_FILES
+    monkeypatch.setattr(examination, "PORTION_FILES", 40)
+    many = 3 * examination.PORTION_FILES
     for n in range(many):
-        repository.write(f"package{n // 100}/module_with_a_rather_long_name_{n:05}.py", "x = 1\n")
+        repository.write(f"package{n // 10}/module_{n:05}.py", "x = 1\n")
     repository.write("last.py", "x = missing\n")
     pinned = await bench.pin(repository)
     drafts = await asyncio.gather(*(bench.look_at(lens, pinned) for lens in LENSES))
