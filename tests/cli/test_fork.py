@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -177,6 +178,17 @@ def test_a_fork_keeps_complete_findings_outside_the_cone_of_what_is_done_again(
     goal = fork.fork_goal(Goal(text="g", use_models=True), report, fork.ForkChange(change))
     assert goal.fork is not None
     assert [each.subtask_id for each in goal.fork.findings] == kept
+
+
+async def test_a_fork_is_of_the_project_of_its_run_which_must_be_named(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Goal(text="g", use_models=True, project="theirs")
+    monkeypatch.setattr(
+        fork, "_read_finished", AsyncMock(return_value=(theirs, finished("complete")))
+    )
+    with pytest.raises(Exit, match=r"is of the project 'theirs'; add --project FOLDER of it"):
+        await fork.run(connection, "first", fork.ForkChange(), arguments("second"))
 
 
 def test_a_fork_leaves_out_what_a_revision_dropped() -> None:

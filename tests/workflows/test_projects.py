@@ -26,9 +26,9 @@ ROLE = """---
 name: sayer
 description: Says the word of its house
 model: haiku
-tools: say
+tools: TOOLS
 ---
-You are of the house {name}.
+You are of the house NAME.
 """
 TOOL = '''
 from holdfast import Here, tool
@@ -36,7 +36,7 @@ from .words import WORD
 
 @tool()
 async def say(here: Here) -> str:
-    """Say the word of {name}."""
+    """Say the word of NAME."""
     return WORD
 '''
 PLAYBOOK = """name: saying
@@ -45,29 +45,34 @@ plan:
   goal: Say the word
   subtasks:
     - id: t1
-      title: Of {name}
+      title: Of NAME
       role: sayer
       instruction: Find out everything about part t1 of the goal
 """
+SERVERS = '{"mcpServers": {"where": {"command": "no-program-of-NAME"}}}'
 PRICES = (
-    "claude-haiku-5-5: {{input: {0}, output: {0}, cache_read: {0}, cache_write: {0}}}\n"
-    "claude-sonnet-5-5: {{input: {0}, output: {0}, cache_read: {0}, cache_write: {0}}}\n"
+    "claude-haiku-5-5: {input: PRICE, output: PRICE, cache_read: PRICE, cache_write: PRICE}\n"
+    "claude-sonnet-5-5: {input: PRICE, output: PRICE, cache_read: PRICE, cache_write: PRICE}\n"
 )
 
 
-def project(folder: Path, price: int) -> Path:
+def project(folder: Path, price: int, tools: str = "say") -> Path:
     """A project whose files are called as those of any other here, with other things in them."""
     files = {
         "holdfast.toml": "",
-        "prices.yaml": PRICES.format(price),
+        ".mcp.json": SERVERS,
+        "prices.yaml": PRICES,
         "roles/sayer.md": ROLE,
         "tools/say.py": TOOL,
-        "tools/words.py": f"WORD = 'the word of {folder.name}'\n",
+        "tools/words.py": "WORD = 'the word of NAME'\n",
         "playbooks/saying/playbook.yaml": PLAYBOOK,
     }
+    values = {"NAME": folder.name, "PRICE": str(price), "TOOLS": tools}
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text.format(name=folder.name) if name != "prices.yaml" else text)
+        for each, value in values.items():
+            text = text.replace(each, value)
+        (folder / name).write_text(text)
     return folder
 
 
@@ -116,6 +121,15 @@ async def test_two_projects_with_files_of_the_same_names_do_not_mix(
             plan = reports[name].plan
             assert plan is not None and plan.subtasks[0].title == f"Of {name}"
     assert reports["blue"].dollars and reports["green"].dollars == 20 * reports["blue"].dollars
+
+
+async def test_servers_of_one_name_are_those_of_the_project(runs: Runs, tmp_path: Path) -> None:
+    tools = "say, mcp__where__look"
+    both = (project(tmp_path / "blue", 1, tools), project(tmp_path / "green", 1, tools))
+    for name in ("blue", "green"):
+        report = await runs.run(goal(name), model(), projects=both)
+        (gap,) = report.gaps
+        assert f"the local program no-program-of-{name}" in gap.why
 
 
 async def test_a_run_of_a_project_that_is_not_served_is_refused_in_a_line_before_anything_starts(

@@ -1,9 +1,10 @@
-"""Projects on a Temporal server of one's own: one worker process, told of two, and commands that
-are typed in their folders.
+"""One worker process that is told of two projects, and commands that are typed in their folders:
+on a Temporal server of one's own, and on the embedded one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ import yaml
 from temporalio.testing import WorkflowEnvironment
 
 from conftest import TEMPORAL
-from holdfast.deployment.settings import HOME
+from holdfast.deployment.settings import HOME, PREFIX
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 EXAMPLE = HOME / "examples" / "project"
@@ -97,8 +98,14 @@ def reviewed(folder: Path, environment: dict[str, str]) -> subprocess.CompletedP
     """What a review of the example's draft says, typed in a project's folder."""
     draft = f"draft={folder / EXAMPLES / 'draft.md'}"
     asked = ("run", "--playbook", "style-review", "--input", draft, "--yes", "--project", ".")
+    return typed(folder, environment, *asked)
+
+
+def typed(
+    folder: Path, environment: dict[str, str], *command: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(HOME / "starter.py"), *asked],
+        [sys.executable, str(HOME / "starter.py"), *command],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -108,30 +115,58 @@ def reviewed(folder: Path, environment: dict[str, str]) -> subprocess.CompletedP
     )
 
 
+def bare(folder: Path) -> dict[str, str]:
+    """The environment of a user who has set nothing, with the state below this folder."""
+    ours = (PREFIX, "TEMPORAL_", "ANTHROPIC_", "STORE_")
+    rest = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return rest | {"XDG_STATE_HOME": str(folder / "xdg"), "HOLDFAST_WORKERS": "1"}
+
+
+def each_says_its_own(found: list[subprocess.CompletedProcess[str]]) -> None:
+    style, terse = (" ".join(each.stdout.split()) for each in found[:2])
+    assert "They were ordered in January." in style and "Nothing is long." not in style
+    assert "Nothing is long." in terse and "January" not in terse
+
+
 async def test_one_worker_serves_two_projects_each_with_its_own_tool_and_no_other_project(
     address: str, projects: tuple[Path, Path], tmp_path: Path
 ) -> None:
     style, terse = projects
     stranger = tmp_path / "stranger"
     shutil.copytree(EXAMPLE, stranger)
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    common = ours | {
+    common = bare(tmp_path) | {
         "TEMPORAL_ADDRESS": address,
         "STORE_URL": (tmp_path / "store").as_uri(),
-        "XDG_STATE_HOME": str(tmp_path / "xdg"),
         "HOLDFAST_TASK_QUEUE": "shared",
         "HOLDFAST_ALLOWED_ROOTS": str(tmp_path),
-        "HOLDFAST_WORKERS": "1",
     }
     log = tmp_path / "worker.log"
     with simulated(tmp_path) as endpoint, worker(common | endpoint, log, style, terse):
         found = [reviewed(each, common) for each in (style, terse, stranger)]
     assert [each.returncode for each in found] == [0, 0, 2], [each.stderr for each in found]
-    said = [" ".join(each.stdout.split()) for each in found]
-    assert "They were ordered in January." in said[0] and "Nothing is long." not in said[0]
-    assert "Nothing is long." in said[1] and "January" not in said[1]
+    each_says_its_own(found)
     assert "does not serve the project 'stranger'; it serves: style, terse" in found[2].stderr
     logged = log.read_text()
     idle = "HOLDFAST_TASK_QUEUE, HOLDFAST_MODEL_HAIKU"
     assert f"terse: no effect, as the worker serves several projects: {idle}" in logged
     assert "of-terse-alone" not in logged
+
+
+def test_the_embedded_worker_of_two_projects_is_the_same_for_both(
+    projects: tuple[Path, Path], tmp_path: Path
+) -> None:
+    common = bare(tmp_path) | {"HOLDFAST_PROJECTS": os.pathsep.join(map(str, projects))}
+    state = tmp_path / "xdg" / "holdfast" / "projects" / "several" / "endpoint.json"
+    with simulated(tmp_path) as endpoint:
+        common |= endpoint
+        found, workers = [], set()
+        try:
+            for each in projects:
+                found.append(reviewed(each, common))
+                workers.add(json.loads(state.read_text())["worker_pid"])
+        finally:
+            down = typed(tmp_path, common, "down")
+    assert [each.returncode for each in found] == [0, 0], [each.stderr for each in found]
+    each_says_its_own(found)
+    assert len(workers) == 1, "no command replaced the other's worker"
+    assert "Stopped (pids " in down.stderr
