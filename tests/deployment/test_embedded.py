@@ -217,7 +217,7 @@ def test_a_worker_of_another_version_is_drained_and_replaced(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = ensure_up(settings, programs=SLEEPER)
-    monkeypatch.setattr(supervision, "code_version", lambda _: "another")
+    monkeypatch.setattr(supervision, "code_version", lambda *_: "another")
     watched = ensure_up(settings, "watcher", SLEEPER)
     assert watched.worker_pid == old.worker_pid, "only a starter replaces, or two would take turns"
     new = ensure_up(settings, programs=SLEEPER)
