@@ -20,7 +20,7 @@ class BadForm(ValueError):
     """A form that no answer can be asked for in: which part of it, why, and what to do."""
 
 
-def checked_form(form: AnswerForm, schema: str = "result", columns: str = "columns") -> AnswerForm:
+def check_form(form: AnswerForm, schema: str = "result", columns: str = "columns") -> AnswerForm:
     """Return the form with the objects of its schema closed. Raise BadForm, in a line, for what
     cannot be used, by the names that its parts have where it was given.
     """
@@ -83,7 +83,7 @@ def playbook_form(where: str, form: AnswerForm, verify: int) -> AnswerForm:
             f"{where}: answer: no effect beside `verify`, with which code writes it; remove one"
         )
     try:
-        return checked_form(form, "answer.result", "answer.columns")
+        return check_form(form, "answer.result", "answer.columns")
     except BadForm as error:
         raise CatalogueError(f"{where}: {error}") from None
 
@@ -91,7 +91,7 @@ def playbook_form(where: str, form: AnswerForm, verify: int) -> AnswerForm:
 def refuse_form(form: AnswerForm, playbook: PlaybookCard | None, *, use_models: bool) -> None:
     """Raise BadGoal for a form that came past the starter and cannot be used."""
     try:
-        checked_form(form)
+        check_form(form)
         verify, name = (playbook.verify, playbook.name) if playbook else (0, "")
         check_writer(form, name, verify, use_models=use_models)
     except BadForm as error:

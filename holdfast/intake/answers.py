@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from holdfast.activities.catalogue.answer_forms import BadForm, check_writer, checked_form
+from holdfast.activities.catalogue.answer_forms import BadForm, check_form, check_writer
 from holdfast.activities.catalogue.files import PlaybookFile
 from holdfast.contracts import AnswerForm, AnswerKind
 from holdfast.intake.files import read_text
@@ -43,9 +43,7 @@ def form_of(wanted: WantedForm, playbook: PlaybookFile | None, *, use_models: bo
     given = _schema(wanted.schema) if wanted.schema else {}
     try:
         where = f"--schema {wanted.schema}"
-        form = checked_form(
-            AnswerForm(kind=kind, result=given, columns=columns), where, "--columns"
-        )
+        form = check_form(AnswerForm(kind=kind, result=given, columns=columns), where, "--columns")
         name, verify = (playbook.name, playbook.verify) if playbook else ("", 0)
         check_writer(form, name, verify, use_models=use_models)
     except BadForm as error:
