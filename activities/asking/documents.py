@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from holdfast.activities.asking.forms import MOST_MISTAKES, find_mistakes
 from holdfast.activities.asking.replies import Shape
-from holdfast.activities.catalogue.answer_forms import columns_wrong
+from holdfast.activities.catalogue.answer_forms import explain_columns
 from holdfast.calls.synthesize import (
     SYNTHESIZE,
     FormedAnswer,
@@ -105,7 +105,7 @@ def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
     assert isinstance(columns, list) and isinstance(rows, list)
     if form.columns and columns != list(form.columns):
         yield f"answer.columns: must be {', '.join(form.columns)}, in this order"
-    elif wrong := columns_wrong(tuple(map(str, columns)), CHOSEN_COLUMNS):
+    elif wrong := explain_columns(tuple(map(str, columns)), CHOSEN_COLUMNS):
         yield f"answer.columns: {wrong}"
     for number, row in enumerate(rows):
         assert isinstance(row, list)

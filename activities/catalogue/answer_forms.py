@@ -30,7 +30,7 @@ def check_form(form: AnswerForm, schema: str = "result", columns: str = "columns
         raise BadForm(f"{columns}: no effect but for an answer as a table; remove it")
     if form.kind == "json":
         return form.model_copy(update={"result": _schema(form, schema)})
-    wrong = columns_wrong(form.columns)
+    wrong = explain_columns(form.columns)
     if wrong:
         raise BadForm(f"{columns}: {wrong}")
     return form
@@ -48,7 +48,7 @@ def _schema(form: AnswerForm, where: str) -> dict[str, object]:
         raise BadForm(f"{where}: {visible(str(error))}") from None
 
 
-def columns_wrong(columns: tuple[str, ...], most: int = MOST_COLUMNS) -> str:
+def explain_columns(columns: tuple[str, ...], most: int = MOST_COLUMNS) -> str:
     """Return why a table cannot have these columns, whoever names them; empty: it can."""
     if len(columns) > most:
         return f"are {len(columns)}, at most {most} may be"
