@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.activities.catalogue.results import BadSchema, checked_schema
+from holdfast.activities.catalogue.results import BadSchema, check_schema
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.contracts import AnswerForm, PlaybookCard
 from holdfast.contracts.errors import BadGoal
@@ -43,7 +43,7 @@ def _schema(form: AnswerForm, where: str) -> dict[str, object]:
     if given.get("type") not in DOCUMENTS:
         raise BadForm(f"{where}: the whole must be of `type: object` or `type: array`")
     try:
-        return {**checked_schema(given, "schema")}
+        return {**check_schema(given, "schema")}
     except BadSchema as error:
         raise BadForm(f"{where}: {visible(str(error))}") from None
 

@@ -103,7 +103,7 @@ def result_of(path: Path, given: object) -> dict[str, JsonValue]:
     try:
         if not isinstance(given, dict) or given.get("type") != "object":
             raise BadSchema("result: must be a JSON schema with `type: object` and `properties`")
-        checked = checked_schema(given, "result")
+        checked = check_schema(given, "result")
         taken = [name for name in given["properties"] if name in REMARKS]
         if taken:
             named = ", ".join(taken)
@@ -113,7 +113,7 @@ def result_of(path: Path, given: object) -> dict[str, JsonValue]:
         raise CatalogueError(f"{path.name}: front matter: {error}") from None
 
 
-def checked_schema(given: Mapping[str, Any], top: str) -> dict[str, JsonValue]:
+def check_schema(given: Mapping[str, Any], top: str) -> dict[str, JsonValue]:
     """Return a schema with its objects closed, as calls carry it. Raise BadSchema, in a line, for
     what no endpoint could be given; `top` names the whole in it.
     """
