@@ -134,7 +134,7 @@ def check_schema(given: Mapping[str, Any], top: str) -> dict[str, JsonValue]:
         raise BadSchema(f"{top}: {optional} properties are optional, at most {OPTIONAL} may be")
     if unions > UNIONS:
         raise BadSchema(f"{top}: {unions} parts are `anyOf`, at most {UNIONS} may be")
-    return _closed(dict(given))
+    return _close(dict(given))
 
 
 def _parts(
@@ -254,16 +254,16 @@ VALUES: Mapping[str, tuple[Callable[[Any, Mapping[str, Any]], bool], str]] = {
 """What the value of each keyword must be: a test of it and of what it stands in, and words."""
 
 
-def _closed(part: dict[str, Any]) -> dict[str, Any]:
+def _close(part: dict[str, Any]) -> dict[str, Any]:
     """Return the schema with each of its objects closed, as structured outputs want them."""
     closed = dict(part)
     if part.get("type") == "object":
         closed["additionalProperties"] = False
     for name in ("properties", "$defs"):
         if name in part:
-            closed[name] = {key: _closed(each) for key, each in part[name].items()}
+            closed[name] = {key: _close(each) for key, each in part[name].items()}
     if "items" in part:
-        closed["items"] = _closed(part["items"])
+        closed["items"] = _close(part["items"])
     if "anyOf" in part:
-        closed["anyOf"] = [_closed(each) for each in part["anyOf"]]
+        closed["anyOf"] = [_close(each) for each in part["anyOf"]]
     return closed
