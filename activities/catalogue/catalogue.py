@@ -172,7 +172,7 @@ def _read_roles(
                 continue
             try:
                 role = read_role(path, playbook, shelf, source.name)
-                roles.append(_effective(role, path, playbooks.get(playbook)))
+                roles.append(_complete(role, path, playbooks.get(playbook)))
                 here.add((role.card.name, playbook))
             except (CatalogueError, OSError) as error:
                 bad.append(Unusable(name_of(path), str(error), playbook, source.name))
@@ -181,7 +181,7 @@ def _read_roles(
     return roles, bad
 
 
-def _effective(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
+def _complete(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
     """Return the role, in a review with the form of remarks. Raise CatalogueError if its title
     would stand in no plan, or its subtask would make the plan of its playbook invalid.
     """
