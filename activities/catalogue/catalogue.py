@@ -95,7 +95,7 @@ class Catalogue:
         bad_playbooks += _idle(roles, bad, playbooks)
         for each in bad_playbooks:
             playbooks.pop(each.name, None)
-        bad += [*_unexplained(roles, playbooks), *_claimed_twice(roles)]
+        bad += [*_find_unexplained(roles, playbooks), *_claimed_twice(roles)]
         lost = {(each.name, each.playbook) for each in bad}
         roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
         usable, more = _consistent(roles, bad)
@@ -208,7 +208,9 @@ def _complete(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
     return replace(role, card=role.card.model_copy(update={"result": REMARKED}))
 
 
-def _unexplained(roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]) -> list[Unusable]:
+def _find_unexplained(
+    roles: Iterable[Role], playbooks: Mapping[str, PlaybookFile]
+) -> list[Unusable]:
     """Return the roles of one playbook that share a tool without a reason: then nothing tells apart
     who may do what. The common roles are of no playbook.
     """
