@@ -95,7 +95,7 @@ class Catalogue:
         bad_playbooks += _idle(roles, bad, playbooks)
         for each in bad_playbooks:
             playbooks.pop(each.name, None)
-        bad += [*_find_unexplained(roles, playbooks), *_claimed_twice(roles)]
+        bad += [*_find_unexplained(roles, playbooks), *_find_claimed_twice(roles)]
         lost = {(each.name, each.playbook) for each in bad}
         roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
         usable, more = _consistent(roles, bad)
@@ -225,7 +225,7 @@ def _find_unexplained(
     return [*found.values()]
 
 
-def _claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
+def _find_claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
     """Yield the roles within reach of each other that claim the same case: a planner could not tell
     which of them is meant.
     """
