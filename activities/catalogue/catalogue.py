@@ -92,7 +92,7 @@ class Catalogue:
                 except (CatalogueError, OSError) as error:
                     bad_playbooks.append(Unusable(name, str(error), "", source.name))
         roles, bad = _read_roles(sources, playbooks, whose, shelf)
-        bad_playbooks += _idle(roles, bad, playbooks)
+        bad_playbooks += _find_idle(roles, bad, playbooks)
         for each in bad_playbooks:
             playbooks.pop(each.name, None)
         bad += [*_find_unexplained(roles, playbooks), *_find_claimed_twice(roles)]
@@ -249,7 +249,7 @@ def _said(case: str) -> str:
     return " ".join(case.casefold().split())
 
 
-def _idle(
+def _find_idle(
     roles: Iterable[Role], bad: Iterable[Unusable], playbooks: Mapping[str, PlaybookFile]
 ) -> list[Unusable]:
     """Return the playbooks that give a reason for tools that nobody shares. One with a role that
