@@ -215,7 +215,7 @@ def _find_unexplained(
     who may do what. The common roles are of no playbook.
     """
     found: dict[str, Unusable] = {}
-    for playbook, tool, names in _shared(roles):
+    for playbook, tool, names in _find_shared(roles):
         if playbook in playbooks and not playbooks[playbook].shared_tools.get(tool, "").strip():
             why = (
                 f"roles {' and '.join(map(repr, names))} share the tool {tool}: say why below"
@@ -255,7 +255,7 @@ def _find_idle(
     """Return the playbooks that give a reason for tools that nobody shares. One with a role that
     cannot be read is left out: it may share them.
     """
-    shared = {(playbook, tool) for playbook, tool, _ in _shared(roles)}
+    shared = {(playbook, tool) for playbook, tool, _ in _find_shared(roles)}
     unread = {each.playbook for each in bad}
     found = []
     for name, playbook in playbooks.items():
@@ -266,7 +266,7 @@ def _find_idle(
     return found
 
 
-def _shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
+def _find_shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
     """Yield (playbook, tool, roles) for each tool that several roles of a playbook have."""
     owners: dict[tuple[str, str], list[str]] = {}
     for role in roles:
