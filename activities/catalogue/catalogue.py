@@ -100,7 +100,7 @@ class Catalogue:
         roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
         usable, more = _consistent(roles, bad)
         unusable = (*bad, *more)
-        planned = {name: _planned(each, usable, unusable) for name, each in playbooks.items()}
+        planned = {name: _add_plan(each, usable, unusable) for name, each in playbooks.items()}
         origins = {name: sources[place].name for name, place in whose.items()}
         origins = {name: source for name, source in origins.items() if source}
         return cls(usable, planned, unusable, tuple(bad_playbooks), origins)
@@ -279,7 +279,7 @@ def _find_shared(roles: Iterable[Role]) -> Iterator[tuple[str, str, list[str]]]:
             yield playbook, tool, names
 
 
-def _planned(
+def _add_plan(
     playbook: PlaybookFile, usable: Mapping[str, Role], unusable: Iterable[Unusable]
 ) -> PlaybookFile:
     """Return the playbook with the plan of its lenses, if it has any. A role that cannot be used
