@@ -98,7 +98,7 @@ class Catalogue:
         bad += [*_find_unexplained(roles, playbooks), *_find_claimed_twice(roles)]
         lost = {(each.name, each.playbook) for each in bad}
         roles = [role for role in roles if (role.card.name, role.playbook) not in lost]
-        usable, more = _consistent(roles, bad)
+        usable, more = _select_consistent(roles, bad)
         unusable = (*bad, *more)
         planned = {name: _add_plan(each, usable, unusable) for name, each in playbooks.items()}
         origins = {name: sources[place].name for name, place in whose.items()}
@@ -298,7 +298,9 @@ def _add_plan(
     return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost], agents)})
 
 
-def _consistent(roles: list[Role], bad: list[Unusable]) -> tuple[dict[str, Role], list[Unusable]]:
+def _select_consistent(
+    roles: list[Role], bad: list[Unusable]
+) -> tuple[dict[str, Role], list[Unusable]]:
     """Return the roles that can be used beside each other, and what is wrong with the others: one
     name twice, or a fallback that is out of reach.
     """
