@@ -19,7 +19,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.activities.catalogue.answer_forms import playbook_form
 from holdfast.activities.catalogue.results import result_of
 from holdfast.activities.catalogue.templates import TEMPLATES
-from holdfast.activities.catalogue.tools import CatalogueError, Shelf, bytes_told, shipped, tools_of
+from holdfast.activities.catalogue.tools import (
+    CatalogueError,
+    Shelf,
+    count_bytes,
+    shipped,
+    tools_of,
+)
 from holdfast.contracts import (
     AnswerForm,
     Effort,
@@ -223,7 +229,7 @@ def read_role(path: Path, playbook: str = "", shelf: Shelf = shipped, source: st
         fallback=front.fallback,
         team=front.team,
         fixed_tier=front.fixed_tier,
-        prompt_bytes=len(body.encode()) + (bytes_told(tools, shelf) if tier != "none" else 0),
+        prompt_bytes=len(body.encode()) + (count_bytes(tools, shelf) if tier != "none" else 0),
         turns=front.turns,
         tools_only_for_inputs=front.tools_only_for_inputs,
         result=result_of(path, front.result),

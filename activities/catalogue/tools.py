@@ -78,7 +78,7 @@ def _of_agents(name: str, shelf: Shelf) -> bool:
     return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in shelf()
 
 
-def bytes_told(tools: Sequence[str], shelf: Shelf = shipped) -> int:
+def count_bytes(tools: Sequence[str], shelf: Shelf = shipped) -> int:
     """Return the bytes that an endpoint is told of the tools, and what it adds by itself, a token a
     byte.
     """
