@@ -20,7 +20,7 @@ from holdfast.activities.catalogue.files import (
 )
 from holdfast.activities.catalogue.results import REMARKED
 from holdfast.activities.catalogue.sources import Origin, sources_for
-from holdfast.activities.catalogue.tools import CatalogueError, Shelf, shipped
+from holdfast.activities.catalogue.tools import CatalogueError, Shelf, load_shipped
 from holdfast.calls.turn import READS_ON
 from holdfast.contracts import RoleCard
 from holdfast.contracts.remarks import REVIEW
@@ -73,7 +73,7 @@ class Catalogue:
         return cls.read(sources_for(project), shelf)
 
     @classmethod
-    def read(cls, sources: Sequence[Origin], shelf: Shelf = shipped) -> Catalogue:
+    def read(cls, sources: Sequence[Origin], shelf: Shelf = load_shipped) -> Catalogue:
         """Return what these sources hold, the nearest first."""
         playbooks: dict[str, PlaybookFile] = {}
         bad_playbooks: list[Unusable] = []

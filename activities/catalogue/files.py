@@ -23,7 +23,7 @@ from holdfast.activities.catalogue.tools import (
     CatalogueError,
     Shelf,
     count_bytes,
-    shipped,
+    load_shipped,
     tools_of,
 )
 from holdfast.contracts import (
@@ -194,7 +194,9 @@ def name_of(path: Path) -> str:
     return name if isinstance(name, str) and name else path.stem
 
 
-def read_role(path: Path, playbook: str = "", shelf: Shelf = shipped, source: str = "") -> Role:
+def read_role(
+    path: Path, playbook: str = "", shelf: Shelf = load_shipped, source: str = ""
+) -> Role:
     """Return the role of a file. Raise CatalogueError saying what is wrong in it."""
     head, body = _split(path)
     try:

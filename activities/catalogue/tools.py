@@ -30,7 +30,7 @@ OF_CLAUDE_CODE = {
 """The tools of Claude Code's subagent files by our names; its `Read` takes PDF files, too."""
 
 
-def shipped() -> Mapping[str, Tool]:
+def load_shipped() -> Mapping[str, Tool]:
     """Return the tools that ship."""
     # Few commands look at a role with tools, and tools take a while to import.
     from holdfast.activities.toolset.shelf import shipped_tools
@@ -43,7 +43,7 @@ Shelf = Callable[[], "Mapping[str, Tool]"]
 
 
 def tools_of(
-    path: Path, given: str | list[str], tier: RoleTier, *, team: bool, shelf: Shelf = shipped
+    path: Path, given: str | list[str], tier: RoleTier, *, team: bool, shelf: Shelf = load_shipped
 ) -> tuple[str, ...]:
     """Return the one lens of a role without a model, else the tools that an agent is given. Raise
     CatalogueError naming those that do not exist.
@@ -78,7 +78,7 @@ def _of_agents(name: str, shelf: Shelf) -> bool:
     return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in shelf()
 
 
-def count_bytes(tools: Sequence[str], shelf: Shelf = shipped) -> int:
+def count_bytes(tools: Sequence[str], shelf: Shelf = load_shipped) -> int:
     """Return the bytes that an endpoint is told of the tools, and what it adds by itself, a token a
     byte.
     """
