@@ -32,6 +32,18 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Fact:
+    name: str
+    value: str
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
 class Item:
     text: str
     below: tuple[str, ...] = ()
@@ -86,7 +98,7 @@ class Prose:
     quoted: bool = False
 
 
-Block = Heading | Paragraph | Items | Table | Code | Prose
+Block = Heading | Paragraph | Facts | Items | Table | Code | Prose
 
 
 def listed(lines: Iterable[str | Item], title: str = "", level: int = 2) -> list[Block]:

@@ -15,6 +15,8 @@ from holdfast.rendering.blocks import (
     Block,
     Code,
     Column,
+    Fact,
+    Facts,
     Heading,
     Line,
     Marked,
@@ -72,7 +74,8 @@ def as_markdown(
         "sources": listed(sources.items(report, whole=whole)),
         "findings": findings.sections(report) if whole else [],
     }
-    blocks: list[Block] = [Heading(report.title or report.goal, 1), _summary(report)]
+    ended = Marked(f"**{verdict(report)}** · run {code_span(report.run_id)}")
+    blocks: list[Block] = [Heading(report.title or report.goal, 1), Paragraph(ended), facts(report)]
     blocks += listed(report.flags, LOOK_FIRST)
     blocks += [Prose(answer_of(report, to_type).strip())] if report.answer.strip() else []
     for name, title in CHAPTERS.items():
@@ -96,25 +99,28 @@ def answer_of(report: Report, to_type: ToType) -> str:
     return _COMMAND.sub(lambda found: f"`{to_type(found[1], report.run_id)}", answer)
 
 
-def _summary(report: Report) -> Paragraph:
-    parts = [f"**{verdict(report)}**"]
+def facts(
+    report: Report, *, over: bool = True, whole: float | None = None, waited: float | None = None
+) -> Facts:
+    """Return how sure, how complete, how dear and how long it is. `whole` and `waited`: seconds so
+    far, of a run that goes on.
+    """
+    waited = report.timings.waited if waited is None else waited
+    found = []
     if report.confidence is not None:
-        parts.append(f"confidence {report.confidence} of 100")
-    parts.append(_how_many(report))
-    parts.append(seconds(report.timings.makespan))
-    if report.started:
-        parts.append(f"{report.started:%Y-%m-%d %H:%M} UTC")
-    parts.append(f"run {code_span(report.run_id)}")
-    return Paragraph(Marked(" · ".join(parts)))
-
-
-def _how_many(report: Report) -> str:
-    """Return how many subtasks are complete; a plan that nobody approved has no finding."""
-    if report.findings:
+        found.append(Fact("Confidence", f"{report.confidence} of 100"))
+    planned = {each.id for each in report.plan.subtasks} if report.plan else set()
+    if count := len(planned | {each.subtask_id for each in report.findings}):
         complete = sum(each.status == "complete" for each in report.findings)
-        return f"{complete} of {len(report.findings)} subtasks"
-    planned = len(report.plan.subtasks) if report.plan else 0
-    return f"none of {pluralize(planned, 'subtask')} was run" if planned else "no plan"
+        found.append(Fact("Subtasks", f"{complete} of {count} complete"))
+    asked = calls(report.model_calls) if report.model_calls else "no model was asked"
+    found.append(Fact("Price", at_most(report.dollars, report.assumed), asked))
+    more = ("" if over else "so far", f"{seconds(waited)} waiting" if waited else "")
+    spent = seconds(report.timings.makespan if whole is None else whole)
+    found.append(Fact("Time", spent, ", ".join(filter(None, more))))
+    if report.started:
+        found.append(Fact("Began", f"{report.started:%Y-%m-%d}", f"{report.started:%H:%M} UTC"))
+    return Facts(tuple(found))
 
 
 def _one_by_one(report: Report, to_type: ToType) -> Paragraph:

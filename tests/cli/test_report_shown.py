@@ -97,7 +97,7 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
     for part in (
         "# Compare engines",
         "Complete, with gaps",
-        "1 of 3 subtasks",
+        "subtasks 1 of 3 complete",
         "Engine *A* wins.",
         "no answer. Skipped because of it: \\[t3\\]",
         "**Accessibility**: needs a model",
@@ -267,14 +267,14 @@ def test_a_plan_that_nobody_approved_is_told_with_its_subtasks_and_its_estimate(
         status="declined", findings=(), gaps=(), dollars_estimated="0.05", model_calls=calls
     )
     page = pages.as_markdown(left)
-    assert "none of 3 subtasks was run" in page
+    assert "subtasks 0 of 3 complete" in page
     assert "| t1 | Subtask t1 | analyst | not run |" in page
     assert "The plan was estimated at $0.05; none of it was run." in page
 
 
 def test_a_run_that_ended_before_it_had_a_plan_counts_no_subtasks() -> None:
     page = pages.as_markdown(report(status="cancelled", plan=None, findings=(), gaps=()))
-    assert "no plan" in page and "of 0" not in page and "## Plan" not in page
+    assert "no plan yet" in page and "of 0" not in page and "## Plan" not in page
 
 
 def test_time_spent_waiting_is_told_apart() -> None:

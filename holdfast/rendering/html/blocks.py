@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from htpy import Element, Node, a, div, h3, li, p, pre, small, tbody, td, th, thead, tr, ul
+from htpy import (
+    Element,
+    Node,
+    a,
+    dd,
+    div,
+    dl,
+    dt,
+    h3,
+    li,
+    p,
+    pre,
+    small,
+    tbody,
+    td,
+    th,
+    thead,
+    tr,
+    ul,
+)
 from htpy import table as grid
 
 from holdfast.rendering.blocks import (
     Block,
     Code,
     Column,
+    Fact,
+    Facts,
     Heading,
     Item,
     Items,
@@ -46,6 +67,8 @@ def _written(run: Pictured, block: Block, places: Mapping[str, str]) -> Node:
             return h3[text(said, places)]
         case Paragraph(said):
             return p[text(said, places)]
+        case Facts(facts):
+            return dl(".facts")[(div[dt[each.name], dd[_fact(each)]] for each in facts)]
         case Items(items):
             return ul[(_item(run, each, places) for each in items)]
         case Prose(said):
@@ -54,6 +77,10 @@ def _written(run: Pictured, block: Block, places: Mapping[str, str]) -> Node:
             return pre[cut(said)]
         case Table():
             return _table(run, block)
+
+
+def _fact(fact: Fact) -> Node:
+    return [fact.value, small[fact.more] if fact.more else None]
 
 
 def _item(run: Pictured, item: Item, places: Mapping[str, str]) -> Element:

@@ -12,11 +12,8 @@ from htpy import (
     Node,
     a,
     body,
-    dd,
     details,
     div,
-    dl,
-    dt,
     footer,
     h1,
     head,
@@ -27,7 +24,6 @@ from htpy import (
     meta,
     nav,
     p,
-    small,
     span,
     style,
     summary,
@@ -38,7 +34,6 @@ from markupsafe import Markup
 
 from holdfast.rendering import orders, sources
 from holdfast.rendering import report as chapters_of
-from holdfast.rendering.amounts import at_most, calls, seconds
 from holdfast.rendering.blocks import Block, listed
 from holdfast.rendering.html.agents import agents, supervisor
 from holdfast.rendering.html.blocks import write
@@ -60,7 +55,7 @@ from holdfast.rendering.html.review import is_review, review
 from holdfast.rendering.html.steering import Live, lost, scripted, steering
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.times import times
-from holdfast.rendering.report import CHAPTERS
+from holdfast.rendering.report import CHAPTERS, facts
 from holdfast.rendering.status import OF_REPORT, PHASES, question_text, verdict
 from holdfast.text import sentence, visible
 from holdfast.text.marks import LOOK_FIRST, mark_unsupported
@@ -139,7 +134,7 @@ def _top(run: Pictured, live: Live | None) -> Element:
         if run.view and run.view.outage
         else None,
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
-        dl(".facts")[(_fact(*each) for each in _facts(run))],
+        write(run, [facts(report, over=run.over, whole=run.took, waited=run.waited)]),
     ]
 
 
@@ -160,26 +155,6 @@ def _verdict(run: Pictured, *, away: bool) -> Element:
         waits = f"waits for the endpoint of the models: {said}"
         return status_chip("escalated", waits, "verdict")
     return status_chip("running", f"under way: {said}", "verdict")
-
-
-def _fact(name: str, value: str, more: str = "") -> Element:
-    return div[dt[name], dd[value, small[more] if more else None]]
-
-
-def _facts(run: Pictured) -> Iterator[tuple[str, str, str]]:
-    report = run.report
-    if report.confidence is not None:
-        yield "Confidence", f"{report.confidence}", "of 100"
-    if run.anchors:
-        done = sum(each.status == "complete" for each in report.findings)
-        yield "Subtasks complete", f"{done} of {len(run.anchors)}", ""
-    asked = calls(report.model_calls) if report.model_calls else "no model was asked"
-    yield "Price", at_most(report.dollars, report.assumed), asked
-    waiting = f"{seconds(run.waited)} waiting" if run.waited else ""
-    so_far = "" if run.over else "so far"
-    yield "Time", seconds(run.took), ", ".join(filter(None, (so_far, waiting)))
-    if report.started:
-        yield "Began", f"{report.started:%Y-%m-%d}", f"{report.started:%H:%M} UTC"
 
 
 def _jump(chapters: Iterable[str]) -> Element:
