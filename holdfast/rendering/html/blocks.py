@@ -97,7 +97,7 @@ def _item(run: Pictured, item: Item, places: Mapping[str, str]) -> Element:
 def _table(run: Pictured, table: Table) -> Element:
     heads = (th(_classes(each), scope="col")[each.title] for each in table.columns)
     return wide(
-        "Subtasks",
+        "Table",
         grid[thead[tr[heads]], tbody[(_line(run, table, each) for each in table.lines)]],
     )
 
