@@ -102,7 +102,6 @@ class _Parts:
     """One for all projects: what a day has cost is in one file."""
 
     def preparation(self, *, embedded: bool) -> Preparation:
-        """Return the activity that tells runs of this deployment."""
         return Preparation(
             catalogue=self.catalogue,
             store=self.store,
@@ -144,7 +143,6 @@ class _Parts:
         return ours.approval if ours else self.offering.asks(name)
 
     def agents(self, gate: Gate | None) -> Agents:
-        """Return the activities that ask models."""
         return Agents(
             model=self.endpoint.model,
             journal=self.journal,
@@ -163,7 +161,6 @@ class _Parts:
         )
 
     def using(self) -> Tools:
-        """Return what runs the tools of agents."""
         snapshots = Snapshots(self.store, self.state.snapshots)
         scratch = self.state.tools
         workshop = Workshop(

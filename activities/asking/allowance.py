@@ -72,7 +72,6 @@ class Unreadable(Exception):
 
 
 def utc_today() -> date:
-    """Return today's date in UTC."""
     return datetime.now(UTC).date()
 
 

@@ -43,7 +43,6 @@ def answer_shape(material: SynthesisMaterial) -> Shape[Any, Synthesis]:
 
 
 def schema_of(form: AnswerForm) -> dict[str, Any]:
-    """Return the schema of the answer itself."""
     if form.kind == "json":
         return dict(form.result)
     told = f"exactly these, in this order: {', '.join(form.columns)}" if form.columns else ""
@@ -114,7 +113,6 @@ def _find_mistakes(form: AnswerForm, answer: JsonValue) -> Iterator[str]:
 
 
 def _render(form: AnswerForm, answer: JsonValue) -> str:
-    """Return the answer as people read it."""
     if form.kind == "json":
         return block(answer)
     assert isinstance(answer, dict)

@@ -99,7 +99,6 @@ class Past:
 
     @classmethod
     def read(cls) -> Past:
-        """Return what was noted last."""
         numbers = read_notes()
         return cls(*numbers) if len(numbers) == 5 else cls()
 

@@ -63,7 +63,6 @@ class Shape(Generic[Asked, Value]):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The schema of the answer."""
         return dict(self.schema) or _schema_of(self.answer)
 
 

@@ -17,8 +17,6 @@ or given back: with 200 of them that took a twelfth of a worker's processor time
 
 @dataclass
 class _Line:
-    """A client, and how many requests it has under way."""
-
     client: anthropic.AsyncAnthropic
     flying: int = 0
 

@@ -32,7 +32,6 @@ class Snapshot:
     manifest: Manifest
 
     def path(self, file: str) -> Path:
-        """Return where a file of the manifest is."""
         return self.root / file
 
 

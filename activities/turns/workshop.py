@@ -57,37 +57,30 @@ class Surroundings:
     """Inputs that this call has opened to tell of what they hold."""
 
     async def content(self, name: str) -> bytes:
-        """Return the bytes of a text or file input."""
         pinned = self._input(name)
         if pinned.is_folder:
             raise ToolError(f"{name!r} is a folder; list_files shows what is in it")
         return await self.store.get(pinned.digest)
 
     async def folder(self, name: str) -> Path:
-        """Return the folder of a repository's or folder's snapshot."""
         return (await self._snapshot(name)).root
 
     async def manifest(self, name: str) -> Manifest:
-        """Return the manifest of a repository's or folder's snapshot."""
         return (await self._snapshot(name)).manifest
 
     def not_read(self, name: str) -> None:
-        """Note that this call tells nothing of what an input holds."""
         self.opened.discard(name)
 
     def setting(self, name: str) -> str:
-        """Return a setting of this deployment."""
         return self.settings(name)
 
     async def keep(self, content: bytes) -> str:
-        """Keep a long result, and return a handle that only this agent's run knows."""
         digest = await self.store.put(content)
         handle = hashlib.sha256(f"{_agent()} {digest}".encode()).hexdigest()[:HANDLE_LETTERS]
         await self.journal.record(_kept(handle), digest)
         return handle
 
     async def hand_up(self, name: str, content: bytes) -> MadeFile:
-        """Keep a file that the agent made."""
         before = merge_files(self.made, self.handed_up)
         wrong = check_name(name) or check_room(before, name, len(content))
         if wrong:
@@ -97,7 +90,6 @@ class Surroundings:
         return file
 
     async def kept(self, handle: str) -> bytes:
-        """Return what this agent kept under a handle."""
         digest = await self.journal.answer(_kept(handle))
         if digest is None:
             raise ToolError(f"no result of yours has the handle {handle!r:.60}")

@@ -52,7 +52,6 @@ def _rows() -> _Rows:
 
 
 def language_names() -> frozenset[str]:
-    """Return the names of all languages."""
     return frozenset(_rows().kinds)
 
 
@@ -80,7 +79,6 @@ def language_of(path: str, program: str = "") -> str:
 
 
 def language(file: SnapshotFile) -> str:
-    """Return the language of a file of a snapshot."""
     return language_of(file.path, file.program)
 
 

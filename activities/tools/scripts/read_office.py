@@ -51,7 +51,6 @@ class Reading:
         return True
 
     def add(self, name: str, text: str) -> None:
-        """Keep the text of a part."""
         text = text[: self.left + 1]
         self.left -= len(text) + len(name)
         self.parts.append([name, text])

@@ -32,8 +32,6 @@ class TooDeep(Exception):
 
 
 class Checked(TypedDict):
-    """What is printed."""
-
     items: list[dict[str, Any]]
     errors: list[str]
     beyond: list[tuple[str, str, int]]

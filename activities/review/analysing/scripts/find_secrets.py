@@ -77,8 +77,6 @@ OPTIONS.log_errors = False
 
 
 class Printed(TypedDict):
-    """What is printed."""
-
     items: list[dict[str, Any]]
     errors: list[str]
     read: int

@@ -49,8 +49,6 @@ class Function(TypedDict):
 
 
 class Printed(TypedDict):
-    """What is printed."""
-
     items: list[dict[str, Any]]
     errors: list[str]
     read: int

@@ -220,7 +220,6 @@ def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def given_files() -> list[str]:
-    """Return the files that the tool was given."""
     return sys.argv[sys.argv.index("--") + 1 :]
 
 
@@ -260,7 +259,6 @@ def column_of(item: Item) -> int:
 
 
 def cut(text: object) -> str:
-    """Return the beginning of a text."""
     return str(text)[:LETTERS]
 
 
