@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, distribution, packages_distributions
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -50,10 +50,16 @@ def made(folder: Path) -> Path:
     make = (sys.executable, "-m", "venv", "--without-pip", str(folder))
     subprocess.run(make, check=True, timeout=60)
     [site] = folder.glob("lib/python*/site-packages")
-    for within, path in _files(core()):
+    packages, owners = core(), packages_distributions()
+    for within, path in _files(packages):
+        whose = {canonicalize_name(each) for each in owners.get(within.parts[0], ())}
+        if whose and whose <= packages.keys() and len(within.parts) > 1:
+            # A folder that is of the core alone is linked whole, with what is compiled of it.
+            within, path = Path(within.parts[0]), path.parents[len(within.parts) - 2]
         place = site / within
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(path)
+        if not place.is_symlink():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(path)
     # As a wheel has it: real folders, and within the package what stands beside it here.
     shutil.copytree(HOME / "holdfast", site / "holdfast")
     for name in ("examples", "playbooks", "prompts", "roles"):
