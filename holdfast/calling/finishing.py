@@ -252,7 +252,7 @@ def _optional(
     flying = [flight.move.purpose for flight in state.flights.values()]
     if purpose in flying or len(flying) >= state.goal.limits.concurrency:
         return None
-    keep = state.finishing.synthesis is None
+    keep = state.keeps
     material = gathered(gathering.last_malformed(state, purpose))
     ask = fitting_call(state, kind, purpose, material, keep=keep, first=first)
     return (

@@ -121,11 +121,7 @@ def out_of_turns(state: State, subtask_id: str, why: str, said: str) -> State:
     def anew(each: Progress) -> Progress:
         return replace(each, last=last if said else each.last or last, resume=Resume())
 
-    state = update(state, subtask_id, anew)
-    if _stronger(state, subtask_id, OUT_OF_TURNS):
-        return _keep_partial(try_again(state, subtask_id, OUT_OF_TURNS, why), subtask_id, said)
-    state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TURNS, why))
-    return _keep_partial(give_up(state, subtask_id, why), subtask_id, said)
+    return _try_other(update(state, subtask_id, anew), subtask_id, OUT_OF_TURNS, why, said)
 
 
 def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
@@ -136,8 +132,13 @@ def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
     return progress.tier in CLIMB and not (fixed or again)
 
 
-def _keep_partial(state: State, subtask_id: str, said: str) -> State:
-    """Pass what was said so far on to whoever tries next."""
+def _try_other(state: State, subtask_id: str, verdict: str, why: str, said: str) -> State:
+    """Try a stronger model, else the role's fallback, with what was said so far."""
+    if _stronger(state, subtask_id, verdict):
+        state = try_again(state, subtask_id, verdict, why)
+    else:
+        state = update(state, subtask_id, lambda each: record_try(each, verdict, why))
+        state = give_up(state, subtask_id, why)
     return update(state, subtask_id, lambda each: replace(each, partial=said or each.partial))
 
 
@@ -178,12 +179,11 @@ def too_long(state: State, subtask_id: str, why: str, said: str = "") -> State:
     if back.replanning.setbacks != state.replanning.setbacks:
         return back
     # Nobody will split it: what is left is another model, and then another role.
-    if _stronger(state, subtask_id, OUT_OF_TIME):
-        return _keep_partial(try_again(state, subtask_id, OUT_OF_TIME, why), subtask_id, said)
-    if state.work[subtask_id].relieved or second(state, state.work[subtask_id]) is None:
+    progress = state.work[subtask_id]
+    others = not progress.relieved and second(state, progress) is not None
+    if not (others or _stronger(state, subtask_id, OUT_OF_TIME)):
         return back
-    state = update(state, subtask_id, lambda each: record_try(each, OUT_OF_TIME, why))
-    return _keep_partial(give_up(state, subtask_id, why), subtask_id, said)
+    return _try_other(state, subtask_id, OUT_OF_TIME, why, said)
 
 
 def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:

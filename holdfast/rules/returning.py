@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.calling import finishing, outages
 from holdfast.calls.reach import Reached
@@ -18,6 +18,7 @@ from holdfast.contracts import (
     FindingStatus,
     Plan,
     Problem,
+    Reply,
     Synthesis,
     policies,
 )
@@ -32,32 +33,29 @@ from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
 PREPARE = Prepare().id
-
-
 OWN_REPAIR = ("plan", "replan")
 """These calls are told all errors at once, malformed or invalid alike."""
-
-
 STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
 """Every further call would end the same way."""
-
-
 HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
 """Not worth another call."""
-
-
 Expected = TypeVar("Expected", bound=Contract)
 
 
 def take_reply(state: State, event: Answered) -> State:
-    call, bill, problem = event.move.call, event.reply.bill, event.reply.problem
-    state = land(state, call.id)
+    state = _judge(land(state, event.move.id), event.move, event.reply)
+    # What a person ended meanwhile is cancelled only if this reply has not completed it.
+    return end_for_person(state, event.move.subtask_id)
+
+
+def _judge(state: State, move: Ask, reply: Reply[Any]) -> State:
+    call, problem = move.call, reply.problem
     if call.kind == "reach":
-        return outages.take_reached(state, _as(Reached, event.reply.value))
+        return outages.take_reached(state, _as(Reached, reply.value))
     # Paid before it is judged: a try and a finding are frozen with what they cost.
     if call.model is not None:
-        draft = isinstance(event.reply.value, Draft)
-        state = replace(paying.pay(state, call, bill, draft=draft), heard=True)
+        draft = isinstance(reply.value, Draft)
+        state = replace(paying.pay(state, call, reply.bill, draft=draft), heard=True)
         if call.kind == "ping":
             return outages.note_found(state)
         state = speechless.judge_answer(outages.end_outage(state), problem)
@@ -65,20 +63,16 @@ def take_reply(state: State, event: Answered) -> State:
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     cut_off = problem is not None and problem.kind == "truncated" and not _has_own_room(state, call)
     if cut_off and call.mended not in state.roomier:
-        state = replace(state, roomier=(*state.roomier, call.mended))
-        return end_for_person(state, call.subtask_id)
+        return replace(state, roomier=(*state.roomier, call.mended))
     roomier = tuple(each for each in state.roomier if each != call.mended)
     state = replace(state, roomier=roomier)
     broken = state.broken.get(call.mended, ())
     malformed = problem is not None and problem.kind == "malformed"
     if problem and malformed and call.kind not in OWN_REPAIR and len(broken) < policies.REPAIRS:
         state = replace(state, broken={**state.broken, call.mended: (*broken, problem)})
-        state = finishing.keep_unformed(state, event.reply.value)
-        return end_for_person(state, call.subtask_id)
+        return finishing.keep_unformed(state, reply.value)
     state = replace(state, broken=without(state.broken, call.mended))
-    state = _take(state, event.move, event.reply.value, problem)
-    # What a person ended meanwhile is cancelled only if this reply has not completed it.
-    return end_for_person(state, call.subtask_id)
+    return _take(state, move, reply.value, problem)
 
 
 def _has_own_room(state: State, call: Call) -> bool:
