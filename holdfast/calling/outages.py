@@ -16,9 +16,9 @@ from holdfast.calls.reach import Reached, ReachMaterial
 from holdfast.contracts import Call, Tier, Unreached
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
-from holdfast.state.edits import update, without
+from holdfast.state.edits import stop_for, update, without
 from holdfast.state.events import Trouble
-from holdfast.state.moves import Ask, Cut, Stop
+from holdfast.state.moves import Ask, Cut, Stop, StopReason
 from holdfast.state.parts import Outage, Progress
 from holdfast.state.run import State
 
@@ -40,7 +40,7 @@ def begin(
         return replace(state, outage=replace(before, loses=before.loses or loses, lost=lost))
     if unreached.mistaken and not state.heard:
         why = f"{unreached.address}: {unreached.why}; {CURE}"
-        return replace(state, stop=state.stop or Stop("endpoint", why))
+        return stop_for(state, "endpoint", why)
     if not _waits(state) or not state.goal.limits.outage_seconds:
         return None
     if before is not None and before.found and loses and sent and sent < before.found:
@@ -204,8 +204,8 @@ def take_lost_ping(state: State, trouble: Trouble) -> State:
     if outage is None or trouble.kind == "cancelled":
         return replace(state, outage=None)
     if trouble.kind in ("stopping", "allowance"):
-        stop = Stop("endpoint" if trouble.kind == "stopping" else "allowance", trouble.why)
-        return replace(state, outage=None, stop=state.stop or stop)
+        reason: StopReason = "endpoint" if trouble.kind == "stopping" else "allowance"
+        return stop_for(replace(state, outage=None), reason, trouble.why)
     if trouble.kind in ("refused", "over_reservation"):
         return note_found(state)
     again = replace(

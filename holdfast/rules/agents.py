@@ -17,7 +17,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import approvals, repair, speechless
 from holdfast.state import paying
-from holdfast.state.edits import add_bill, note_author, update, without
+from holdfast.state.edits import add_bill, note_author, stop_for, update, without
 from holdfast.state.events import AgentEnded
 from holdfast.state.moves import StartAgent, Stop
 from holdfast.state.parts import Progress
@@ -188,23 +188,18 @@ def _judge(state: State, move: StartAgent, report: AgentReport) -> State:
             return state
         case "asks":
             return approvals.ask(state, subtask_id)
-        case "unreachable":
-            assert report.unreached is not None
-            waiting = outages.begin(state, report.unreached, move.goal.model.tier, move.purpose)
-            if waiting is None and report.unreached.lost:
-                return state
-            return waiting or _give_up(state, subtask_id, report)
         case "answered":
             state = update(state, subtask_id, lambda each: replace(each, resume=Resume()))
             state = speechless.judge_answer(state, report.problem, report.resume.no_json)
             return repair.judge_work(state, subtask_id, report.draft, report.problem)
-        case _:
-            if report.unreached is not None:
-                tier = move.goal.model.tier
-                state = outages.begin(state, report.unreached, tier, move.purpose) or state
-            if report.stopping:
-                state = replace(state, stop=state.stop or Stop(report.stopping, report.why))
-            return _give_up(state, subtask_id, report)
+    if (unreached := report.unreached) is not None:
+        waiting = outages.begin(state, unreached, move.goal.model.tier, move.purpose)
+        state = waiting or state
+        if report.outcome == "unreachable" and (waiting or unreached.lost):
+            return state
+    if report.stopping:
+        state = stop_for(state, report.stopping, report.why)
+    return _give_up(state, subtask_id, report)
 
 
 def _give_up(state: State, subtask_id: str, report: AgentReport) -> State:

@@ -164,7 +164,8 @@ def _drop_covered(state: State) -> State:
 
 
 def _apply_patch(state: State, patch: Patch) -> State:
-    assert state.plan is not None
+    plan = state.plan
+    assert plan is not None
     number = len(state.replanning.revisions) + 1
     # While the planner thought, a subtask may have started: what runs is frozen.
     changes = [each for each in patch.changes if each.op == "add" or is_waiting(state, each)]
@@ -190,10 +191,8 @@ def _apply_patch(state: State, patch: Patch) -> State:
         revisions=(*before.revisions, revision),
         used_ids=tuple(dict.fromkeys((*before.used_ids, *work))),
     )
-    assert state.plan is not None
-    plan = state.plan.model_copy(
-        update={"subtasks": tuple(progress.subtask for progress in state.work.values())}
-    )
+    subtasks = tuple(progress.subtask for progress in state.work.values())
+    plan = plan.model_copy(update={"subtasks": subtasks})
     return _drop_covered(replace(state, plan=plan, replanning=replanning))
 
 

@@ -26,9 +26,9 @@ from holdfast.contracts.errors import TroubleKind
 from holdfast.contracts.replacing import replace
 from holdfast.rules import agents, planning, repair, speechless, teams
 from holdfast.state import paying
-from holdfast.state.edits import land, update, without
+from holdfast.state.edits import land, stop_for, update, without
 from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
-from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam, Stop, StopReason
+from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam, StopReason
 from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
@@ -152,7 +152,7 @@ def take_trouble(state: State, move: Ask, trouble: Trouble) -> State:
     failures = state.transport.get(call.purpose, 0) + 1
     state = replace(state, transport={**state.transport, call.purpose: failures})
     if trouble.kind in STOPS:
-        state = replace(state, stop=state.stop or Stop(STOPS[trouble.kind], trouble.why))
+        state = stop_for(state, STOPS[trouble.kind], trouble.why)
     most = policies.TOO_LONG_TRIES if trouble.too_long else policies.TRANSPORT_TRIES
     if failures < most and (waiting is not None or trouble.kind not in HOPELESS):
         return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.contracts import Problem, Report, policies
 from holdfast.contracts.replacing import replace
-from holdfast.state.moves import Stop
+from holdfast.state.edits import stop_for
 from holdfast.state.run import State
 
 NOT_READ = ("refusal", "truncated")
@@ -25,7 +25,9 @@ def judge_answer(state: State, problem: Problem | None, answers: int = 1) -> Sta
     if state.no_json < policies.NO_JSON:
         return state
     who = state.brief.endpoint or "the endpoint"
-    return _stop(state, f"{problem.why}; no answer of {who} held any, so it {MAY_NOT}")
+    return stop_for(
+        state, "no json", f"{problem.why}; no answer of {who} held any, so it {MAY_NOT}"
+    )
 
 
 def judge_team(state: State, report: Report) -> State:
@@ -33,11 +35,9 @@ def judge_team(state: State, report: Report) -> State:
     if report.stopped != "no json" or state.heard_json:
         return state
     who = state.brief.endpoint or "the endpoint"
-    return _stop(state, f"no answer of {who} to run {report.run_id} held JSON, so it {MAY_NOT}")
-
-
-def _stop(state: State, why: str) -> State:
-    return replace(state, stop=state.stop or Stop("no json", why))
+    return stop_for(
+        state, "no json", f"no answer of {who} to run {report.run_id} held JSON, so it {MAY_NOT}"
+    )
 
 
 def answers_left(state: State) -> int:

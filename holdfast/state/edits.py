@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from holdfast.contracts import Bill, NoAnswer, Try
 from holdfast.contracts.replacing import replace
+from holdfast.state.moves import Stop, StopReason
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
@@ -53,6 +54,11 @@ def land(state: State, flight_id: str) -> State:
     if subtask_id:
         return update(state, subtask_id, lambda each: replace(each, flight=""))
     return state
+
+
+def stop_for(state: State, reason: StopReason, why: str) -> State:
+    """Stop the run, unless it has stopped already."""
+    return replace(state, stop=state.stop or Stop(reason, why))
 
 
 def add_bill(progress: Progress, bill: Bill) -> Progress:
