@@ -62,7 +62,7 @@ def begin(
 
 
 def is_excused(state: State) -> bool:
-    """True if no call has been answered since, so that the lost one was not at fault."""
+    """True if the endpoint is known to be away, so that a lost call was not at fault."""
     return state.outage is not None and state.outage.sure and state.out_of_reach
 
 

@@ -74,7 +74,7 @@ def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
     return tuple(name for name, short in pairs.items() if short) or ("dollars",)
 
 
-def rest(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
+def describe_shortage(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
     """Return which limit does not cover something any more, and the money left."""
     if "dollars" in short_of:
         return f"the rest of the budget does not cover {what}"

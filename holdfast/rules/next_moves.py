@@ -253,7 +253,7 @@ def _wait_or_stop(state: State, needed: Amount) -> Move | None:
 
 def _short(state: State, what: str, needed: Amount) -> Move:
     short_of = keeping.limits_short_of(state.ledger, needed)
-    return _out_of_money(state, keeping.rest(state.ledger, what, short_of), short_of)
+    return _out_of_money(state, keeping.describe_shortage(state.ledger, what, short_of), short_of)
 
 
 def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Move:

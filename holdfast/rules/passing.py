@@ -108,7 +108,7 @@ def pass_over(state: State, progress: Progress) -> PassOver | None:
         return None
     if not state.lately.get(subtask.role):
         return None
-    second = repair.second(state, progress)
+    second = repair.second_role(state, progress)
     wait = wait_of(state, subtask.role)
     work = work_of(state, subtask.secondary)
     work = USUAL_SECONDS if work is None else work
@@ -122,7 +122,7 @@ def pass_over(state: State, progress: Progress) -> PassOver | None:
 
 def hand_to_second(state: State, move: PassOver) -> State:
     """Give a subtask to its second role, and note why."""
-    second = repair.second(state, state.work[move.subtask_id])
+    second = repair.second_role(state, state.work[move.subtask_id])
     assert second is not None, "nobody is passed over for nobody"
     state = repair.hand_over(state, move.subtask_id, second, "")
     return replace(state, notes=(*state.notes, move.why))

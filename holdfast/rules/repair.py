@@ -86,7 +86,7 @@ def try_again(state: State, subtask_id: str, verdict: str, why: str) -> State:
 def give_up(state: State, subtask_id: str, why: str) -> State:
     """Hand a subtask to the role's fallback for one try after its last; then it has failed."""
     progress = state.work[subtask_id]
-    fallback = None if progress.relieved or state.stop else second(state, progress)
+    fallback = None if progress.relieved or state.stop else second_role(state, progress)
     if fallback is None:
         return settle(state, subtask_id, "failed", why)
     state = hand_over(state, subtask_id, fallback, why)
@@ -97,7 +97,7 @@ def give_up(state: State, subtask_id: str, why: str) -> State:
     return update(state, subtask_id, lambda each: replace(each, relieved=True, tier=tier))
 
 
-def second(state: State, progress: Progress) -> RoleCard | None:
+def second_role(state: State, progress: Progress) -> RoleCard | None:
     """Return the role that a subtask is handed to: the plan's second, else the fallback of its
     present role. None if there is none, it has had it, or a run above has asked it the same.
     """
@@ -150,7 +150,7 @@ def _escalate(state: State, subtask_id: str, reason: str, why: str) -> State:
     progress = state.work[subtask_id]
     state = update(state, subtask_id, lambda each: record_try(each, "escalated", why))
     spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
-    fallback = second(state, progress) if reason == "out_of_scope" else None
+    fallback = second_role(state, progress) if reason == "out_of_scope" else None
     if fallback is not None and not (spent and progress.relieved):
         state = hand_over(state, subtask_id, fallback, why)
         return update(
@@ -180,7 +180,7 @@ def too_long(state: State, subtask_id: str, why: str, said: str = "") -> State:
         return back
     # Nobody will split it: what is left is another model, and then another role.
     progress = state.work[subtask_id]
-    others = not progress.relieved and second(state, progress) is not None
+    others = not progress.relieved and second_role(state, progress) is not None
     if not (others or _stronger(state, subtask_id, OUT_OF_TIME)):
         return back
     return _try_other(state, subtask_id, OUT_OF_TIME, why, said)
