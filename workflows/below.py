@@ -31,7 +31,6 @@ class Below:
         move: StartTeam | StartAgent,
         said: str,
     ) -> Ended:
-        """Start a workflow below and return its report."""
         run_id = move.run_of(workflow.info().workflow_id)
         child = await scheduling.start_below(run, move.goal, run_id, said)
         self._started[move.id] = child

@@ -187,7 +187,6 @@ class SupervisorWorkflow:
         self._flying[name] = asyncio.create_task(work, name=name)
 
     async def _fly(self, flight: Flight) -> None:
-        """Carry out what flies, and take what comes back as an event."""
         try:
             result = await self._result(flight)
         except (ActivityError, ChildWorkflowError) as error:

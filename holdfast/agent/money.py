@@ -112,7 +112,6 @@ class Talk:
     slice: Decimal
     """What is reserved for it at a time."""
     turns: int
-    """The most that it may take."""
     seconds: float
 
 

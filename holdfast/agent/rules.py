@@ -134,7 +134,6 @@ def _turn(state: AgentState, amount: Amount) -> TakeTurn:
 
 
 def options_of(state: AgentState, move: Flying) -> Options:
-    """Return timeouts and retries of the activity for a move."""
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
         subtask = state.goal.work.subtask

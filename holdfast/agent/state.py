@@ -16,8 +16,6 @@ from holdfast.state.events import Trouble, cancel_event
 
 @dataclass(frozen=True)
 class TakeTurn:
-    """Schedule one exchange with the model."""
-
     call: Call
     material: Material
     amount: Amount
@@ -29,14 +27,11 @@ class TakeTurn:
 
 @dataclass(frozen=True)
 class UseTool:
-    """Schedule one call of a tool."""
-
     use: ToolUse
     turn: int
     place: int
     """The place of the call in its turn, from 1."""
     approved: bool = False
-    """True if a person has approved it."""
 
     @property
     def id(self) -> str:
@@ -130,8 +125,6 @@ Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked | HoldAsked
 
 @dataclass(frozen=True)
 class Flight:
-    """One activity in flight."""
-
     move: Flying
     started: datetime
     options: Options
@@ -139,8 +132,6 @@ class Flight:
 
 @dataclass(frozen=True)
 class AgentState:
-    """Everything that a segment knows."""
-
     goal: AgentGoal
     now: datetime
     """The latest recorded moment."""
@@ -165,11 +156,9 @@ class AgentState:
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
     unanswered: tuple[NoAnswer, ...] = ()
-    """Turns without an answer, with what each counts at."""
     unasked: tuple[str, ...] = ()
     """Tools of calls that were not made because nobody could be asked, once per call."""
     cut: str = ""
     """Why it is to end."""
     cut_at: datetime | None = None
     ending: AgentReport | None = None
-    """How it ends, once nothing is in flight."""

@@ -48,7 +48,6 @@ class Reading:
     gathered: Callable[[State, Problem | None], Contract]
     """Its material, with the malformed answer that it is to mend."""
     take: Callable[[State, Any], State]
-    """What follows from its reply."""
 
 
 def _take_critique(state: State, critique: Critique) -> State:
@@ -170,7 +169,6 @@ def _next_roll(state: State) -> Ask | None:
 
 
 def roll_name(state: State, place: int) -> str:
-    """Return the name of a batch in this round."""
     return f"{ROLL}{state.finishing.round + 1}-{place}"
 
 

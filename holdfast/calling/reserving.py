@@ -193,7 +193,6 @@ def least(state: State, kind: AnyKind, size: int) -> Amount:
 
 
 def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
-    """Return the worst case of one call."""
     cost = worst(model, tokens, max_output, searches)
     return Amount(cost or Decimal(0), 1, tokens + max_output)
 

@@ -22,7 +22,6 @@ from holdfast.state.run import State
 
 
 def is_wanted(state: State) -> bool:
-    """True if a model verifies remarks of this run."""
     playbook = state.brief.playbook
     asked = playbook is not None and playbook.verify > 0 and state.goal.use_models
     return asked and repository(state) is not None
@@ -80,7 +79,6 @@ def repository(state: State) -> PinnedInput | None:
 
 
 def batches(state: State) -> int:
-    """Return how many calls the chosen remarks need."""
     return _calls(state.finishing.to_verify)
 
 
@@ -110,7 +108,6 @@ def _verdicts(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
 
 
 def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
-    """Return what the call for the batch at a place works from."""
     remarks = _batch(state, place)
     files = tuple(each.file for each in remarks)
     places = {(each.file, each.line): None for each in _all_remarks(state) if is_credential(each)}

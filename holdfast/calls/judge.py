@@ -21,8 +21,6 @@ class Judgement(Contract):
 
 
 class JudgeMaterial(Contract):
-    """What `judge` decides on."""
-
     question: str
     findings: tuple[Finding, ...]
     cut: tuple[str, ...] = ()

@@ -48,7 +48,6 @@ class Kind(Generic[Value]):
 
     name: str
     reply: type[Reply[Value]]
-    """What its activity returns."""
     policy: Policy
     prompt: str = ""
     """File of its system prompt in `prompts/`; empty if it asks no model."""
@@ -60,10 +59,7 @@ class Kind(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
-    """A call that asks a model."""
-
     answer: type[Asked]
-    """The shape that the model fills."""
     value: Callable[[Asked, Material], Value]
     """What the answer means. ValueError, with the reason, if it is malformed."""
     turn: Callable[..., str]

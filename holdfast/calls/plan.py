@@ -59,8 +59,6 @@ class PlanAnswer(Answer):
 
 
 class PlanMaterial(Contract):
-    """What `plan` works from."""
-
     goal: str
     roles: tuple[RoleCard, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
@@ -69,7 +67,6 @@ class PlanMaterial(Contract):
     subtask_timeout_seconds: int = 300
     """As in the run's limits: a subtask may have less."""
     errors: tuple[str, ...] = ()
-    """What was wrong with the previous plan."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
 

@@ -10,8 +10,6 @@ from holdfast.contracts.policies import Policy
 
 
 class ReachMaterial(Contract):
-    """What `reach` waits for."""
-
     after_seconds: float = Field(0.0, ge=0)
     """How long it waits before its first look."""
     address: str = ""

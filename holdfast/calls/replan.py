@@ -55,7 +55,6 @@ class ReplanMaterial(Contract):
     used_ids: tuple[str, ...] = ()
     """Every id that this run has ever used: none may come again."""
     addable: int = 0
-    """How many subtasks may be added."""
     subtask_timeout_seconds: int = 300
     """As in the run's limits: a subtask may have less."""
     errors: tuple[str, ...] = ()

@@ -42,8 +42,6 @@ class FormedAnswer(Answer):
 
 
 class SynthesisMaterial(Contract):
-    """What `synthesize` works from."""
-
     goal: str
     instruction: str = ""
     template: str = "merge"
@@ -70,7 +68,6 @@ class SynthesisMaterial(Contract):
     verified: tuple[Remark, ...] = ()
     """Those that one did verify, each with its verdict."""
     broken: Problem | None = None
-    """The malformed answer that this call is to mend."""
     form: AnswerForm = AnswerForm()
 
 

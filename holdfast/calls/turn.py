@@ -44,7 +44,6 @@ class ToolUse(Contract):
     """A call of a tool that a model made; its arguments stand in the transcript alone."""
 
     id: str
-    """As the endpoint named it."""
     name: str
     says: str = ""
     """Its arguments in a few harmless words without secrets, for timeline and notes."""
@@ -71,9 +70,7 @@ class ToolResult(Contract):
     unknown: bool = False
     """True if nobody knows whether the call ran."""
     files: tuple[MadeFile, ...] = ()
-    """Files that it made."""
     opened: tuple[str, ...] = ()
-    """Names of the inputs that it read."""
     span: Span | None = None
 
 
@@ -119,7 +116,6 @@ class UseMaterial(Contract):
     approved: bool = False
     """True if a person has approved this very call."""
     made: tuple[MadeFile, ...] = ()
-    """Files that the agent has made so far."""
     run: str = ""
     """First execution of the run above, which a reset does not change."""
     project: ProjectName = ""
@@ -162,7 +158,6 @@ class Resume(Contract):
     """Input tokens that a worker counted when it refused a reservation."""
     text: str = ""
     files: tuple[MadeFile, ...] = ()
-    """Files that the agent has made so far."""
     opened: tuple[str, ...] = ()
     """Inputs that the agent has read so far; listing files is not reading."""
     repairs: int = 0
@@ -190,7 +185,6 @@ class AgentGoal(Contract):
     ask_people: bool = False
     """True if a person may be asked to approve calls; otherwise such calls are not made."""
     decisions: tuple[Decision, ...] = ()
-    """On the pending calls."""
     no_json: int = REPAIRS + 1
     """Answers without any JSON after which it is not asked again."""
 
@@ -219,7 +213,6 @@ class AgentReport(Contract):
     may_have_run: tuple[ToolUse, ...] = ()
     """Calls of tools with effects of which nobody knows whether they ran."""
     unanswered: tuple[NoAnswer, ...] = ()
-    """Turns without an answer, with what each counts at."""
     unasked: tuple[str, ...] = ()
     """Tools of calls that were not made because nobody could be asked, once per call."""
     unreached: Unreached | None = None

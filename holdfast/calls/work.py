@@ -76,13 +76,11 @@ class WorkMaterial(Contract):
     timeout_seconds: int = 300
     number: int = 1
     why: str = ""
-    """Why the previous try was not accepted."""
     previous: str = ""
     """The result that `why` is about, as far as it may be shown."""
     partial: str = ""
     """What an earlier try found that ended without an answer."""
     broken: Problem | None = None
-    """The malformed answer that this call is to mend."""
     composed: str = ""
     """What kind of work a composed role does."""
     form: dict[str, JsonValue] = Field(default_factory=dict)

@@ -108,7 +108,6 @@ class Briefing(Contract):
     version: str = ""
     span: Span | None = None
     outlets: tuple[Outlet, ...] = ()
-    """Where tools of the roles send agents' words."""
     endpoint: str = ""
     """Address of the model endpoint, without user, password and query; empty: no model is asked."""
     most_dollars: Money | None = None

@@ -70,7 +70,6 @@ class Unreached(Contract):
     address: str
     """Scheme, host, port and path; never user, password or query."""
     why: str
-    """One line for people."""
     mistaken: bool = False
     """True if the address is probably wrong: its host does not exist, or what answers there is not
     a Messages API, and none has ever answered this deployment there. False where no resolver

@@ -26,7 +26,6 @@ class Excerpt(Contract):
     """The lines of code around a place, without secrets and cut to a bound."""
 
     first: int
-    """Number of the first line."""
     lines: tuple[str, ...]
     letter: int = 0
     """Column of the place in the remark's line, 1-based; 0: the whole line."""
@@ -53,7 +52,6 @@ class Remark(Contract):
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
     """From a model that looked at the code around it; empty: none did."""
     why: str = ""
-    """Reason of the verdict."""
     kind: FileKind = "production"
     fingerprint: str = ""
     """Stays the same for the same defect when lines move; may be empty."""
@@ -68,8 +66,6 @@ class Remark(Contract):
 
 
 class Unread(Contract):
-    """A file that is in scope and was not read."""
-
     path: str
     why: str
 
@@ -223,7 +219,6 @@ class Try(Contract):
     dollars: Money | None = None
     """Price of its answered calls, reviews and repairs included; None: not known, or no model."""
     assumed: Money = Decimal(0)
-    """The part of `dollars` that is a worst case."""
     role: str = ""
     """The fallback that did it; empty: the subtask's own role."""
 
@@ -232,13 +227,11 @@ class NoAnswer(Contract):
     """A call for a subtask that brought no answer, and so was no try."""
 
     id: str
-    """Activity id."""
     tier: Tier
     why: str
     dollars: Money | None = Decimal(0)
     """What it counts at; 0: it surely cost nothing. None: its model has no price."""
     assumed: Money = Decimal(0)
-    """The part of `dollars` that is its worst case."""
 
 
 class Finding(Contract):
@@ -333,8 +326,6 @@ class Timings(Contract):
 
 
 class Revision(Contract):
-    """A change of the plan while it ran."""
-
     number: int
     why: str
     added: tuple[str, ...] = ()

@@ -35,11 +35,9 @@ class Order(Contract):
     plan: Plan | None = None
     limits: Limits | None = None
     by: str = ""
-    """Who gave it, for the record."""
 
     @property
     def what(self) -> str:
-        """What it approves or declines."""
         return f"call {self.call}" if self.call else "the plan"
 
 
@@ -88,7 +86,6 @@ class Standstill(Contract):
     """A team tells the run above it that it waits, or that it goes on."""
 
     team: str
-    """Id of the team's run."""
     number: int
     """Counts its messages from 1: the latest counts."""
     why: str = Field("", max_length=500)

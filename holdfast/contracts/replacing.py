@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 else:
 
     def replace(whole: Any, /, **changes: Any) -> Any:
-        """The same object but for these fields."""
         changed = object.__new__(whole.__class__)
         fields = changed.__dict__
         fields.update(whole.__dict__)

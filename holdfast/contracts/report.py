@@ -27,13 +27,11 @@ class Report(Contract):
     """The limits that ran out, doubled, as `--limits` takes them: what to give a fork."""
     goal: str
     title: str = ""
-    """What the run is about, in a line."""
     plan: Plan | None = None
     revisions: tuple[Revision, ...] = ()
     findings: tuple[Finding, ...] = ()
     answer: str = ""
     form: AnswerForm = AnswerForm()
-    """The form that was asked for."""
     document: JsonValue = None
     """The answer as data: a value by the schema, or `columns` and `rows`. None: text only."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
@@ -42,7 +40,6 @@ class Report(Contract):
     inputs: tuple[PinnedInput, ...] = ()
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know of how the answer came about."""
     flags: tuple[str, ...] = ()
     """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()
@@ -60,7 +57,6 @@ class Report(Contract):
     """The part of `dollars` that is the worst case of calls whose answers were lost."""
     timings: Timings = Timings()
     orders: tuple[Given, ...] = ()
-    """Orders of people, in their turn."""
     version: str = ""
     started: datetime | None = None
     finished: datetime | None = None

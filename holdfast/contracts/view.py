@@ -97,7 +97,6 @@ class PreviewRow(Contract):
     """Of one call, where the plan sets it."""
     seconds: float = 0.0
     why: str = ""
-    """As in the plan."""
     paid: bool = False
     """True if the three prices have been paid already."""
     reused: bool = False
@@ -110,7 +109,6 @@ class PreviewRow(Contract):
 
     @property
     def asks(self) -> bool:
-        """True if a model will be asked for it."""
         return not (self.paid or self.reused or self.tier == "none")
 
 
@@ -134,7 +132,6 @@ class Preview(Contract):
     reached: tuple[str, ...] = ()
     """Other places to which tools send agents' words, each with the roles and subtasks that may."""
     endpoint: str = ""
-    """Address of the worker's endpoint."""
     taken: tuple[str, ...] = ()
     """How much of each repository is read, and why, where there was a choice."""
     without: tuple[str, ...] = ()
@@ -154,12 +151,10 @@ class Preview(Contract):
 
     @property
     def subtasks(self) -> tuple[PreviewRow, ...]:
-        """The rows of the plan."""
         return tuple(row for row in self.rows if row.of_plan)
 
     @property
     def asks(self) -> bool:
-        """True if any model will be asked."""
         return any(row.asks for row in self.rows)
 
 
@@ -184,7 +179,6 @@ class RunView(Contract):
     run_id: str
     goal: str
     title: str = ""
-    """What the run is about, in a line."""
     phase: Phase
     status: ReportStatus | None = None
     rows: tuple[Row, ...] = ()
@@ -199,7 +193,6 @@ class RunView(Contract):
     tokens_cap: int = 0
     started: datetime
     now: datetime
-    """The latest recorded moment."""
     waiting_since: datetime | None = None
     """Since when only a person or a lost endpoint keeps the run."""
     outage: str = ""

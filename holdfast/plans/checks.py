@@ -159,7 +159,6 @@ class _Kind:
     verdict: Callable[[str, Draft], str]
     """From argument and draft: what is missing; empty if the draft passes."""
     argument: str
-    """The argument in words."""
 
 
 _CHECKS: Mapping[CheckKind, _Kind] = {

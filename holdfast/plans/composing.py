@@ -41,7 +41,6 @@ def with_composed(plan: Plan, roles: Sequence[RoleCard]) -> tuple[RoleCard, ...]
 
 
 def brief_for_plan(brief: Briefing, plan: Plan) -> Briefing:
-    """Return the Briefing of a run with this plan."""
     return brief.model_copy(update={"roles": with_composed(plan, brief.roles)})
 
 
@@ -148,7 +147,6 @@ def _check_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterat
 
 
 def _address_in(said: str) -> str:
-    """Return the first address in a text, or nothing."""
     if found := _ADDRESS.search(said):
         return found[0]
     hosts = (found[0] for found in _HOST.finditer(said))

@@ -76,7 +76,6 @@ def _check_size(plan: Plan, limit: int) -> Iterator[str]:
 
 
 def _first_places(values: Sequence[Named]) -> dict[Named, int]:
-    """Map each value to the first place at which it stands."""
     return {value: place for place, value in reversed([*enumerate(values)])}
 
 
@@ -141,7 +140,6 @@ def _check_range(subtask: Subtask, longest: int) -> Iterator[str]:
 def _role_problems(
     subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
 ) -> list[str]:
-    """Return what the subtask's role cannot be, or cannot do."""
     role = roles.get(subtask.role)
     if role is None and subtask.role in unusable:
         return [f"role {subtask.role!r} cannot be used: {unusable[subtask.role]}"]
@@ -162,7 +160,6 @@ def _role_problems(
 def _who_problems(
     subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
 ) -> list[str]:
-    """Return what is wrong with its role, and with its second role."""
     wrong = _role_problems(subtask, roles, unusable)
     return wrong + (_second_problems(subtask, roles, unusable) if subtask.secondary else [])
 

@@ -59,7 +59,6 @@ def list_scopes(state: State) -> tuple[str, ...]:
 
 
 def unused_inputs(state: State) -> tuple[Omission, ...]:
-    """Return the inputs that no subtask of the plan is given."""
     if state.plan is None:
         return ()
     used = {name for each in state.work.values() for name in each.subtask.inputs}

@@ -121,7 +121,6 @@ def pass_over(state: State, progress: Progress) -> PassOver | None:
 
 
 def hand_to_second(state: State, move: PassOver) -> State:
-    """Give a subtask to its second role, and note why."""
     second = repair.second_role(state, state.work[move.subtask_id])
     assert second is not None, "nobody is passed over for nobody"
     state = repair.hand_over(state, move.subtask_id, second, "")

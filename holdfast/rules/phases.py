@@ -45,7 +45,6 @@ def ids_held_back(state: State) -> tuple[str, ...]:
 
 
 def advance(state: State) -> State:
-    """Move to the next phase when this one has nothing left to do."""
     if state.phase == "working":
         if state.stop:
             # Nobody will replan: what was held back for that is blocked like the rest.

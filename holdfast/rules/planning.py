@@ -39,7 +39,6 @@ def no_plan(state: State, why: str) -> State:
 
 
 def fall_back(state: State) -> State:
-    """Plan a single subtask that carries the whole goal."""
     role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
     if role is None:
         return replace(state, stop=Stop("endpoint", "no valid plan, and no role can take the goal"))
@@ -197,7 +196,6 @@ def _apply_patch(state: State, patch: Patch) -> State:
 
 
 def is_waiting(state: State, change: Change) -> bool:
-    """True if the subtask that a change is about has not started."""
     progress = state.work.get(change.subtask.id)
     return progress is not None and not (progress.started or progress.finding)
 

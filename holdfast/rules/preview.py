@@ -148,7 +148,6 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 
 def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
-    """The prices of one call with this many input tokens."""
     if not model.prices:
         return None, None, None
     low = _price(model, tokens, policies.OUTPUT_TOKENS["low"])
@@ -256,7 +255,6 @@ def _digests(state: State) -> Iterator[PreviewRow]:
 
 
 def _finding_tokens(state: State) -> dict[str, int]:
-    """Estimate the length of each subtask's finding."""
     lengths = {}
     for key, each in state.work.items():
         tokens = policies.OUTPUT_TOKENS["expected"]

@@ -164,7 +164,6 @@ def title(state: State) -> str:
 
 
 def notes(state: State) -> tuple[str, ...]:
-    """Return what a reader must know of how the answer came about."""
     composed = state.plan.roles if state.plan else ()
     found = [sentence(describe_role(each)) for each in composed]
     found = [
@@ -217,7 +216,6 @@ def _critic_notes(state: State) -> Iterator[str]:
 
 
 def _count_lines(lines: tuple[str, ...]) -> Iterator[str]:
-    """Yield each line once, with its count."""
     for line, times in Counter(lines).items():
         yield line if times == 1 else f"{line.rstrip('.')} ({times} times)"
 
@@ -305,7 +303,6 @@ def gaps(state: State) -> tuple[Gap, ...]:
 
 
 def _unopened_why(ids: tuple[str, ...]) -> str:
-    """Return why an input counts as not read."""
     were = "was" if len(ids) == 1 else "were"
     return (
         f"{', '.join(ids)} {were} to read it with tools, and answered without opening anything of"

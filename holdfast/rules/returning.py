@@ -160,7 +160,6 @@ def take_trouble(state: State, move: Ask, trouble: Trouble) -> State:
 
 
 def _give_up(state: State, move: Ask, trouble: Trouble) -> State:
-    """Return the state once a call is not asked again."""
     call = move.call
     match call.kind:
         case "work" if trouble.too_long and trouble.kind not in HOPELESS:

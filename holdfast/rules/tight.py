@@ -21,7 +21,6 @@ STEP = Decimal("1.1")
 
 
 def with_cap(state: State, dollars: Decimal) -> State:
-    """Return the same state under another cap, in dollars."""
     limits = state.goal.limits.model_copy(update={"dollars": dollars})
     cap = replace(state.ledger.cap, dollars=dollars)
     ledger = replace(state.ledger, cap=cap, kept=keeping.kept_amount(limits, state.brief))

@@ -36,12 +36,10 @@ class Timer:
     then: Event = field(compare=False)
 
     def left(self, now: datetime) -> timedelta:
-        """Return how long it has to sleep."""
         return max(self.due - now, policies.SHORTEST_SLEEP)
 
 
 def timers(state: State) -> dict[str, Timer]:
-    """Return the timers by name, in a stable order."""
     return {timer.name: timer for timer in _timers(state)} if state.phase != "closed" else {}
 
 

@@ -62,14 +62,11 @@ class NotPrepared:
 
     why: str
     reason: StopReason = "unprepared"
-    """`unprepared`, or how the goal is at fault."""
     at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Started:
-    """A move was carried out."""
-
     move: Move
     at: datetime | None = None
 

@@ -91,7 +91,6 @@ def in_order(nodes: Sequence[Node]) -> list[str]:
 
 
 def _open_edges(nodes: Sequence[Node], known: Mapping[str, object]) -> dict[str, int]:
-    """Count the known dependencies of each node."""
     edges = {node.id: dict.fromkeys(node.depends_on) for node in nodes}
     return {id: sum(edge in known for edge in needed) for id, needed in edges.items()}
 

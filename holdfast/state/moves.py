@@ -27,8 +27,6 @@ StopReason = Literal[
 
 @dataclass(frozen=True)
 class Prepare:
-    """Schedule `prepare`, the first activity of every run."""
-
     id: str = "prepare"
     purpose: str = "prepare"
     subtask_id: str = ""
@@ -36,13 +34,9 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Ask:
-    """Schedule one model activity."""
-
     call: Call
     material: Contract
-    """What it works from."""
     amount: Amount
-    """What the ledger reserves for it."""
     keep: bool = True
     """True if it may not touch what is kept for the synthesis."""
     subject: str = ""
@@ -127,7 +121,6 @@ class AskRaise:
 
     why: str
     short_of: tuple[str, ...] = ()
-    """The limits that are too small."""
 
 
 @dataclass(frozen=True)

@@ -46,20 +46,16 @@ class CallAsked:
 
     @property
     def text(self) -> str:
-        """The call as the person sees it."""
         return f"{self.use.name} {self.use.shown}"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one subtask is."""
-
     subtask: Subtask
     tier: RoleTier
     """Tier that the next or current try is due on; `called` is the one that the money allowed."""
     called: RoleTier = "none"
     stage: Stage = "work"
-    """What its next or current activity is for."""
     tries: tuple[Try, ...] = ()
     unanswered: tuple[NoAnswer, ...] = ()
     why: str = ""
@@ -67,7 +63,6 @@ class Progress:
     partial: str = ""
     """What a try found that ran out of turns or time."""
     flight: str = ""
-    """Id of the activity in flight."""
     answers: tuple[str, ...] = ()
     """Answers of people, which are sources of its finding."""
     asked: datetime | None = None
@@ -83,9 +78,7 @@ class Progress:
     relieved: bool = False
     """True if the present role has it for one last try."""
     resume: Resume = field(default_factory=Resume)
-    """Where an agent with tools goes on."""
     turns: int = 0
-    """Turns of an agent with tools, over all tries."""
     tool_calls: int = 0
     failed_calls: int = 0
     files: tuple[MadeFile, ...] = ()
@@ -132,8 +125,6 @@ class Went:
 
 @dataclass(frozen=True)
 class Flight:
-    """One activity in flight."""
-
     move: Flying
     started: datetime
     options: Options | None = None
@@ -168,7 +159,6 @@ class Outage:
     number: int = 1
     """How many times in a row; the pause before the next look grows with it."""
     found: datetime | None = None
-    """When it was last found."""
     before: float = 0.0
     """Seconds of the outages before, which count towards the limit."""
     loses: bool = False
@@ -178,7 +168,6 @@ class Outage:
     lost: tuple[str, ...] = ()
     """Purposes of the lost calls."""
     price: Amount = field(default_factory=Amount)
-    """The worst case of a small call."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +185,6 @@ class Replanning:
     count: int = 0
     """Calls made, raised before each one."""
     setbacks: tuple[Setback, ...] = ()
-    """Setbacks to be dealt with."""
     covered: int = 0
     """How many of the setbacks the call in flight deals with."""
     errors: tuple[str, ...] = ()
@@ -206,8 +194,6 @@ class Replanning:
 
 @dataclass(frozen=True)
 class Finishing:
-    """How far the answer is."""
-
     synthesis: Synthesis | None = None
     by_template: bool = False
     """True if no model may write the synthesis any more."""

@@ -31,8 +31,6 @@ from holdfast.state.work import Work
 
 @dataclass(frozen=True)
 class State:
-    """Everything that the supervisor knows."""
-
     run_id: str
     goal: Goal
     started: datetime
@@ -55,7 +53,6 @@ class State:
     needed: Mapping[str, int] = field(default_factory=dict)
     """Input tokens by purpose and tier, as counted by a worker that refused a reservation."""
     broken: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
-    """Malformed answers by purpose, to be mended."""
     roomier: tuple[str, ...] = ()
     """Purposes to ask again with twice the room: the last answer was cut off."""
     replanning: Replanning = field(default_factory=Replanning)
@@ -83,7 +80,6 @@ class State:
     told_above: Standstill | None = None
     """What this team last told the run above it."""
     lately: Mapping[str, tuple[Went, ...]] = field(default_factory=dict)
-    """How the last calls of each role went."""
     heard: bool = False
     """True once a model has answered this run."""
     heard_json: bool = False
@@ -94,13 +90,11 @@ class State:
     calls_asked: int = 0
     """Calls of tools that people were asked to approve so far."""
     orders: tuple[Given, ...] = ()
-    """Orders of people, in their turn."""
     resets: tuple[Undone, ...] = ()
     """What resets undid, one for each execution that was left."""
     stop: Stop | None = None
     notes: tuple[str, ...] = ()
     of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Notes on bills, each with its calls."""
     cheaper: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Subtasks by the pair of tiers, where the cap allowed only a cheaper model than was due."""
     unpaid_calls: int = 0
@@ -121,7 +115,6 @@ class State:
         return self.briefing.playbook.form
 
     def find_order(self, number: int) -> Given | None:
-        """Return an order whose turn has come, by its number."""
         return next((each for each in self.orders if each.number == number), None)
 
     @property
@@ -163,7 +156,6 @@ class State:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings of the settled subtasks, in plan order."""
         return self.work.findings
 
     @property
@@ -240,7 +232,6 @@ class State:
 
 
 def first_state(run_id: str, goal: Goal, started: datetime, first_run_id: str) -> State:
-    """Return the state that a run begins with."""
     ledger = Ledger.under(goal.limits)
     state = State(run_id, goal, started, started, ledger, first_run_id)
     return replace(state, heard=goal.heard, heard_json=goal.heard_json)

@@ -91,7 +91,6 @@ class Work(Mapping[str, Progress]):
 
     @property
     def usable(self) -> tuple[Finding, ...]:
-        """Findings that an answer can be made of."""
         if self._usable is None:
             self._usable = tuple(each for each in self.findings if passes_on(each))
         return self._usable
@@ -118,7 +117,7 @@ class Work(Mapping[str, Progress]):
 
     @property
     def pace(self) -> timedelta | None:
-        """Mean duration of a try, over the complete findings; None without any."""
+        """Mean duration of a try, over the complete findings."""
         return self._took / self._timed if self._timed else None
 
     def below(self, key: str) -> tuple[str, ...]:

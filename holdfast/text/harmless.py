@@ -80,7 +80,6 @@ class _Text:
             self.prose.append(line)
 
     def whole(self) -> str:
-        """Return the whole text, with an open code block closed."""
         self._settle()
         text = "".join(self.done)
         return f"{text.rstrip()}\n{self.fence}\n" if self.fence else text

@@ -22,7 +22,6 @@ def mistakes(error: ValidationError, whole: str = "") -> tuple[str, ...]:
 
 
 def as_rest(message: str) -> str:
-    """Return a message of pydantic's as the rest of a sentence."""
     return message[:1].lower() + message[1:]
 
 
