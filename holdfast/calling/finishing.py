@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.calling import context, gathering, verifying
-from holdfast.calling.reserving import fitting_call, least
+from holdfast.calling.reserving import fitting_call, least_call, tokens_of
 from holdfast.calls.critique import CRITIQUE, Critique
 from holdfast.calls.digest import DIGEST, Digest
 from holdfast.calls.judge import JUDGE, Judgement
@@ -135,7 +135,8 @@ def _next_digest(state: State) -> Ask | None:
         purpose = f"digest-{finding.subtask_id}"
         if finding.digest or purpose in known or not context.is_longer(finding.content, limit):
             continue
-        if not state.ledger.fits(least(state, DIGEST, limit)):
+        # What surely does not fit need not be gathered to find that out.
+        if not state.ledger.fits(least_call(state.brief, DIGEST, tokens_of(limit))):
             return None
         ask = _optional(
             state,

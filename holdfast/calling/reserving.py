@@ -183,13 +183,11 @@ def _rooms_offered(most: int, model: ModelCard, *, cut_off: bool, smaller: bool)
         yield most
 
 
-def least(state: State, kind: AnyKind, size: int) -> Amount:
-    """Return the least that a call of this kind, with so many bytes of material, is reserved at:
-    what does not fit need not be built.
-    """
-    *_, tier = tiers(state.brief, kind.policy.tier)
+def least_call(brief: Briefing, kind: AnyKind, tokens: int) -> Amount:
+    """Return the least that a call of this kind, with such a prompt, is reserved at."""
+    *_, tier = tiers(brief, kind.policy.tier)
     *_, room = rooms(kind.policy.max_output)
-    return reservation(state.brief.model(tier), _tokens(size), room)
+    return reservation(brief.model(tier), tokens, room)
 
 
 def reservation(model: ModelCard, tokens: int, max_output: int, searches: int = 0) -> Amount:
@@ -215,10 +213,11 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     }
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
     size += kind.longer + kind.beyond(material)
-    return _tokens(size)
+    return tokens_of(size)
 
 
-def _tokens(size: int) -> int:
+def tokens_of(size: int) -> int:
+    """Return the tokens reserved for so many bytes of material, with what stands around it."""
     surely = min(size, policies.UNCOUNTED_BYTES)
     rest = (size - surely) // policies.RESERVED_BYTES_PER_TOKEN
     return surely + rest + policies.PROMPT_OVERHEAD_TOKENS

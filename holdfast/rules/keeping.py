@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, verifying
-from holdfast.calling.reserving import input_tokens, paid_call, reservation, rooms, tiers
+from holdfast.calling.reserving import input_tokens, least_call, reservation, rooms, tiers
 from holdfast.calls import KINDS
 from holdfast.calls.plan import PLAN
 from holdfast.calls.synthesize import SYNTHESIZE
@@ -136,7 +136,8 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
     ready = gathering.ready_plan(state)
     needed = Amount()
     if ready is None:
-        needed = _least_of_plan(state, brief) + _whole_goal(state)
+        plan = input_tokens(PLAN, gathering.for_plan(state))
+        needed = least_call(brief, PLAN, plan) + _whole_goal(state)
     else:
         state = replace(state, briefing=composing.brief_for_plan(brief, ready))
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
@@ -214,14 +215,6 @@ def _exactly(dollars: Decimal) -> str:
     return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
 
 
-def _least_of_plan(state: State, brief: Briefing) -> Amount:
-    """Return the worst case of a plan by the cheapest model with the least room."""
-    *_, tier = tiers(brief, PLAN.policy.tier)
-    tokens = input_tokens(PLAN, gathering.for_plan(state))
-    *_, room = rooms(PLAN.policy.max_output)
-    return reservation(brief.model(tier), tokens, room)
-
-
 def _whole_goal(state: State) -> Amount:
     """Return the worst case of one subtask that carries the whole goal with all its inputs."""
     role = max(state.brief.roles, key=lambda card: card.prompt_bytes, default=None)
@@ -271,9 +264,7 @@ def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
     if agents.uses_tools(state, progress):
         # No turn of an agent is given less room than it may need.
         return worst_turn(agents.goal_of(state, progress, tier), Resume())
-    material = gathering.for_work(state, progress)
-    tokens = paid_call(state, WORK, "work", material, tier=tier, role=role).amount.tokens
-    tokens -= WORK.policy.max_output
+    tokens = input_tokens(WORK, gathering.for_work(state, progress)) + role.prompt_bytes
     *_, room = rooms(most_written(subtask))
     return reservation(state.brief.model(tier), tokens, room)
 
