@@ -27,7 +27,7 @@ from holdfast.rules import (
 )
 from holdfast.rules.returning import PREPARE, abandon, take_draft, take_reply, take_trouble
 from holdfast.rules.timers import time_unserved
-from holdfast.state.edits import land, update
+from holdfast.state.edits import land, stop_for, update
 from holdfast.state.events import (
     Abandoned,
     AgentEnded,
@@ -92,8 +92,7 @@ def apply(state: State, event: Event) -> State:
         case Prepared():
             state = _prepare(land(state, PREPARE), event)
         case NotPrepared():
-            stop = state.stop or Stop(event.reason, event.why)
-            state = replace(land(state, PREPARE), stop=stop)
+            state = stop_for(land(state, PREPARE), event.reason, event.why)
         case Started():
             state = _start(state, event.move)
         case Answered():

@@ -26,8 +26,6 @@ from holdfast.state.moves import Ask, Stop, StopReason
 from holdfast.state.parts import Finishing, Flight, Outage, Replanning, Went
 from holdfast.state.work import Work
 
-# ---------------------------------------------------------------- what a run is
-
 
 @dataclass(frozen=True)
 class State:
