@@ -134,9 +134,12 @@ CONTRACTS = [
     each
     for module in (contracts, *map(importlib.import_module, MODULES))
     for each in vars(module).values()
-    if isinstance(each, type) and issubclass(each, BaseModel) and each.__module__ == module.__name__
+    if isinstance(each, type) and issubclass(each, BaseModel)
+    if f"{each.__module__}.".startswith(f"{module.__name__}.")
 ]
 FOR_READERS = {
+    "ReviewData": "as Report, of a review",
+    "LensSum": "as Report, of a review",
     "Report": "it is written for people and programs outside, as JSON",
     "Timings": "as Report",
     "Gap": "as Report",
