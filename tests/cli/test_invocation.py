@@ -54,7 +54,8 @@ def test_the_shells_own_command_of_that_name_is_not_taken_for_this_one(
 
 def test_a_file_and_a_module_are_called_by_their_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HOME)
-    python = shlex.quote(str(Path(sys.executable).relative_to(HOME)))
+    path = Path(sys.executable)
+    python = shlex.quote(str(path.relative_to(HOME) if path.is_relative_to(HOME) else path))
     assert starter("starter.py") == f"{python} starter.py"
     assert starter("/x/holdfast/__main__.py", "holdfast.__main__") == f"{python} -m holdfast"
     assert starter("/x/pytest/__main__.py", "pytest.__main__") == f"{python} starter.py"
