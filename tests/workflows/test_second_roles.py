@@ -66,4 +66,4 @@ async def test_the_planner_says_who_stands_in_and_the_choice_is_in_plan_and_log(
     assert line["why"].startswith("Part t1 is asked for") and len(line["why"]) <= 300
     look = await Reader(connection, report.run_id).look()
     page = page_of(report.run_id, look)
-    assert "<strong>For: </strong>researcher, else writer: Part t1 is asked for" in page
+    assert "second role: writer" in page and "planned because: Part t1 is asked for" in page
