@@ -154,7 +154,7 @@ svg .grid { stroke: var(--line); stroke-width: 1 } svg .axis { font-size: 11px; 
 .remark.warning { border-left-color: var(--warn) }
 .remark.info { border-left-color: var(--accent) } .remark.refuted { border-style: dashed }
 .remark .place { user-select: all; overflow-wrap: anywhere }
-.files ul { padding: 0 } .review { position: relative }
+.files ul { padding: 0 } .remark ul { padding-left: 1.35rem } .review { position: relative }
 .filter { position: absolute; opacity: 0 }
 .filter + label { display: inline-block; border: 1px solid var(--line); border-radius: 1rem;
   padding: .05rem .75rem; margin: .2rem .3rem .2rem 0; font-size: .9rem; cursor: pointer;
