@@ -26,28 +26,28 @@ from holdfast.text import one_line
 class Limits(Contract):
     """What one run may spend, chosen by the caller and recorded in history."""
 
-    dollars: Money = Field(Decimal(2), ge=0, le=10_000)
-    model_calls: int = Field(60, ge=0, le=3_000)
-    tokens: int = Field(5_000_000, ge=0)
+    dollars: Money = Field(default=Decimal(2), ge=0, le=10_000)
+    model_calls: int = Field(default=60, ge=0, le=3_000)
+    tokens: int = Field(default=5_000_000, ge=0)
     """Input and output tokens of all calls: the bound for models without a price."""
-    subtasks: int = Field(6, ge=1, le=PLANNED_SUBTASK_LIMIT)
+    subtasks: int = Field(default=6, ge=1, le=PLANNED_SUBTASK_LIMIT)
     """Subtasks of a plan that a model makes, and subtasks that it may add at a time."""
-    concurrency: int = Field(5, ge=1, le=500)
-    tries_per_subtask: int = Field(3, ge=1, le=5)
-    turns_per_agent: int = Field(10, ge=1, le=100)
+    concurrency: int = Field(default=5, ge=1, le=500)
+    tries_per_subtask: int = Field(default=3, ge=1, le=5)
+    turns_per_agent: int = Field(default=10, ge=1, le=100)
     """Exchanges of an agent with tools with its model, for one subtask."""
-    replans: int = Field(2, ge=0, le=10)
-    depth: int = Field(5, ge=1, le=10)
-    deadline_seconds: int = Field(900, ge=1, le=7 * 86_400)
+    replans: int = Field(default=2, ge=0, le=10)
+    depth: int = Field(default=5, ge=1, le=10)
+    deadline_seconds: int = Field(default=900, ge=1, le=7 * 86_400)
     """Working time from the first paid call; it stands still while a person lets the run wait."""
-    subtask_timeout_seconds: int = Field(300, ge=1, le=LONGEST_CALL_SECONDS)
+    subtask_timeout_seconds: int = Field(default=300, ge=1, le=LONGEST_CALL_SECONDS)
     """Start-to-close of one try at a subtask, by a tool or one call of a model (twice that for an
     answer with twice the room); time in a queue excluded.
     """
-    outage_seconds: int = Field(3_600, ge=0, le=7 * 86_400)
+    outage_seconds: int = Field(default=3_600, ge=0, le=7 * 86_400)
     """How long a run waits for an endpoint, while its deadline stands still."""
-    supervisor_context_tokens: int = Field(50_000, ge=1_000)
-    digest_above_tokens: int = Field(2_000, ge=100)
+    supervisor_context_tokens: int = Field(default=50_000, ge=1_000)
+    digest_above_tokens: int = Field(default=2_000, ge=100)
     min_confidence: Percent | None = None
     """A finding below it is tried again, and a remark of a review below it is counted, not shown.
     None: 60 for findings, and the playbook's value for remarks.

@@ -27,7 +27,7 @@ class Order(Contract):
     """One steering command: the argument of every Update. Its kind decides which fields count."""
 
     subtask_id: str = ""
-    call: int = Field(0, strict=True)
+    call: int = Field(default=0, strict=True)
     """Number of the tool call that waits for approval; 0 if it is not about one."""
     text: str = ""
     """An answer, a finding supplied by hand, a new instruction, or a reason."""
@@ -88,7 +88,7 @@ class Standstill(Contract):
     team: str
     number: int
     """Counts its messages from 1: the latest counts."""
-    why: str = Field("", max_length=500)
+    why: str = Field(default="", max_length=500)
     """What it waits for; empty: it goes on."""
     at: AwareDatetime
 
@@ -101,10 +101,10 @@ class Undone(Contract):
     at: AwareDatetime
     """When it was reset. From the point it was reset to until then, the deadline stood still."""
     lost: tuple[Lost, ...] = ()
-    seal: str = Field("", max_length=100)
+    seal: str = Field(default="", max_length=100)
     """`seal_word` of a word that only the sender knows: who shows the word can take this back."""
     withdrawn: bool = False
     """True if the server refused the reset after it was announced: nothing was undone."""
-    word: str = Field("", max_length=100)
+    word: str = Field(default="", max_length=100)
     """The word of the seal of what is withdrawn: anybody can read a history and send Signals."""
     by: str = ""

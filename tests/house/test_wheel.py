@@ -88,6 +88,29 @@ def test_the_promised_names_are_there_and_typed(command: Path, tmp_path: Path) -
     assert Path(done.stdout.strip()).with_name("py.typed").is_file()
 
 
+def test_a_program_of_ones_own_passes_a_strict_type_checker_without_a_plugin(
+    command: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from decimal import Decimal\n"
+        "from holdfast import Goal, Here, Limits, Plan, Subtask, tool\n"
+        "@tool()\n"
+        "async def double(here: Here, number: float) -> str:\n"
+        '    """Double a number."""\n'
+        "    return str(2 * number)\n"
+        'first = Subtask(id="t1", title="One", instruction="Count the words.", role="analyst")\n'
+        'plan = Plan(goal="Counted", subtasks=(first,))\n'
+        'goal = Goal(text="Count", plan=plan, limits=Limits(dollars=Decimal(1)))\n'
+        "print(goal.limits.model_calls)\n"
+    )
+    python = command.parent / "python"
+    ran = run(python, "mine.py", folder=tmp_path)
+    checker = (sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull)
+    checked = run(*checker, "--python-executable", python, "mine.py", folder=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "60\n", "")
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_the_command_says_its_version_and_its_help_names_it(command: Path, tmp_path: Path) -> None:
     done = run(command, "--version", folder=tmp_path)
     assert (done.stdout, done.stderr, done.returncode) == (f"{NAME} {__version__}\n", "", 0)
