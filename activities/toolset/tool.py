@@ -16,7 +16,8 @@ from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.contracts import MadeFile, PinnedInput
 from holdfast.deployment import extras
-from holdfast.text.mistakes import mistakes
+from holdfast.deployment.settings import Settings
+from holdfast.text.mistakes import mistakes, suggest
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What endpoints take as the name of a tool."""
@@ -199,6 +200,8 @@ class Tool:
 
 
 def tool(
+    function: None = None,
+    /,
     *,
     effects: bool = False,
     idempotent: bool = True,
@@ -209,11 +212,17 @@ def tool(
     extra: str | Callable[[Callable[[str], str]], str] = "",
 ) -> Callable[[Callable[Concatenate[Here, ...], Awaitable[Returned]]], Tool]:
     """Make a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in its
-    annotations are what a model reads. Raise NotATool if no schema can say all of it.
+    annotations are what a model reads. Raise NotATool if no schema can say all of it, or if it
+    needs what there is not.
     """
+    if callable(function):
+        raise NotATool(f"{_place_in(function)}: write `@tool()`, with brackets")
 
     def make(function: Callable[Concatenate[Here, ...], Awaitable[Returned]]) -> Tool:
         _check(function)
+        where = _place_in(function)
+        _check_needs(where, needs)
+        _check_extra(where, extra if isinstance(extra, str) else extra(lambda _: ""))
         return Tool(
             name=function.__name__,
             description=inspect.getdoc(function) or "",
@@ -246,7 +255,7 @@ def _schema(function: Callable[..., Awaitable[Returned]]) -> dict[str, JsonValue
         function.__annotations__ = get_type_hints(function, include_extras=True)
         return _adapter(function, None).json_schema()
     except (PydanticUserError, NameError) as error:
-        raise NotATool(f"{function.__module__}.{function.__qualname__}: {error}") from error
+        raise NotATool(f"{_place_in(function)}: {error}") from error
 
 
 def _list_mistakes(error: ValidationError) -> str:
@@ -262,9 +271,39 @@ def describe_misfits(wrong: Iterable[str]) -> str:
     return "\n".join(["these arguments do not fit:", *lines]) if lines else ""
 
 
+def _place_in(function: Callable[..., object]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _check_needs(where: str, needs: tuple[str, ...]) -> None:
+    """Raise NotATool for what is no setting."""
+    if isinstance(needs, str):
+        raise NotATool(f"{where}: needs: write a tuple of settings: ({needs!r},)")
+    known = {Settings.variable(name): name for name in Settings.model_fields}
+    for name in needs:
+        if name in known:
+            raise NotATool(
+                f"{where}: needs: {name!r} is a variable; name its field, {known[name]!r}"
+            )
+        if name not in Settings.model_fields:
+            raise NotATool(
+                f"{where}: needs: there is no setting {name!r}{suggest(name, known.values())}; a"
+                f" key of your own is read from os.environ; there are: {', '.join(known.values())}"
+            )
+
+
+def _check_extra(where: str, extra: str) -> None:
+    """Raise NotATool for what is no extra of this package."""
+    if extra and extra not in extras.EXTRAS:
+        raise NotATool(
+            f"{where}: extra: holdfast has no extra {extra!r}{suggest(extra, extras.EXTRAS)};"
+            f" there are: {', '.join(extras.EXTRAS)}"
+        )
+
+
 def _check(function: Callable[..., object]) -> None:
     """Raise NotATool for a function that would get a schema without complaint, and a wrong one."""
-    where = f"{function.__module__}.{function.__qualname__}"
+    where = _place_in(function)
     if not inspect.iscoroutinefunction(function):
         raise NotATool(f"{where}: a tool is an async function; write `async def`")
     if not NAME.fullmatch(function.__name__):

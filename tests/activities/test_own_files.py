@@ -38,6 +38,10 @@ def role(name: str, tools: str = "read_file", more: str = "") -> str:
     return f"---\nname: {name}\ndescription: Mine.\ntools: {tools}\n{more}---\nYou do as asked.\n"
 
 
+def needing(given: str) -> str:
+    return TOOL.replace("@tool()", f"@tool({given})").format(name="f")
+
+
 def write(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +168,17 @@ def test_tools_of_two_projects_and_their_modules_are_not_in_each_others_way(
             "other.py:4: ",
             "f: a tool is an async",
         ),
+        (needing('needs=("MY_KEY",)'), "other.py:4: ", "no setting 'MY_KEY'; a key of your own is"),
+        (needing('needs=("web_serch",)'), "other.py:4: ", "(did you mean 'web_search'?)"),
+        (
+            needing('needs=("HOLDFAST_WEB_SEARCH",)'),
+            "other.py:4: ",
+            "f: needs: 'HOLDFAST_WEB_SEARCH' is a variable; name its field, 'web_search'",
+        ),
+        (needing('needs="web_search"'), "other.py:4: ", "write a tuple of settings: ('web_search'"),
+        (needing('extra="documnts"'), "other.py:4: ", "(did you mean 'documents'?); there are"),
+        (needing("extra=lambda _: 'nosuch'"), "other.py:4: ", "holdfast has no extra 'nosuch'"),
+        (TOOL.replace("()", "", 1).format(name="f"), "other.py:4: ", "f: write `@tool()`, with"),
         (TOOL.format(name="say"), ": ", "two tools are named 'say': in one.py and in other.py"),
     ],
 )

@@ -48,7 +48,7 @@ Make = Callable[[dict[str, str]], ModuleType]
 
 
 def test_schema_and_description_come_from_signature_and_docstring() -> None:
-    @tool(effects=True, seconds=5, needs=("a_key",))
+    @tool(effects=True, seconds=5, needs=("web_search",))
     async def send(
         here: Here,
         to: Annotated[str, Field(description="Whom.", max_length=20)],
@@ -62,7 +62,7 @@ def test_schema_and_description_come_from_signature_and_docstring() -> None:
 
     assert (send.name, send.description) == ("send", "Send a letter.\n\nAt once.")
     assert (send.effects, send.idempotent, send.seconds, send.approval) == (True, True, 5, False)
-    assert send.needs == ("a_key",)
+    assert send.needs == ("web_search",)
     schema = send.schema
     assert schema["additionalProperties"] is False
     assert schema["required"] == ["to"]
