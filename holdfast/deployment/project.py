@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,14 @@ def state_of(folder: Path) -> Path:
     """Return where the embedded server of a project keeps its state, unless a setting says so."""
     mark = hashlib.sha256(bytes(folder)).hexdigest()[:8]
     return state_home() / "projects" / f"{name_of(folder)}-{mark}"
+
+
+def state_of_several(projects: Iterable[Path]) -> Path:
+    """Return where the embedded server of a worker of several projects keeps its state: each set
+    has a folder of its own, because another set's worker would refuse the runs of some.
+    """
+    named = b"\0".join(sorted({bytes(each) for each in projects}))
+    return state_home() / "projects" / f"several-{hashlib.sha256(named).hexdigest()[:8]}"
 
 
 def name_of(folder: Path) -> str:
@@ -92,11 +100,11 @@ def resolve_named(place: Path) -> Path:
 
 
 def find_several() -> tuple[Path, ...]:
-    """Return the projects that HOLDFAST_PROJECTS names, each once; BadSettings as
-    `resolve_named`.
+    """Return the projects that HOLDFAST_PROJECTS names, each once and in one order, whichever it is
+    written in; BadSettings as `resolve_named`.
     """
     given = filter(None, os.environ.get(SEVERAL, "").split(os.pathsep))
-    return tuple(dict.fromkeys(resolve_named(Path(each)) for each in given))
+    return tuple(sorted({resolve_named(Path(each)) for each in given}))
 
 
 def find_project(trusted: Collection[Path] = ()) -> Path | None:

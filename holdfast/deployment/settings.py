@@ -289,7 +289,7 @@ class Settings(BaseSettings):
         if projects:
             # No key, cap or endpoint of one project is another's.
             file = {name: value for name, value in file.items() if cls.is_of_project(name)}
-            file["state_dir"] = own.state_home() / "projects" / "several"
+            file["state_dir"] = own.state_of_several(projects)
         ours = InitSettingsSource(settings_cls, init_kwargs=file)
         return init_settings, env_settings, dotenv_settings, ours, file_secret_settings
 

@@ -67,7 +67,7 @@ class Endpoint(BaseModel):
     """Replaced workers that may still finish calls."""
     project: str = ""
     """The folder of the project that is served, which it was started for; empty: none; of several
-    no folder.
+    all of them.
     """
 
     @property

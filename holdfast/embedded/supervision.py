@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from holdfast.embedded.trouble import EmbeddedError, StateGone, explained
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
 SEVERAL = "several projects"
-"""In the place of a project's folder, for a worker that serves several."""
+"""Before their folders, in the place of a project's, for a worker that serves several."""
 FAILED_STARTS = 3
 """This many workers in a row that never came up are an error, not an accident."""
 
@@ -182,21 +183,25 @@ def status(settings: Settings) -> Status:
 
 
 def _project(settings: Settings) -> str:
-    return SEVERAL if settings.projects else str(settings.project or "")
+    if settings.projects:
+        return f"{SEVERAL}: {os.pathsep.join(map(str, sorted(settings.projects)))}"
+    return str(settings.project or "")
 
 
 def refuse_other_project(state: StateDir, endpoint: Endpoint | None, settings: Settings) -> None:
-    """Raise EmbeddedError if a state directory belongs to another project, whose roles and tools
-    its worker has.
+    """Raise EmbeddedError if a state directory belongs to another project or another set of them,
+    whose roles and tools its worker has.
     """
     if endpoint is None or endpoint.project == _project(settings):
         return
     served = endpoint.project
-    whose = f"the project {served}" if served not in ("", SEVERAL) else served or "no project"
+    several = served.startswith(SEVERAL)
+    whose = served if several else f"the project {served}" if served else "no project"
     raise EmbeddedError(
         f"this state directory is that of {whose}",
         state.path,
-        "leave HOLDFAST_STATE_DIR and state_dir unset, or give each project one of its own",
+        "leave HOLDFAST_STATE_DIR and state_dir unset, or give each project and each set of"
+        " them one of its own",
     )
 
 

@@ -292,11 +292,11 @@ def test_of_several_projects_each_has_its_prices_servers_and_cap_and_no_key_of_a
     monkeypatch.setenv("HOLDFAST_MODEL_SONNET", "of-all")
     monkeypatch.chdir(tmp_path)
     found = Settings().by_project
-    assert [*found] == ["", "rich", "plain"]
+    assert [*found] == ["", "plain", "rich"]
     for each in found.values():
         assert each.anthropic_api_key is None and each.secrets == ()
         assert (each.model_haiku, each.model_sonnet) == ("claude-haiku-5-5", "of-all")
-        assert (each.task_queue, each.state_dir.name) == ("holdfast", "several")
+        assert (each.task_queue, each.state_dir) == ("holdfast", project.state_of_several(several))
     assert found["rich"].mcp_file == rich / ".mcp.json"
     assert found["plain"].mcp_file == plain / ".mcp.json"
     assert found["rich"].price_file == rich / "prices.yaml"
@@ -344,10 +344,10 @@ def test_two_projects_of_one_name_are_refused_until_one_is_called_otherwise(
     monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{other}")
     monkeypatch.chdir(rich)
     for caller in (supervision.ensure_up, supervision.status):
-        with pytest.raises(BadSettings, match=f"{rich} and {other} are both called 'rich'; set"):
+        with pytest.raises(BadSettings, match=f"{other} and {rich} are both called 'rich'; set"):
             caller(Settings())
     make('project_name = "richer"\n', "deep/rich")
-    assert [*Settings().by_project] == ["", "rich", "richer"]
+    assert [*Settings().by_project] == ["", "richer", "rich"]
     link = rich.parent / "link"
     link.symlink_to(rich)
     monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{link}")
@@ -376,24 +376,49 @@ def test_a_worker_serves_the_folders_that_it_is_told_and_no_others(
     rich, plain = several
     monkeypatch.setenv("HOLDFAST_PROJECT", str(rich))
     worker.serve_projects([])
-    assert (Settings().projects, Settings().project) == ((rich, plain), None)
+    assert (Settings().projects, Settings().project) == ((plain, rich), None)
     worker.serve_projects([plain])
     assert (Settings().projects, Settings().project) == ((), plain)
     worker.serve_projects([plain, rich])
     assert (Settings().projects, Settings().project) == ((plain, rich), None)
 
 
-def test_the_state_folder_of_several_is_not_one_of_theirs(
-    several: tuple[Path, Path], tmp_path: Path
+def test_each_set_of_projects_has_a_state_folder_however_it_is_written(
+    several: tuple[Path, Path], make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    shared = Settings(project=several[0], projects=several, state_dir=tmp_path / "shared")
-    state = StateDir.of(shared)
+    rich, plain = several
+    other = make(name="other")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-all-of-them")
+
+    def of(*folders: Path) -> tuple[Path, str]:
+        monkeypatch.setenv("HOLDFAST_PROJECTS", os.pathsep.join(map(str, folders)))
+        found = Settings()
+        return found.state_dir, identity.model_environment(found, "salt")
+
+    ours = of(rich, plain)
+    assert ours == of(plain, rich) == of(rich, plain, rich), "the same worker, in the same place"
+    sets = [ours, of(rich, other), of(plain, other), of(rich), of(rich, plain, other)]
+    assert len({place for place, _ in sets}) == len(sets), "no command replaces another's worker"
+    assert project.state_of(rich) not in {place for place, _ in sets}
+
+
+def test_the_state_folder_of_several_is_neither_one_of_theirs_nor_another_sets(
+    several: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    rich, plain = several
+    place = tmp_path / "shared"
+    state = StateDir(place)
     state.create()
-    state.write(first_endpoint(state, supervision.SEVERAL))
-    supervision.refuse_other_project(state, state.endpoint(), shared)
-    alone = Settings(project=several[0], projects=(), state_dir=tmp_path / "shared")
-    with pytest.raises(EmbeddedError, match="is that of several projects"):
-        supervision.ensure_up(alone)
+    state.write(first_endpoint(state, f"several projects: {plain}{os.pathsep}{rich}"))
+    for each in (rich, plain):
+        shared = Settings(project=each, projects=(rich, plain), state_dir=place)
+        supervision.refuse_other_project(state, state.endpoint(), shared)
+    alone = Settings(project=rich, projects=(), state_dir=place)
+    others = Settings(project=rich, projects=(rich, make(name="other")), state_dir=place)
+    for stranger in (alone, others):
+        with pytest.raises(EmbeddedError, match=f"is that of several projects: {plain}:{rich}: "):
+            supervision.ensure_up(stranger)
 
 
 def test_an_entry_point_that_names_no_folder_is_seen_without_running_it() -> None:

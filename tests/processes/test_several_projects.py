@@ -152,21 +152,28 @@ async def test_one_worker_serves_two_projects_each_with_its_own_tool_and_no_othe
     assert "of-terse-alone" not in logged
 
 
-def test_the_embedded_worker_of_two_projects_is_the_same_for_both(
+def test_the_embedded_worker_of_two_projects_is_the_same_for_both_and_no_other_sets(
     projects: tuple[Path, Path], tmp_path: Path
 ) -> None:
+    style, _ = projects
+    third = tmp_path / "third"
+    shutil.copytree(EXAMPLE, third)
     common = bare(tmp_path) | {"HOLDFAST_PROJECTS": os.pathsep.join(map(str, projects))}
-    state = tmp_path / "xdg" / "holdfast" / "projects" / "several" / "endpoint.json"
+    other_set = {"HOLDFAST_PROJECTS": os.pathsep.join(map(str, (style, third)))}
     with simulated(tmp_path) as endpoint:
         common |= endpoint
         found, workers = [], set()
         try:
             for each in projects:
                 found.append(reviewed(each, common))
-                workers.add(json.loads(state.read_text())["worker_pid"])
+                # Only looks, with another set of projects, in a second shell.
+                found.append(typed(tmp_path, common | other_set, "list"))
+                records = tmp_path.glob("xdg/holdfast/projects/several-*/endpoint.json")
+                workers.add(frozenset(json.loads(at.read_text())["worker_pid"] for at in records))
         finally:
+            typed(tmp_path, common | other_set, "down")
             down = typed(tmp_path, common, "down")
-    assert [each.returncode for each in found] == [0, 0], [each.stderr for each in found]
-    each_says_its_own(found)
-    assert len(workers) == 1, "no command replaced the other's worker"
+    assert [each.returncode for each in found] == [0] * 4, [each.stderr for each in found]
+    each_says_its_own(found[::2])
+    assert [*map(len, workers)] == [2], "each set has a worker, and no command replaced another's"
     assert "Stopped (pids " in down.stderr
