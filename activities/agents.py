@@ -73,7 +73,7 @@ class Agents:
     budget: Budget | None = None
     """The spending caps of this deployment; None: there are none but the run's."""
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What an endpoint is told of each tool that agents may be given."""
+    """Definitions that an endpoint is given of each tool that agents may have."""
     unfit: Unfit = accept_any
     """Return what is wrong with the arguments of a call that a person is to approve."""
     address: str = ""

@@ -24,7 +24,7 @@ async def _closed() -> None:
 
 @dataclass(frozen=True)
 class ModelEndpoint:
-    """Where models are asked; without a model none can be."""
+    """The endpoint that models are asked at; without a model none can be."""
 
     model: Model | None = None
     address: str = ""

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from holdfast.activities.catalogue.files import PlaybookFile
 
 PREVIEW_BYTES = 2_000
-"""What the planner sees of each input: 500 tokens of four bytes."""
+"""Bytes of each input that the planner sees: 500 tokens of four bytes."""
 INPUT_BYTES = 4 * 1024 * 1024
 
 TakeSnapshot = Callable[[str, Path, Roots, Wanted, Store], Awaitable[PinnedInput]]
@@ -70,7 +70,7 @@ TakeFolder = Callable[[GoalInput, Roots, Store], Awaitable[PinnedInput]]
 
 @dataclass(frozen=True)
 class Preparation:
-    """What this deployment knows and allows."""
+    """Resolve what this deployment knows and allows."""
 
     catalogue: Catalogue
     store: Store
@@ -86,7 +86,7 @@ class Preparation:
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
     """True if a person must approve each call of a tool."""
     outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)
-    """Where tools of this worker send the words of agents."""
+    """Places that this worker's tools send the words of agents to."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]

@@ -70,11 +70,11 @@ class Served:
     """The activities that a process registers, by who may carry them out."""
 
     preparing: list[Callable[..., Any]]
-    """On the queue of runs where they ask models, else on that of tools."""
+    """Activities on the queue of runs if these ask models, else on that of tools."""
     free: list[Callable[..., Any]]
-    """On the queue of tools: they ask no model."""
+    """Activities on the queue of tools: they ask no model."""
     asking: list[Callable[..., Any]]
-    """On the queue of runs; on that of tools as far as a template answers."""
+    """Activities on the queue of runs, or of tools where a template answers."""
     tiers: tuple[Tier, ...]
     close: Callable[[], Awaitable[None]]
     """Closes the connections to the models."""
@@ -82,7 +82,7 @@ class Served:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the activities of one worker share."""
+    """Parts that the activities of one worker share."""
 
     settings: Settings
     state: StateDir

@@ -38,7 +38,7 @@ COLUMNS = (
 WORKER = HOME / "tests" / "support" / "loop_worker.py"
 TURNS = 10
 AGENTS = 4
-"""Of one run under fire."""
+"""Agents of one run under fire."""
 RUNS_AT_ONCE = 2
 PAUSE = (4.0, 16.0)
 """Seconds between two kills."""

@@ -154,7 +154,7 @@ class Outages:
 
 
 def _survived(phase: str, report: Report) -> bool:
-    """Whether it ended as without an outage: of a plan that is changed one subtask has failed."""
+    """True if it ended as without an outage: of a plan that is changed one subtask has failed."""
     if phase == "replanning":
         missing = [each.subtask_id for each in report.findings if each.status != "complete"]
         return report.status == "complete_with_gaps" and missing == ["t1", "t8"]

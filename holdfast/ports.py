@@ -63,7 +63,7 @@ class ModelRequest:
     effort: Effort = "medium"
     capabilities: Capabilities = field(default_factory=Capabilities)
     deadline_seconds: float = 300.0
-    """From `ask` to the last byte, less than the activity's start-to-close."""
+    """Time limit from `ask` to the last byte, less than the activity's start-to-close."""
     attempt: int = 1
     """1 plus how often the call was throttled: the wait after an overload doubles with it."""
     messages: tuple[Mapping[str, Any], ...] = ()

@@ -33,7 +33,7 @@ class Asked:
 
     @property
     def turn(self) -> int:
-        """Which answer of the conversation is asked for, counted from 1."""
+        """Return which answer of the conversation is asked for, from 1."""
         roles = [message["role"] for message in self.body["messages"]]
         return 1 + roles.count("assistant")
 

@@ -82,7 +82,7 @@ def wrong_marks(body: Json) -> str:
 
 
 def pending(message: Json) -> bool:
-    """Whether a message is a turn that paused while a server's own tool was at work: it goes on
+    """True if a message is a turn that paused while a server's own tool was at work: it goes on
     when it comes back as it is.
     """
     found = {str(block.get("tool_use_id")) for block in _blocks(message)}

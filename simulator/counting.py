@@ -32,8 +32,8 @@ class _Entry:
 
 
 class PromptCache:
-    """Which prefixes have been written. A prefix can be read only after the first answer that wrote
-    it has begun, so a fan-out that starts all at once pays for every write.
+    """The prefixes that have been written. A prefix can be read only after the first answer that
+    wrote it has begun, so a fan-out that starts all at once pays for every write.
     """
 
     def __init__(self) -> None:

@@ -93,7 +93,7 @@ class RequestLog:
         self.now -= 1
 
     def refused(self, body: Body, status: int) -> None:
-        """Nothing was generated and nothing is charged."""
+        """Record a refusal: nothing was generated and nothing is charged."""
         body.refused += 1
         self.statuses[status] += 1
 

@@ -29,7 +29,7 @@ class MenuRole:
     tools: tuple[str, ...] = ()
 
     def reads(self, kind: str, reader: str) -> bool:
-        """Whether it can work on an input: prompts enclose text, all else is read by tools."""
+        """True if it can work on an input: prompts enclose text, all else is read by tools."""
         if reader:
             return reader in self.tools
         return bool(self.tools) or kind not in ("repository", "folder")
@@ -103,7 +103,7 @@ def _edges(number: int, count: int, script: Script) -> list[str]:
 
 
 def parts(prompt: str, count: int) -> list[tuple[str, list[str]]]:
-    """For each of so many subtasks its role and its inputs: the roles in turn, and first those that
+    """Return role and inputs of each of so many subtasks: the roles in turn, and first those that
     can read the most.
     """
     readable = _readable(prompt)

@@ -23,13 +23,13 @@ class Block:
     """One block of a request, with all before it."""
 
     message: int
-    """Which message it is in; BEFORE_MESSAGES: none."""
+    """Index of its message; BEFORE_MESSAGES: none."""
     size: int
-    """Its own bytes."""
+    """Bytes of its own."""
     digest: str
-    """Of the row up to its end."""
+    """Digest of the row up to its end."""
     marked: bool
-    """Whether the cache is asked to keep the row up to here."""
+    """True if the cache is asked to keep the row up to here."""
 
 
 def blocks_of(body: Json) -> list[Block]:
@@ -47,7 +47,7 @@ def blocks_of(body: Json) -> list[Block]:
 
 
 def digest_before(blocks: list[Block], message: int) -> str:
-    """Of everything before a message."""
+    """Return the digest of everything before a message."""
     return next((each.digest for each in reversed(blocks) if each.message < message), "")
 
 

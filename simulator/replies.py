@@ -47,11 +47,11 @@ class Reply:
     tokens_per_second: float
     ping_seconds: float
     cut: bool = False
-    """Whether the arguments of its last call break off."""
+    """True if the arguments of its last call break off."""
 
     @property
     def arrives(self) -> bool:
-        """Whether the whole answer leaves, in time or late."""
+        """True if the whole answer leaves, in time or late."""
         return self.fault in (None, "slow_pings", "json_not_stream")
 
     @property

@@ -133,7 +133,7 @@ class Rule(BaseModel):
     `truncated` and `malformed` then cut the arguments of the last one.
     """
     thinking: bool = True
-    """Whether a signed thought comes before the calls."""
+    """True if a signed thought comes before the calls."""
     searches: int = Field(0, ge=0)
     """The server searches this often by itself before it says more, if the request offers that."""
     pause: bool = False
@@ -148,25 +148,25 @@ class Script(BaseModel):
     seed: int = 0
     latency: Seconds = (0.0, 0.0)
     latencies: dict[str, Seconds] = {}
-    """By call, instead of `latency`."""
+    """Latencies by call, instead of `latency`."""
     tokens_per_second: float = Field(0.0, ge=0)
-    """Of the answer; 0: all at once."""
+    """Speed of the answer; 0: all at once."""
     ping_seconds: float = Field(10.0, gt=0)
     rate: float = Field(0.0, ge=0)
     """Calls admitted per second of each model, as the API counts; 0: any number."""
     burst: int = Field(1, ge=1)
     """Calls admitted at once after a rest."""
     limits: bool = False
-    """Whether heads of answers say what is left of `rate`, as the API's do."""
+    """True if heads of answers say what is left of `rate`, as the API's do."""
     in_flight: int = Field(0, ge=0)
     """Calls of each model that are answered at once; beyond: `refusal`. 0: any number."""
     refusal: Literal[429, 529] = 429
     """What a call beyond `in_flight` is refused with, and `retry-after: 1`."""
     subtasks: int = Field(3, ge=1)
-    """Of a scripted plan; the request's own limit holds too."""
+    """Subtasks of a scripted plan; the request's own limit holds too."""
     plan: Literal["parallel", "chain", "fan_in"] = "fan_in"
     looks: bool = False
-    """Whether an agent that has list_files calls it before it answers, and opens what it is to
+    """True if an agent that has list_files calls it before it answers, and opens what it is to
     read, where no rule applies.
     """
     key: str = ""

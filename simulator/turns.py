@@ -156,7 +156,7 @@ def _made(content: list[Json]) -> list[tuple[str, str]]:
 
 
 def _digest(content: list[Json]) -> str:
-    """Of a turn as it is written, the order of its fields included, whoever marked what of it."""
+    """Return the digest of a turn as written, with the order of its fields, without marks."""
     aside = {"signature": "", "id": ""}
     plain = [
         {name: aside.get(name, value) for name, value in block.items() if name != "cache_control"}

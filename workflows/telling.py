@@ -9,7 +9,7 @@ from temporalio import workflow
 from holdfast.tracing.story import Line
 
 _INFO = 20
-"""As `logging` has it, which workflows do not import."""
+"""Level of `logging`, which workflows do not import."""
 
 
 def tell(lines: Iterator[Line]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, localcontext
 
 MOST_FIGURES = 60
-"""With more figures than this, some two of them give any number, so nothing follows."""
+"""Most figures to combine: with more, some two of them give any number."""
 LEAST_DIGITS = 3
 """Significant digits of a number; one with fewer is matched by chance."""
 DIGITS = 100

@@ -94,7 +94,7 @@ class Past:
     sent: int = 0
     """1 if it left and was not refused."""
     machine: int = 0
-    """Where it left from, by `senders.this_machine`."""
+    """The machine that it left from, by `senders.this_machine`."""
     process: int = 0
 
     @classmethod

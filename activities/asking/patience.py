@@ -31,9 +31,9 @@ class Patience:
         self._scope = asyncio.timeout(None)
         self._looking = False
         self.why = ""
-        """Which limit ended the block; empty while none did."""
+        """The limit that ended the block; empty while none did."""
         self.over = False
-        """Whether it was the deadline."""
+        """True if the deadline ended it."""
 
     async def __aenter__(self) -> Patience:
         self._loop = asyncio.get_running_loop()

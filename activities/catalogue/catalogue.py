@@ -41,7 +41,7 @@ class Unusable:
     playbook: str = ""
     """The playbook whose role it is; empty for a playbook, and for a common role."""
     source: str = ""
-    """Where the file comes from; empty: it ships."""
+    """Source of the file; empty: it ships."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Catalogue:
     unusable_playbooks: tuple[Unusable, ...] = ()
 
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each playbook comes from that does not ship; a role's card says it of the role."""
+    """Source of each playbook that does not ship, by name; a role's is in its card."""
 
     @classmethod
     def load(cls, home: Path = HOME) -> Catalogue:

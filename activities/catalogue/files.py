@@ -68,7 +68,7 @@ class FrontMatter(BaseModel):
     name: str
     description: str
     cases: list[Case] = Field(default=[], max_length=20)
-    """What it is there for: no other role of its playbook may say the same."""
+    """Cases that the role is for: no other role of its playbook may name the same."""
     model: OwnModel = "inherit"
     tools: str | list[str] = ""
     title: str = ""
@@ -138,7 +138,7 @@ class PlaybookFile(BaseModel):
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
     lenses: LensPlan | None = None
-    """What the plan is made of, once the roles are known."""
+    """Plan of lenses, once the roles are known."""
     shared_tools: dict[str, str] = {}
     """Tools that more than one of its own roles have, each with the reason."""
 

@@ -23,8 +23,8 @@ DEPTH = 10
 PARTS = 200
 """Schemas within a schema, each counted as often as something leads to it."""
 OPTIONAL, UNIONS = 24, 15
-"""What an endpoint compiles of one request; one more union is our own, for words in place of a
-result.
+"""Limits of the schemas that an endpoint compiles in one request; one more union is our
+own, for words in place of a result.
 """
 FORMATS = ("date", "email", "ipv4", "ipv6", "uuid")
 """Those that are checked when an answer comes back; structured outputs take them, too."""
@@ -41,9 +41,9 @@ KEYWORDS: Mapping[str, set[str]] = {
     "boolean": {"enum", "const"},
     "null": set(),
 }
-"""What a schema of each type may say besides."""
+"""Further keywords that a schema of each type may have."""
 REMARKS = tuple(Sightings.model_fields)
-"""What lenses report: whoever looks for remarks looks for these names."""
+"""Names of the result that mark it as remarks, as lenses report them."""
 
 REMARKED: dict[str, Any] = {
     "type": "object",
@@ -251,7 +251,7 @@ VALUES: Mapping[str, tuple[Callable[[Any, Mapping[str, Any]], bool], str]] = {
     "description": (_text, "text"),
     "title": (_text, "text"),
 }
-"""What the value of each keyword must be: a test of it and of what it stands in, and words."""
+"""For each keyword, a test of its value and of its schema, and words for the fault."""
 
 
 def _close(part: dict[str, Any]) -> dict[str, Any]:

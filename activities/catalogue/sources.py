@@ -1,5 +1,5 @@
-"""Where roles and playbooks come from, the nearest first: the project's folder, installed packages,
-and what ships.
+"""Find the sources of roles and playbooks, the nearest first: the project's folder, installed
+packages, and what ships.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Origin:
     roles: tuple[Path, ...]
     playbooks: tuple[Path, ...]
     name: str = ""
-    """As the rest of a sentence; empty: it ships."""
+    """Name to end a sentence with; empty: it ships."""
     flaws: tuple[str, ...] = ()
-    """What it names and does not have."""
+    """Folders that it names and does not have."""
 
     @classmethod
     def of(cls, folder: Path, name: str = "") -> Origin:

@@ -76,4 +76,4 @@ TEMPLATES: dict[str, Template] = {
     "merge": merge,
     "review": review,
 }
-"""What writes an answer without a model, by the name that a playbook gives it."""
+"""Functions that write an answer without a model, by the name in a playbook."""

@@ -1,4 +1,4 @@
-"""Where a request asks the prompt cache to keep it. Pure.
+"""Place the marks of a request for the prompt cache. Pure.
 
 An entry covers everything before its mark, in the order tools, system prompt, messages, and is
 found again where the next request has a mark, or up to 20 blocks before one.

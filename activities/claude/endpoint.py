@@ -1,4 +1,4 @@
-"""Which endpoint answers, and what it understands."""
+"""Find out which endpoint answers, and what it understands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBE_SECONDS = 5.0
 REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")
 FULL = Capabilities(caching=True)
-"""What the official host understands."""
+"""Capabilities of the official host."""
 
 NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 """Without EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
@@ -168,7 +168,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Looked:
-    """What an endpoint says when asked for free."""
+    """Answer of an endpoint to free requests."""
 
     refused: str = ""
     """Why it refuses the key, in its own words; empty if it does not, or does not say so."""

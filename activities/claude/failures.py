@@ -48,7 +48,7 @@ LONGEST_LINE = 500
 
 @dataclass
 class Exchange:
-    """How far a call came."""
+    """Progress of a call."""
 
     request: ModelRequest
     prompt_tokens: int

@@ -60,7 +60,7 @@ class Transcript:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._usage: dict[str, int] = {}
         self.seen_bytes = 0
-        """Of what the model wrote, as far as it can be seen."""
+        """Bytes of the model's visible output."""
         self._output_is_final = False
         self._absurd = False
         self._ended = False
@@ -124,7 +124,7 @@ class Transcript:
 
     @property
     def detail(self) -> str:
-        """What the endpoint says of a refusal."""
+        """Return what the endpoint says of a refusal."""
         details = _mapping(self._message.get("stop_details"))
         parts = (_text(details.get("category")), _text(details.get("explanation")))
         return visible(": ".join(part for part in parts if part)[:2_000])

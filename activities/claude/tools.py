@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Load:
-    """What compiling schemas takes; an endpoint refuses a request with more than `MOST`."""
+    """Load of compiling schemas; an endpoint refuses a request with more than `MOST`."""
 
     strict_tools: int = 0
     optional: int = 0

@@ -1,4 +1,4 @@
-"""What a request looks like on the wire, and how the JSON of an answer is found. Pure.
+"""Build requests for the wire, and find the JSON of an answer. Pure.
 
 Only what every current model takes is ever sent: no sampling parameters, no prefill, no forced
 tool, no `thinking` (each is refused by some of today's models); what an endpoint may not understand

@@ -1,1 +1,1 @@
-"""How fast calls may leave, tier by tier: what an endpoint's refusals say about its limits."""
+"""Decide how fast calls may leave, tier by tier, by what the endpoint refuses and states."""

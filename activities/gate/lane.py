@@ -17,7 +17,7 @@ from holdfast.activities.gate.throttle import FULL_SPEED, Throttle, shut_for
 from holdfast.ports import Head
 
 GLANCE_SECONDS = 0.02
-"""How soon it is looked again if a call in flight has ended."""
+"""Pause between two looks whether a call in flight has ended."""
 AT_ONCE = 0.1
 """Seconds. One call may leave within this time of a refusal, to find out if it was chance; and a
 call was taken if nothing came back for at least this long.
@@ -40,7 +40,7 @@ FORGOTTEN = 45.0
 
 @dataclass
 class Lane:
-    """What is known of one tier."""
+    """State of one tier."""
 
     throttle: Throttle = FULL_SPEED
     workers: int = 1
@@ -50,7 +50,7 @@ class Lane:
     recent: deque[Sent] = field(default_factory=lambda: deque(maxlen=RECENT))
     """Calls that left last, in their order."""
     untested: Throttle | None = None
-    """What held before a refusal that a call may test now."""
+    """Throttle before a refusal that a call may test now."""
     suspected: float = 0.0
     """When the first call left of those that tell chance from a limit."""
     refused_at: float = -math.inf

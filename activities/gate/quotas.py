@@ -39,7 +39,7 @@ class Sent:
     free: bool = True
     """True if it left although, or while, nothing held it back."""
     tests: Throttle | None = None
-    """What holds again if it is taken: it left to test a refusal."""
+    """Throttle to restore if the call is accepted: it left to test a refusal."""
     taken: bool = False
     refused: bool = False
     stated: float = 0.0
@@ -63,7 +63,7 @@ def cost_of(tokens: int = 0, max_output: int = 0, wrote: float = 0.0) -> Cost:
 class _Bucket:
     limit: float
     pace: float
-    """How much of it comes back in a second."""
+    """Amount that comes back in a second."""
     full: float
     """When it is full, if nothing else leaves."""
 
@@ -80,8 +80,8 @@ class _Bucket:
 
 @dataclass
 class Quotas:
-    """What the endpoint of one tier says; without statements anything may leave. Each of several
-    workers takes the others to do as it does.
+    """The limits that the endpoint of one tier states; without any, calls may leave. Each of
+    several workers assumes that the others do as it does.
     """
 
     workers: int = 1

@@ -30,7 +30,7 @@ HOLD_SECONDS = 5.0
 SPREAD_SECONDS = 30.0
 """The turns of calls that went back are spread over so long after their tier opens."""
 AGREE_SECONDS = 1.0
-"""How often the throttle of a tier is agreed on with the other workers."""
+"""How often workers agree on the throttle of a tier."""
 LOOK_TIMES = 5
 """After so many times a tier at full speed is looked at: another worker may have shut it, or died
 and left it shut.
@@ -55,7 +55,7 @@ class _Tier:
     promised: float = 0.0
     """The turn of the last call that went back to the server."""
     kept: QueueRate = field(default_factory=QueueRate)
-    """What was last read or written at the server."""
+    """Rate last read from or written to the server."""
 
     def explain(self, cost: Cost, now: float) -> str:
         """Return how fast it goes and why."""

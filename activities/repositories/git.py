@@ -61,7 +61,7 @@ class Git:
     def __init__(self, layout: Layout, view: git_view.View, folder: Path, program: str) -> None:
         self.layout = layout
         self.notes = (*layout.notes, *view.notes)
-        """What of the repository was not read."""
+        """Notes of what was not read of the repository."""
         self.view = view
         self._folder = folder
         self._program = program

@@ -1,4 +1,4 @@
-"""What a snapshot of a repository holds, as it is stored and shown."""
+"""Describe the content of a snapshot of a repository, as it is stored and shown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Commit(Contract):
 
 
 class Manifest(Contract):
-    """What a snapshot holds. In scope is what differs from the base, or without one the whole
+    """Content of a snapshot. In scope is what differs from the base, or without one the whole
     tree.
     """
 
@@ -67,17 +67,15 @@ class Manifest(Contract):
     unread: tuple[Unread, ...] = ()
     """The first of the files that were not read; all are counted below."""
     missed: tuple[Unread, ...] = ()
-    """Of the files not read, the first that are text, as far as anybody can tell, and that somebody
-    wrote.
-    """
+    """The first of the unread files that seem to be text which somebody wrote."""
     missed_in_all: int = 0
     unread_why: dict[str, int] = Field(default_factory=dict)
     unread_endings: dict[str, int] = Field(default_factory=dict)
-    """By the end of the name, as `.py`; empty for names without one or with a long one."""
+    """Unread files by ending, such as `.py`; an ending that is absent or long is ""."""
     head: str = ""
     base: str = ""
     scope: str = ""
-    """How much was taken and why, in words; empty: nobody had a choice."""
+    """The part that was taken and why, in words; empty: there was no choice."""
     narrowing: Narrowing = Narrowing()
     known: tuple[str, ...] = ()
     """Fingerprints of remarks that a baseline has."""

@@ -14,7 +14,7 @@ BINARY = (
     b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\0asm",
     b"\xde\x12\x04\x95", b"\x95\x04\x12\xde",
 )  # fmt: skip
-"""What pictures, sound, fonts, archives, documents and programs begin with."""
+"""First bytes of pictures, sound, fonts, archives, documents and programs."""
 LATER = ((4, b"ftyp"), (257, b"ustar"))
 """The place and bytes of signatures that stand further on."""
 HEAD = 512

@@ -1,4 +1,4 @@
-"""How much of a repository a run wants."""
+"""Decide how much of a repository a run wants."""
 
 from __future__ import annotations
 

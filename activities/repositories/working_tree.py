@@ -71,7 +71,7 @@ class Unchanged(Exception):
 
 @dataclass
 class Collected:
-    """What was read, and what was not with the reason; raw paths."""
+    """Files that were read, and those that were not with the reason; raw paths."""
 
     files: dict[bytes, bytes] = field(default_factory=dict)
     unread: list[tuple[bytes, str]] = field(default_factory=list)

@@ -20,7 +20,7 @@ MOST_CRITICAL = 100
 MOST_SHOWN = 30
 """Defects shown one by one while there are no more critical ones."""
 MOST_PER_FILE = 6
-"""Of these in one file of a whole tree; in a change all are for its author, wherever they are."""
+"""Most of these from one file of a whole tree; in a change all are for its author."""
 MOST_LINES = 60
 """Remarks told in a line each, behind those."""
 MOST_NAMES = 8

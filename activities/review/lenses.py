@@ -37,7 +37,7 @@ SECRETS = "secrets"
 KEPT_SCANS = 4
 """Snapshots whose secrets are remembered."""
 MARGIN_SECONDS = 15.0
-"""How much of the subtask's time is kept for reading and handing back."""
+"""Part of the subtask's time that is kept for reading and returning the result."""
 
 
 @cache

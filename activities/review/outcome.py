@@ -12,11 +12,11 @@ from holdfast.contracts.remarks import blocks_change, stands
 
 @dataclass(frozen=True)
 class Looked:
-    """Who looked at the code: the lenses and agents that came to an end."""
+    """The lenses and agents that looked at the code and came to an end."""
 
     lenses: Mapping[str, Sightings]
     agents: Mapping[str, int]
-    """How many calls of tools each made."""
+    """Tool calls of each agent."""
 
     @property
     def languages(self) -> tuple[LanguageShare, ...]:
@@ -31,7 +31,7 @@ class Looked:
 
     @property
     def idle(self) -> dict[str, str]:
-        """Why a lens had no file to read, by lens."""
+        """Return why lenses had no file to read, by lens."""
         return {
             name: each.nothing_to_look_at
             for name, each in self.lenses.items()
@@ -77,18 +77,18 @@ class Looked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a review came to."""
+    """Outcome of a review."""
 
     data: ReviewData
     looked: Looked
     summed: Mapping[str, list[Remark]]
-    """By lens, what is no defect by itself, ranked: told in a paragraph."""
+    """Remarks that are not defects by themselves, ranked, by lens: told in a paragraph."""
     outside: str
-    """What there is outside production code, as Markdown."""
+    """Remarks outside production code, as Markdown."""
     taken_out: str
-    """What the repository's settings and a baseline took out, as Markdown."""
+    """Remarks that the repository's settings and a baseline took out, as Markdown."""
     to_verify: int
-    """How many remarks a model was to verify."""
+    """Remarks that a model was to verify."""
     unread_why: Mapping[str, int]
     notes: tuple[str, ...]
     missing: tuple[str, ...]
@@ -96,10 +96,10 @@ class Outcome:
 
     @property
     def standing(self) -> list[Remark]:
-        """What is listed: in production code, and nobody has refuted it."""
+        """Return the listed remarks: in production code, and not refuted."""
         return [each for each in elsewhere.select_production(self.data.remarks) if stands(each)]
 
     @property
     def blocking(self) -> list[Remark]:
-        """What may hold up a change: also what an analyser found and a model refuted."""
+        """Return the remarks that may fail a change, also an analyser's that a model refuted."""
         return [each for each in self.data.remarks if blocks_change(each)]

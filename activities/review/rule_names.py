@@ -15,7 +15,7 @@ from holdfast.text import code_span
 
 MOST_NAMED = 3
 ALIKE = 0.6
-"""How alike two names must be for one to be meant by the other, from 0 to 1."""
+"""Least similarity, from 0 to 1, of a name to the one that was meant."""
 
 
 def explain_unknown(rule: str) -> str:

@@ -20,7 +20,7 @@ LONGEST_LINE = 4_000
 LETTERS = 160
 """Characters of a line that are handed on, around the place."""
 BEFORE = 60
-"""How many of them stand before the place in a line that is cut."""
+"""Letters before the place in a line that is cut."""
 CUT = "…"
 
 

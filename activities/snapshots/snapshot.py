@@ -55,7 +55,7 @@ from holdfast.untrusted.roots import Roots
 SPECIALS_SECONDS = 20.0
 """How long the walk for FIFOs, sockets and devices may take."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
-"""What git itself reads of a working tree; it would wait on a FIFO of such a name."""
+"""Files that git itself reads in a working tree; it would wait on a FIFO of such a name."""
 
 
 async def take(

@@ -24,7 +24,7 @@ MOST_BYTES = 3 * 1024 * 1024
 MOST_ATTRIBUTES = 20
 """Files of attributes that are read, those nearest to the top."""
 KINDS = b"linguist-"
-"""What a line of attributes holds that says something of the kind of a file."""
+"""Words of an attributes line that says the kind of a file."""
 TOP = (settings.NAME.encode(), baseline.NAME.encode())
 
 

@@ -20,7 +20,7 @@ SECONDS = 10.0
 MEMORY = 256 * 1024 * 1024
 """Bytes of the objects that the code may have at a time."""
 STARTING_SECONDS = 10.0
-"""On top of its own time: for starting and ending two processes on a busy machine."""
+"""Extra time to start and end two processes on a busy machine."""
 HANDED_IN = 16 * 1024 * 1024
 """Bytes of one input, and characters of all together."""
 

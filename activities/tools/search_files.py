@@ -27,7 +27,7 @@ from holdfast.text import pluralize
 
 Mode = Literal["content", "files_with_matches", "count"]
 SECONDS = 40.0
-"""For the search itself; what was found by then is told."""
+"""Time limit of the search itself; what was found by then is returned."""
 MOST_COUNTED = 10_000
 """Lines of one file that are counted."""
 LINE_LETTERS = 500
@@ -85,7 +85,7 @@ async def search_files(
 
 @dataclass
 class Search:
-    """What was found so far; `deadline` is on the monotonic clock."""
+    """Hits so far; `deadline` is on the monotonic clock."""
 
     pattern: Any
     mode: Mode

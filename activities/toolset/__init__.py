@@ -1,3 +1,3 @@
-"""What makes a function a tool, finds all there are, and runs one so that nothing it does or meets
+"""Make functions tools, find all there are, and run one so that nothing it does or meets
 harms the worker.
 """

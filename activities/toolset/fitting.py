@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 ARGUMENTS = Path(__file__).resolve().parent / "mcp_arguments.py"
 SECONDS = 5.0
-"""For one call, its child's start included."""
+"""Time limit of one call, with its child's start."""
 SECRET = (
     "This call was not made: a person must approve it, and its arguments hold a secret of this"
     " deployment, which no person is shown. Make it without."

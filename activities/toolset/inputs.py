@@ -31,7 +31,7 @@ TEXT_WINDOW = 8_000
 
 @dataclass(frozen=True)
 class Location:
-    """What a path names: an input, or something below one."""
+    """Target of a path: an input, or something below one."""
 
     input: str
     below: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class File:
     place: Location
     size: int
     cited: str = ""
-    """What findings cite it by, if that is not its place."""
+    """Name that findings cite it by, if not its path."""
 
     @property
     def path(self) -> str:

@@ -33,13 +33,13 @@ logger = logging.getLogger(__name__)
 CLIENT = Path(__file__).resolve().parent / "mcp_client.py"
 PREFIX, PART = "mcp", "__"
 SECONDS = 60.0
-"""For a server to answer, its start included, not counting the time in which it computes."""
+"""Time limit of a server's answer, with its start, without its computing time."""
 LISTING_SECONDS = 8.0
 """The same for a server to list its tools: a run that is prepared waits for it."""
 MOST_SECONDS, MOST_LISTING_SECONDS = 120.0, 60.0
 """The limits of both, however long a server computes."""
 CLIENT_SECONDS = 20.0
-"""On top of both, for the client to start and to end: it imports for a second of computing."""
+"""Extra time for the client to start and to end: its imports alone take a second."""
 OUTPUT = 16 * 1024 * 1024
 AT_ONCE = 8
 """Calls of one worker; most of each is waiting."""
@@ -93,12 +93,12 @@ Listed = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Offered:
-    """What a server offers: its tools, and which of them nobody can be offered, and why."""
+    """Tools of a server, and those that cannot be offered, each with the reason."""
 
     tools: tuple[Tool, ...]
     notes: tuple[str, ...] = ()
     flaws: Mapping[str, str] = field(default_factory=dict)
-    """What is wrong with each tool that is left out, by its name."""
+    """Faults of the tools that are left out, by name."""
     listed: Sequence[Listed] = ()
     """The list itself, as the client handed it on."""
 

@@ -22,7 +22,7 @@ from referencing.jsonschema import DRAFT202012
 LETTERS = 20_000
 DEPTH = 40
 SECONDS = 2.0
-"""For one schema: an expression in it can take forever on a text."""
+"""Time limit of one schema: an expression in it can take forever on a text."""
 MISTAKES = 10
 LINE_LETTERS = 300
 REFERENCE = re.compile(r'"\$ref": ("#(?:/[^"]*)?")')

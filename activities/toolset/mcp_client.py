@@ -34,7 +34,7 @@ ALL_BYTES = 32 * 1024 * 1024
 TEXT_LETTERS = 2_000_000
 MOST_TOOLS = 200
 LEAVING_SECONDS = 0.5
-"""For a server to end by itself, once its input is closed."""
+"""Time for a server to end by itself, once its input is closed."""
 LOOK_SECONDS = 0.25
 """Between two looks at whether the server computes."""
 COMPUTING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)

@@ -1,5 +1,5 @@
-"""What MCP servers offer to a run's roles, asked once when the run is prepared and kept for it. The
-file that names the servers is read whenever somebody asks: what it says now holds.
+"""Find out what MCP servers offer to a run's roles, once when the run is prepared.
+The file that names the servers is read each time: what it says now holds.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from holdfast.text import one_line
 logger = logging.getLogger(__name__)
 
 GOES = 2
-"""How often a server is asked that may answer yet."""
+"""Attempts to ask a server that may answer yet."""
 ALL_SECONDS = 150.0
-"""For all that, its turn among the others included: half of what a run may take to be prepared."""
+"""Time limit of all of it, waiting included: half of what preparing a run may take."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Offering:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a server answered."""
+    """Answer of a server."""
 
     why: str = ""
     """Why it offers nothing."""
@@ -164,7 +164,7 @@ class _Answer:
     unreached: bool = False
     """True if nobody knows what it would have offered."""
     recalled: str = ""
-    """Why its offer is what it told an earlier run; empty: it told this one."""
+    """Why an earlier run's list is used; empty: the server answered this run."""
 
 
 def _why(name: str, server: Server, answer: _Answer) -> str:

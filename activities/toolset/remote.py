@@ -20,7 +20,7 @@ from holdfast.untrusted.known_secrets import KnownSecrets
 NAME = "the Python sandbox of this deployment"
 KEY = "python_sandbox_key"
 WAITING_SECONDS = 10.0
-"""On top of what the code may take: for the way there and back, and for a sandbox to start."""
+"""Extra time, beyond the code's own, for the way there and back and a sandbox's start."""
 ANSWER_BYTES = 4 * 1024 * 1024
 
 

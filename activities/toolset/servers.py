@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-zA-Z0-9-]+(?:_[a-zA-Z0-9-]+)*")
 NAME_LETTERS = 30
 PLACE_LETTERS = 100
 NEARLY = 0.8
-"""How like one of our fields another one is that was meant to be it, from 0 to 1."""
+"""Least similarity, from 0 to 1, of a misspelt field to the one that was meant."""
 PYTHON = re.compile(r"python[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,59}")
 SCRIPT = re.compile(r"[\w.-]{1,60}\.(?:py|js|mjs|cjs|ts|sh|rb)")
@@ -41,7 +41,7 @@ class Server:
 
     name: str
     folder: Path
-    """Where the command is started: the folder of the file."""
+    """Working directory of the command: the folder of the file."""
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
@@ -53,7 +53,7 @@ class Server:
     written: str = ""
     """Its command or address as the file has it, for its operator alone."""
     place: str = ""
-    """What anybody may be told of it: a program with the script or module that it runs, but no
+    """Public description: a program with the script or module that it runs, but no
     other argument, or a host.
     """
     flaw: str = ""

@@ -13,7 +13,7 @@ from holdfast.contracts import Omission, Outlet, PinnedInput, Plan, RoleCard
 
 @dataclass(frozen=True)
 class FromServers:
-    """What MCP servers offer to one role."""
+    """Tools of MCP servers for one role."""
 
     specs: str = ""
     """Digest of what endpoints are told of it; empty: nothing is offered."""
@@ -23,7 +23,7 @@ class FromServers:
     unreached: tuple[str, ...] = ()
     """The absent tools whose servers could not be asked."""
     recalled: tuple[str, ...] = ()
-    """Why a server's earlier list stands for what it offers: a line each."""
+    """A line for each server whose earlier list is used, with the reason."""
 
 
 Offer = Callable[[Mapping[str, Sequence[str]]], Awaitable[Mapping[str, FromServers]]]
@@ -44,7 +44,7 @@ class RolesHere:
     unreached: Mapping[str, str] = field(default_factory=dict)
     """Role -> the servers that could not be asked for its tools, and why: a line."""
     recalled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Why servers are taken at an earlier list, a line each -> the roles they serve."""
+    """Lines on servers whose earlier list is used -> the roles they serve."""
 
     def omissions(self, ready: Plan | None) -> tuple[Omission, ...]:
         """Return the tools that the roles of a plan go on without; None: those of all roles. What

@@ -1,4 +1,4 @@
-"""What a tool is: an async function whose docstring and signature say all that a model is told."""
+"""Define a tool: an async function whose docstring and signature are all that a model sees."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from holdfast.deployment.settings import Settings
 from holdfast.text.mistakes import mistakes, suggest
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""What endpoints take as the name of a tool."""
+"""Matches a name that endpoints accept for a tool."""
 MOST_MISTAKES = 10
 """Mistakes in arguments that are named, a line each."""
 
 
 class ToolError(Exception):
-    """Why a tool cannot do what it was asked: one line that the model can act on. An `unsure` call
-    was begun, and it is unknown what it has done.
+    """A tool cannot do what it was asked; the message is one line that the model can act on.
+    An `unsure` call was begun, and it is unknown what it has done.
     """
 
     def __init__(self, message: str, *, unsure: bool = False) -> None:
@@ -41,7 +41,7 @@ class NotATool(TypeError):
 
 @dataclass(frozen=True)
 class Result:
-    """What a model is told of a call, and what is kept of it as data."""
+    """Result of a call: text for the model, and data that is kept."""
 
     text: str
     is_error: bool = False
@@ -51,7 +51,7 @@ class Result:
 
 
 class Here(Protocol):
-    """Where a call runs: what the subtask may see, and nothing else."""
+    """Surroundings of a call: what the subtask may see, and nothing else."""
 
     @property
     def key(self) -> str:
@@ -146,7 +146,7 @@ class Tool:
 
     @property
     def spec(self) -> Mapping[str, JsonValue]:
-        """What an endpoint is told of it."""
+        """Return its definition for an endpoint."""
         return {
             "name": self.name,
             "description": self.description,

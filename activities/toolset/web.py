@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from yarl import URL
 
 SECONDS = 20.0
-"""For one page in all, with what it redirects to."""
+"""Time limit of one page, redirects included."""
 LONGEST_URL = 2_000
 REDIRECTS = 5
 CHUNK = 64 * 1024
 AGENT = "holdfast (a program that reads pages for its user)"
 MOVED = (301, 302, 303, 307, 308)
 GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-"""Of all others none is of the public web: NAT64 (64:ff9b::/96, 64:ff9b:1::/48) carries an address
-of version 4 inside, as do those compatible with one; the rest are local, groups, or unassigned.
+"""IPv6 addresses of the public web. NAT64 (64:ff9b::/96, 64:ff9b:1::/48) and the compatible ones
+carry an address of version 4 inside; the rest are local, groups, or unassigned.
 """
 SPECIAL_V4 = tuple(
     map(
@@ -80,12 +80,12 @@ class NotPublic(OSError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What an address answered, after its redirects."""
+    """Answer of an address, after its redirects."""
 
     url: str
     status: int
     kind: str
-    """Its media type, as text/html."""
+    """Media type, such as text/html."""
     charset: str
     content: bytes
     cut: bool

@@ -18,7 +18,7 @@ from holdfast.ports import Store
 
 
 class Told(Contract):
-    """What the agent is told before a message of its own."""
+    """Text that the agent is given before a message of its own."""
 
     results: tuple[ToolResult, ...] = ()
     said: str = ""

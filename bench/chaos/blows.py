@@ -50,7 +50,7 @@ class Blows:
     """The starters at work just now."""
     chance: Random
     only: tuple[str, ...] = tuple(WEIGHTS)
-    """Which of them."""
+    """The ones to strike."""
     struck: Counter[str] = field(default_factory=Counter)
     seconds_out: float = 0.0
     """How long the endpoint was away, in all."""
@@ -123,7 +123,7 @@ class Blows:
 
 
 def _signalled(pid: int | None, number: signal.Signals) -> bool:
-    """Whether a process that we know by its record was there to be struck."""
+    """True if a process that we know by its record was there to be struck."""
     if not pid:
         return False
     with suppress(ProcessLookupError):

@@ -68,7 +68,7 @@ class Wanted:
     only: tuple[str, ...] = tuple(WEIGHTS)
     """Blows."""
     faults: bool = True
-    """Of the endpoint."""
+    """True if the endpoint has faults."""
     keep: Path | None = None
 
 

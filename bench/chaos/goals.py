@@ -62,7 +62,7 @@ class Asked:
     run_id: str
     mark: str
     arguments: tuple[str, ...]
-    """Of `starter.py run`."""
+    """Arguments of `starter.py run`."""
     orders: tuple[tuple[float, str, Order], ...]
     """Seconds after its start, name of the Update, argument. `cancel` cancels the run."""
 

@@ -42,8 +42,8 @@ class Verdict:
 
     @property
     def _again(self) -> Counter[str]:
-        """By call. Small calls are alike; and what the proxy, or a dead worker behind it, lost had
-        left the endpoint whole.
+        """Count, by call, what was asked again. Small calls are alike; and what the proxy, or a
+        dead worker behind it, lost had left the endpoint whole.
         """
         paid = Counter[str]()
         for body in self.log["bodies"].values():

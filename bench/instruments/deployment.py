@@ -112,7 +112,7 @@ class Deployment:
                 await asyncio.sleep(POLL_SECONDS)
 
     def pid(self, name: str) -> int | None:
-        """Of `server` or `worker`; None while it does not run."""
+        """Return the pid of `server` or `worker`; None while it does not run."""
         now = status(self.settings)
         return now.server_pid if name == "server" else now.worker_pid
 

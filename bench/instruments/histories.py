@@ -44,7 +44,7 @@ class Histories:
 
     @property
     def sound(self) -> bool:
-        """Whether every run closed and every history replays."""
+        """True if every run closed and every history replays."""
         return self.runs == self.closed and not (self.stuck or self.poisoned or self.different)
 
     async def take(self, run_id: str) -> None:
@@ -77,7 +77,7 @@ class Histories:
 
 
 async def over(handle: WorkflowHandle[Any, Any], seconds: float | None = None) -> bool:
-    """Whether a run closes within this many seconds (None: however long it takes). Whoever starts
+    """True if a run closes within this many seconds (None: however long it takes). Whoever starts
     it may not have done so yet, and the server may be away meanwhile.
     """
     try:

@@ -42,7 +42,7 @@ class Proxy:
 
     upstream: str
     kind: str = ""
-    """Of the outage; empty: all is well."""
+    """Kind of the outage; empty: all is well."""
     port: int = 0
     _server: asyncio.Server | None = None
     _dead: list[socket.socket] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Exchange:
     writer: asyncio.StreamWriter
     sink: asyncio.StreamWriter | None = None
     silent: bool = False
-    """Whether nothing comes back any more."""
+    """True once no byte comes back."""
 
     def lose(self, *, silent: bool) -> None:
         """Reset it, or let it hang."""

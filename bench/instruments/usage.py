@@ -51,7 +51,7 @@ async def used(deployment: Deployment, workers: Iterable[int] = ()) -> Usage:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process and its children, dead ones included."""
+    """Return the CPU time of a process and its children, dead ones included."""
     process = psutil.Process(pid)
     total = 0.0
     for each in (process, *process.children(recursive=True)):

@@ -46,7 +46,7 @@ class Row:
 
     @property
     def confidence(self) -> int:
-        """In percent."""
+        """Return the confidence in percent."""
         return round(100 * (self.useful + WEIGHT * self.prior) / (self.labelled + WEIGHT))
 
 

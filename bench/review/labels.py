@@ -59,7 +59,7 @@ class Label(_Record):
 
 
 def fingerprint(path: str, rule: str, line: str) -> str:
-    """Of a remark's place: it holds while the file and the text of the line stay as they are."""
+    """Return the fingerprint of a remark's place: file and text of the line."""
     said = f"{path}\0{rule}\0{' '.join(line.split())}"
     return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
 

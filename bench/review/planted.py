@@ -57,7 +57,7 @@ class Seen:
 
     @property
     def is_defect(self) -> bool:
-        """Whether it was to be found."""
+        """True if it was to be found."""
         return bool(self.change.finds)
 
 

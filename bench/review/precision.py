@@ -27,12 +27,12 @@ class Judged:
 
     @property
     def shown(self) -> bool:
-        """Whether a review shows it."""
+        """True if a review shows it."""
         return self.remark.confidence >= SHOWN
 
     @property
     def in_production(self) -> bool:
-        """By whoever labelled it; without a label nobody knows."""
+        """True if a label says so."""
         return self.label is not None and self.label.kind == PRODUCTION
 
 

@@ -38,7 +38,7 @@ COLUMNS = (
 LAYERED = Load("L", "four layers", tuple((each,) * 6 for each in (0.6, 1.5, 1.2, 1.2)), ending=0.3)
 BURST = Load("B", "a burst", ((1.0,) * 200,))
 PAUSE_SECONDS = 0.4
-"""From the last answer of the first layer to the blow: what it led to has surely been sent."""
+"""Pause from the first layer's last answer to the blow: what it led to has surely been sent."""
 LOOK_SECONDS = 0.005
 
 

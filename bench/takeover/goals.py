@@ -31,7 +31,7 @@ class Kind:
     shaped: Callable[[Goal], Goal] = lambda goal: goal
 
     def goal(self, run: str) -> Goal:
-        """Its goal, in words that no other run has."""
+        """Return its goal, in words that no other run has."""
         subtasks = tuple(
             part(number, *([f"t{number - WIDTH}"] if number > WIDTH else [])).model_copy(
                 update={"instruction": f"{about(number, run)}: say what matters most about it"}
@@ -50,7 +50,7 @@ class Kind:
 
 
 def about(number: int, run: str) -> str:
-    """Which part of which run, as its prompts have it."""
+    """Return which part of which run it is, as its prompts say."""
     return f"Look at part {number} of market {run}"
 
 

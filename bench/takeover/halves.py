@@ -81,7 +81,7 @@ class Half:
         self.process.stdin.write(f"{line}\n".encode())
 
     async def kill(self) -> None:
-        """With -9."""
+        """Kill it with SIGKILL."""
         with suppress(ProcessLookupError):
             self.process.kill()
         # Drains and closes the pipes, too.

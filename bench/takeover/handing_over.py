@@ -75,7 +75,7 @@ class Timing:
 
 
 def timing(number: int, chance: random.Random) -> Timing:
-    """Of the takeover of this number: two of three are where it hurts most."""
+    """Return the timing of this takeover: two of three are where it hurts most."""
     match number % 3:
         case 0:
             # The dead owner's own queue keeps its tasks for a second: the successor is asked before

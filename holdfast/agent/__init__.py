@@ -1,1 +1,1 @@
-"""How an agent with tools goes from turn to turn. Pure, like the rules of the supervisor."""
+"""Move an agent with tools from turn to turn. Pure, like the rules of the supervisor."""

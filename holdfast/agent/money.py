@@ -1,4 +1,4 @@
-"""What an agent's turns cost: at worst, as expected, and as paid by its segment. Pure."""
+"""Price an agent's turns: at worst, as expected, and as paid by its segment. Pure."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Talk:
     high: Decimal | None
     """All its turns at their longest, each with a whole result: the cap may be less."""
     slice: Decimal
-    """What is reserved for it at a time."""
+    """Amount that is reserved for an agent at a time."""
     turns: int
     seconds: float
 

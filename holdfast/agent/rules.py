@@ -1,4 +1,4 @@
-"""What an agent does next, and how its state changes: `next_moves` and `apply`, pure.
+"""Decide what an agent does next, and change its state: `next_moves` and `apply`, pure.
 
 Decisions follow from the sequence of events alone; the only moments are those that events carry.
 """
@@ -60,7 +60,7 @@ TOO_MANY = (
     " fewer at once."
 )
 MENDABLE = ("malformed", "truncated")
-"""What a model can do better in the same conversation."""
+"""Problems that a model can mend in the same conversation."""
 LAST_TURN = "This is your last turn: answer now, with what you have. No tool will be run any more."
 MOST = policies.MOST_TOOL_CALLS
 MOST_TEXT = 4_000

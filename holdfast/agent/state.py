@@ -140,7 +140,7 @@ class AgentState:
     uses: tuple[ToolUse, ...] = ()
     """Calls of the last turn whose results are not in the transcript yet."""
     results: Mapping[int, ToolResult] = field(default_factory=dict)
-    """Their results so far, by place, from 1."""
+    """Results of the calls so far, by place, from 1."""
     approved: tuple[int, ...] = ()
     """The places of those that a person has approved."""
     flights: Mapping[str, Flight] = field(default_factory=dict)
@@ -159,6 +159,6 @@ class AgentState:
     unasked: tuple[str, ...] = ()
     """Tools of calls that were not made because nobody could be asked, once per call."""
     cut: str = ""
-    """Why it is to end."""
+    """Reason to end the agent; empty while there is none."""
     cut_at: datetime | None = None
     ending: AgentReport | None = None

@@ -1,1 +1,1 @@
-"""How a call is made: its material, its reservation, its timeouts. Pure."""
+"""Prepare calls: material, reservation, timeouts. Pure."""

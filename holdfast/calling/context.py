@@ -13,7 +13,7 @@ from holdfast.state.parts import passes_on
 from holdfast.state.run import State
 
 EXPECTED_BYTES_PER_TOKEN = 4
-"""For plain English text; decides what is shortened, never what is paid."""
+"""Bytes of a token of plain English; decides what is shortened, never what is paid."""
 MOST_REASON = 400
 """Bytes of a reason why a subtask found nothing."""
 

@@ -1,4 +1,4 @@
-"""From findings to the answer: digests, selection, synthesis, conflicts, critique, one revision.
+"""Turn findings into the answer: digests, selection, synthesis, conflicts, critique, one revision.
 Pure.
 
 Everything but the synthesis is optional: what fails, cannot be paid or comes too late is left out,
@@ -31,7 +31,7 @@ CONFLICTS_JUDGED = 3
 ROLL = "ROLL"
 """Part of the id of a batch's digest; in capitals, so that no subtask's id looks like it."""
 ROUNDS = 3
-"""How often batches of findings are rolled up before the rest is cut."""
+"""Rounds of rolling up findings before the rest is cut."""
 NARROW_SHARE = 4
 """A quarter of the context can always be paid: what is kept for the synthesis counts up to a token
 a byte, the context four bytes a token.
@@ -44,9 +44,9 @@ class Reading:
 
     kind: AnyKind
     title: str
-    """For its row in the price of a plan."""
+    """Title of its row in the price of a plan."""
     gathered: Callable[[State, Problem | None], Contract]
-    """Its material, with the malformed answer that it is to mend."""
+    """Gathers its material, with the malformed answer that it is to mend."""
     take: Callable[[State, Any], State]
 
 
@@ -60,7 +60,7 @@ READINGS: Mapping[str, Reading] = {
         Reading(CRITIQUE, "a critic reads the answer", gathering.for_critique, _take_critique),
     )
 }
-"""In the order in which they are asked, by the name of their kind."""
+"""Calls by the name of their kind, in the order in which they are asked."""
 
 
 def next_ask(state: State) -> Ask | None:

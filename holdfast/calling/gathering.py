@@ -1,4 +1,4 @@
-"""What each activity works from: of the state, nothing more than it needs. Pure."""
+"""Gather the material of each activity: the part of the state that it needs. Pure."""
 
 from __future__ import annotations
 

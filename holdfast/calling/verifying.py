@@ -1,4 +1,4 @@
-"""Which remarks of a review a model verifies, in which batches, with which verdicts. Pure.
+"""Choose the remarks that a model verifies, batch them, and apply its verdicts. Pure.
 
 The analysers' remarks stand whatever a model says: a verdict is added, and no remark removed.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with a synthesis, before anybody relies on it."""
+"""Ask what is wrong with a synthesis, before anybody relies on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Critique(Contract):
 
 
 class CritiqueMaterial(Contract):
-    """What `critique` reads before delivery."""
+    """Material of `critique`."""
 
     goal: str
     instruction: str

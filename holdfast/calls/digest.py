@@ -20,7 +20,7 @@ class Digest(Contract):
 
 
 class DigestMaterial(Contract):
-    """What `digest` shortens: one finding, or several into one."""
+    """Material of `digest`: one finding, or several to shorten into one."""
 
     goal: str
     findings: tuple[Finding, ...]

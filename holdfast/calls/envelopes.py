@@ -21,7 +21,7 @@ _BRACKET = re.compile(
     "[<\u02c2\u1438\u2039\u2329\u276e\u276c\u2770\u27e8\u3008\u300a\u00ab\ufe64\uff1c\u227a\u22d6\u2a9e]"
     r"|&(?:lt|#0*60|#[xX]0*3[cC]);?|\\u003[cC]|%3[cC]"
 )
-"""What is, looks like or decodes to the beginning of a mark."""
+"""Matches what is, looks like or decodes to the beginning of a mark."""
 _ALIKE = str.maketrans(
     {
         **dict.fromkeys("\u2044\u2215\u29f8\u29f5\u2571\\", "/"),

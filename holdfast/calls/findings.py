@@ -1,4 +1,4 @@
-"""How findings stand in a user turn."""
+"""Write findings into a user turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of call is: one value with everything that other rooms need to know of it."""
+"""Define a kind of call: one value with everything that other code needs to know of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _lower(value: Any) -> Any:
 
 
 AnyCase = BeforeValidator(_lower)
-"""For enums in an answer."""
+"""Accepts an enum of an answer in any case."""
 
 
 def percent(value: int) -> int:
@@ -52,7 +52,7 @@ class Kind(Generic[Value]):
     prompt: str = ""
     """File of its system prompt in `prompts/`; empty if it asks no model."""
     words: str = ""
-    """Its purpose, as shown in the timeline where it has no subtask."""
+    """Words of the timeline for a call without a subtask."""
     free_words: str = ""
     """Like `words`, where it is answered without a model."""
 
@@ -61,7 +61,7 @@ class Kind(Generic[Value]):
 class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     answer: type[Asked]
     value: Callable[[Asked, Material], Value]
-    """What the answer means. ValueError, with the reason, if it is malformed."""
+    """Reads the answer. ValueError, with the reason, if it is malformed."""
     turn: Callable[..., str]
     """The user turn, from the material and what the worker adds to it."""
     longer: int = 0

@@ -22,7 +22,7 @@ class PingAnswer(Answer):
 
 class PingMaterial(Contract):
     address: str = ""
-    """As in `Unreached`, for readers of the history."""
+    """Address as in `Unreached`, for readers of the history."""
 
 
 class Pinged(Contract):

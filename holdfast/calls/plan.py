@@ -65,7 +65,7 @@ class PlanMaterial(Contract):
     guidance: str = ""
     subtask_limit: int = 6
     subtask_timeout_seconds: int = 300
-    """As in the run's limits: a subtask may have less."""
+    """Limit of the run: a subtask may have less."""
     errors: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""

@@ -11,14 +11,14 @@ from holdfast.contracts.policies import Policy
 
 class ReachMaterial(Contract):
     after_seconds: float = Field(0.0, ge=0)
-    """How long it waits before its first look."""
+    """Pause before the first look."""
     address: str = ""
-    """As in `Unreached`, for readers of the history."""
+    """Address as in `Unreached`, for readers of the history."""
 
 
 class Reached(Contract):
     waited_seconds: float
-    """In all, as measured by the worker that saw it, or since it took over."""
+    """Total wait as measured by the worker that saw it, or since it took over."""
     missed: bool = False
     """True if an earlier look found nobody."""
 

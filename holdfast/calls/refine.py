@@ -17,7 +17,7 @@ class Refined(Contract):
 
 
 class RefineMaterial(Contract):
-    """What `refine` works from: the instruction, and why each try was not accepted."""
+    """Material of `refine`: the instruction, and why each try was not accepted."""
 
     subtask: Subtask
     whys: tuple[str, ...]

@@ -35,7 +35,7 @@ class Patch(Contract):
 
 
 class Standing(Contract):
-    """How far a subtask is, for whoever changes the plan."""
+    """Progress of a subtask, for whoever changes the plan."""
 
     subtask_id: str
     status: FindingStatus | Literal["waiting", "running"]
@@ -43,7 +43,7 @@ class Standing(Contract):
 
 
 class ReplanMaterial(Contract):
-    """What `replan` works from: the plan as it stands, and what went wrong."""
+    """Material of `replan`: the plan as it stands, and what went wrong."""
 
     goal: str
     plan: Plan
@@ -56,7 +56,7 @@ class ReplanMaterial(Contract):
     """Every id that this run has ever used: none may come again."""
     addable: int = 0
     subtask_timeout_seconds: int = 300
-    """As in the run's limits: a subtask may have less."""
+    """Limit of the run: a subtask may have less."""
     errors: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""

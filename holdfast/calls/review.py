@@ -1,4 +1,4 @@
-"""Whether a draft meets the criteria that no check covers."""
+"""Ask whether a draft meets the criteria that no check covers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Review(Contract):
 
 
 class ReviewMaterial(Contract):
-    """What `review` reads: the subtask and its draft, nothing about its author."""
+    """Material of `review`: the subtask and its draft, nothing about its author."""
 
     subtask: Subtask
     draft: Draft

@@ -56,15 +56,15 @@ class SynthesisMaterial(Contract):
     cut: tuple[str, ...] = ()
     """Findings that were cut to fit the supervisor's context."""
     previous: str = ""
-    """In a revision: the answer to revise."""
+    """The answer to revise; empty outside a revision."""
     beside: str = ""
-    """In a revision: what was said beside that answer."""
+    """Text beside the answer to revise."""
     issues: tuple[str, ...] = ()
-    """In a revision: what the critic wants changed."""
+    """Changes that the critic wants in a revision."""
     judged: tuple[str, ...] = ()
-    """In a revision: contradictions and how they were judged."""
+    """Contradictions and how they were judged, for a revision."""
     to_verify: int = 0
-    """How many remarks a model was to verify."""
+    """Remarks that a model was to verify."""
     verified: tuple[Remark, ...] = ()
     """Those that one did verify, each with its verdict."""
     broken: Problem | None = None

@@ -46,7 +46,7 @@ class ToolUse(Contract):
     id: str
     name: str
     says: str = ""
-    """Its arguments in a few harmless words without secrets, for timeline and notes."""
+    """The arguments in a few harmless words without secrets, for timeline and notes."""
     shown: str = ""
     """All its arguments, as shown to the person who must approve it: JSON that reads back as what
     the tool gets. Empty if no approval is needed, or nobody is asked.
@@ -75,39 +75,39 @@ class ToolResult(Contract):
 
 
 class TurnMaterial(Contract):
-    """What `take_turn` works from: the subtask, and its conversation so far."""
+    """Material of `take_turn`: the subtask, and its conversation so far."""
 
     work: WorkMaterial
     tools: tuple[str, ...]
     specs: str = ""
-    """As in the role's card."""
+    """Same as in the role's card."""
     approval: tuple[str, ...] = ()
-    """As in the role's card."""
+    """Same as in the role's card."""
     transcript: str = ""
     """Digest of the list of messages so far; empty at the first turn."""
     results: tuple[ToolResult, ...] = ()
     """Results of the calls in the last message, in their order."""
     said: str = ""
-    """What else the agent is told: what is wrong with its answer, or that it must answer now."""
+    """Further message to the agent: what is wrong with its answer, or that it must answer now."""
 
 
 class Turn(Contract):
-    """What one turn brought: calls of tools, or an answer."""
+    """Result of one turn: calls of tools, or an answer."""
 
     transcript: str
     """Digest of the list of messages, this one included."""
     uses: tuple[ToolUse, ...] = ()
     unfit: dict[str, str] = Field(default_factory=dict)
-    """By call id, why a call that needs approval cannot be put before a person."""
+    """Reasons why calls that need approval cannot be shown to a person, by call id."""
     draft: Draft | None = None
     text: str = ""
     """The beginning of what the model said beside its calls, in case it is cut."""
     tokens: int = 0
-    """Of the whole conversation, as the endpoint counted them."""
+    """Tokens of the whole conversation, as the endpoint counted them."""
 
 
 class UseMaterial(Contract):
-    """What `use_tool` works from: one call in the last message of a transcript."""
+    """Material of `use_tool`: one call in the last message of a transcript."""
 
     work: WorkMaterial
     tools: tuple[str, ...]
@@ -122,7 +122,7 @@ class UseMaterial(Contract):
 
 
 class Slice(Contract):
-    """What one segment of an agent may cost."""
+    """Budget of one segment of an agent."""
 
     dollars: Money
     calls: int
@@ -130,7 +130,7 @@ class Slice(Contract):
 
 
 class Decision(Contract):
-    """What became of a call that needed approval."""
+    """Decision on a call that needed approval."""
 
     use_id: str
     verdict: Literal["approved", "declined", "unknown"]
@@ -141,7 +141,7 @@ class Decision(Contract):
 
 
 class Resume(Contract):
-    """Where the next segment of an agent goes on: nothing before it is asked or run again."""
+    """Start of an agent's next segment: nothing before it is asked or run again."""
 
     transcript: str = ""
     results: tuple[ToolResult, ...] = ()
@@ -166,7 +166,7 @@ class Resume(Contract):
     losses: int = 0
     """Turns in a row that ended without a result."""
     excused: int = 0
-    """How many of these were lost in an outage of the endpoint."""
+    """The number of these lost in an outage of the endpoint."""
 
 
 class AgentGoal(Contract):

@@ -1,4 +1,4 @@
-"""Whether remarks of analysers hold, by the code around each."""
+"""Ask whether remarks of analysers hold, by the code around each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Verdicts(Contract):
 
 
 class VerifyMaterial(Contract):
-    """What `verify` looks at: remarks, each with the code around its line."""
+    """Material of `verify`: remarks, each with the code around its line."""
 
     repository: PinnedInput
     remarks: tuple[Remark, ...]
@@ -57,7 +57,7 @@ class VerifyMaterial(Contract):
 
 @dataclass(frozen=True)
 class Shown:
-    """What a model may see of a remark: without secrets."""
+    """A remark as a model may see it, without secrets."""
 
     place: str
     message: str

@@ -48,7 +48,7 @@ class WorkAnswer(_Worked[str]):
 
 
 class DataAnswer(_Worked[dict[str, JsonValue] | str]):
-    """What an agent answers whose role sets a form: data, or words where there is none. The schema
+    """Answer of an agent whose role sets a form: data, or words where there is none. The schema
     that it is asked for names the form.
     """
 
@@ -66,23 +66,23 @@ ROOM = (
 
 
 class WorkMaterial(Contract):
-    """What `work` and `examine` work from: one subtask, and what its dependencies found."""
+    """Material of `work` and `examine`: one subtask, and what its dependencies found."""
 
     subtask: Subtask
     inputs: tuple[PinnedInput, ...] = ()
     dependencies: tuple[Finding, ...] = ()
     lens: str = ""
-    """For `examine` only."""
+    """Used by `examine` only."""
     timeout_seconds: int = 300
     number: int = 1
     why: str = ""
     previous: str = ""
     """The result that `why` is about, as far as it may be shown."""
     partial: str = ""
-    """What an earlier try found that ended without an answer."""
+    """Text of an earlier try that ended without an answer."""
     broken: Problem | None = None
     composed: str = ""
-    """What kind of work a composed role does."""
+    """Description of a composed role."""
     form: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of the result; empty: text."""
     prompt: str = ""

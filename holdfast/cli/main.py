@@ -202,7 +202,7 @@ def check_texts(given: Sequence[str]) -> None:
 
 
 def explain(error: Exception) -> tuple[str, Code]:
-    """What an error means to a person, and the exit code it ends the command with."""
+    """Return an error in words for a person, and the exit code of the command."""
     match error:
         case Exit():
             return str(error), error.code

@@ -46,5 +46,5 @@ class Waiting:
         return plan
 
     def priced(self, plan: Plan) -> Preview:
-        """What the run will expect of a plan when it takes it over: by the same rule."""
+        """Price a plan by the rule of the run that will take it over."""
         return predict(planning.adopt(self.state, plan))

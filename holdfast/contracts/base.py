@@ -21,7 +21,7 @@ def dollars(amount: Decimal | int | str) -> Decimal:
 
 
 ProjectName = Annotated[str, Field(exclude_if=lambda name: not name)]
-"""Of the project whose roles and tools a run has; empty: those that its worker has for any run. An
+"""Name of the project whose roles and tools a run has; empty: those of any run. An
 empty one is not written: calls of runs from before there were names keep their keys in the journal.
 """
 Money = Annotated[Decimal, AfterValidator(dollars)]
@@ -55,7 +55,7 @@ CheckKind = Literal[
 ]  # fmt: skip
 
 HARD_SUBTASK_LIMIT = 1_000
-"""For plans that people write: so many surely fit into one history."""
+"""Most subtasks of a plan that people write: so many surely fit into one history."""
 PLANNED_SUBTASK_LIMIT = 30
 """Subtasks of a plan that a model makes."""
 LONGEST_CALL_SECONDS = 3_600

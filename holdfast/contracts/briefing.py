@@ -22,7 +22,7 @@ class RoleCard(Contract):
     tier: RoleTier = "sonnet"
     tools: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
-    """Its tools that change something outside; tools of servers are assumed to."""
+    """Tools that change something outside; tools of servers are assumed to."""
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False
@@ -32,7 +32,7 @@ class RoleCard(Contract):
     specs: str = ""
     """Digest of the specifications of its servers' tools, fixed for the whole run."""
     approval: tuple[str, ...] = ()
-    """Its tools of which a person must approve each call."""
+    """Tools of which a person must approve each call."""
     prompt: str = ""
     """Digest of its system prompt in the store, as of the run's preparation. Empty: the worker's
     own is used, as in older runs and for roles without a model.
@@ -46,7 +46,7 @@ class RoleCard(Contract):
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of its agents' results, closed objects only; empty: text."""
     source: str = ""
-    """Where it comes from, as the rest of a sentence; empty: it is shipped."""
+    """Source, to end a sentence with; empty: it is shipped."""
 
 
 class PlaybookCard(Contract):
@@ -68,7 +68,7 @@ class PlaybookCard(Contract):
     form: AnswerForm = AnswerForm()
     """The form of the answer where the caller does not say."""
     source: str = ""
-    """Where it comes from, as the rest of a sentence; empty: it is shipped."""
+    """Source, to end a sentence with; empty: it is shipped."""
 
 
 class Omission(Contract):

@@ -57,7 +57,7 @@ class MadeFile(Contract):
     """A file that an agent made: its bytes are the blob `digest` of the store."""
 
     name: str
-    """As the model called it: untrusted."""
+    """Name that the model gave the file: untrusted."""
     size: int
     digest: str
     missing: str = ""
@@ -87,7 +87,7 @@ class Call(Contract):
     kind: str
     """Name of its activity, one of `holdfast.calls.KINDS`."""
     purpose: str
-    """For example `work-t3`; with its number, the id of its activity."""
+    """Purpose, such as `work-t3`; with its number, the id of its activity."""
     number: int = 1
     subtask_id: str = ""
     mending: bool = False

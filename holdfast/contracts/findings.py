@@ -50,7 +50,7 @@ class Remark(Contract):
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
-    """From a model that looked at the code around it; empty: none did."""
+    """Verdict of a model that looked at the code around it; empty: none did."""
     why: str = ""
     kind: FileKind = "production"
     fingerprint: str = ""
@@ -86,7 +86,7 @@ class Narrowing(Contract):
     changed: tuple[str, ...] = ()
     """Settings files that are part of the change under review, and which version counts instead."""
     baselines: tuple[str, ...] = ()
-    """Where the known remarks are listed, in words."""
+    """Places that list the known remarks, in words."""
 
 
 class LanguageShare(Contract):
@@ -97,7 +97,7 @@ class LanguageShare(Contract):
     """Only code can hold defects; of `other` files the kind is not known."""
     files: int
     percent: Percent
-    """Of all text files in scope."""
+    """Share of all text files in scope."""
     lenses: tuple[str, ...] = ()
     """Lenses for this language; without any, only lenses for every file look at it."""
 
@@ -150,7 +150,7 @@ class ReviewData(Contract):
     hidden: dict[str, int] = Field(default_factory=dict)
     """Remarks that settings or a baseline take out, by `Remark.hidden`."""
     summed: dict[str, LensSum] = Field(default_factory=dict)
-    """By lens."""
+    """Sums by lens."""
     by_severity: dict[str, int] = Field(default_factory=dict)
     """Remarks that may hold up a change."""
     by_verdict: dict[str, int] = Field(default_factory=dict)
@@ -291,7 +291,7 @@ class Synthesis(Contract):
     document: JsonValue = None
     """The answer as data in the form that was asked for; None: text only."""
     misfit: str = ""
-    """Where the answer is not in the form that was asked for; empty if it is."""
+    """Faults of the answer against the form that was asked for; empty if none."""
     by_template: bool = False
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -316,11 +316,11 @@ class Timings(Contract):
     """Measured seconds. What another order of the subtasks would take is not known."""
 
     makespan: float = 0.0
-    """From the start of the run to its end."""
+    """Seconds from the start of the run to its end."""
     waited: float = 0.0
     """The part of the makespan in which only a person or a lost endpoint kept the run."""
     work: float = 0.0
-    """From the first start to the last end of a subtask."""
+    """Seconds from the first start to the last end of a subtask."""
     critical_path: float = 0.0
     """The longest chain of dependent subtasks, without what the run waited meanwhile."""
 

@@ -78,7 +78,7 @@ class PinnedInput(Contract):
     preview: str = ""
     """The first 500 tokens, for the planner."""
     path: str = ""
-    """Where the worker found it, for people; empty for text. Models see at most a file's name."""
+    """Path at which the worker found it; empty for text. Models see at most a file's name."""
     commit: str = ""
     """Checked-out commit of a repository; empty: nothing is committed yet."""
     base: str = ""
@@ -137,7 +137,7 @@ class Fork(Contract):
     run_id: str
     findings: tuple[Finding, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
-    """As the finished run pinned them; a finding is taken over only if they are the same."""
+    """Inputs as the finished run pinned them; a finding is taken over only if they are the same."""
 
 
 class Goal(Contract):

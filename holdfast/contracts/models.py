@@ -1,4 +1,4 @@
-"""Which model serves a tier, what it costs, and what its endpoint understands."""
+"""The models that serve the tiers, their prices, and what their endpoint understands."""
 
 from __future__ import annotations
 

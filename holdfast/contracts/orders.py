@@ -52,9 +52,9 @@ class Given(Contract):
     refused: str = ""
     """Why it no longer made sense; empty: it was carried out."""
     before: Plan | None = None
-    """For an edit, the plan before it."""
+    """The plan before an edit."""
     about: str = ""
-    """For an order about a tool call: whose it is, and the call as the person saw it."""
+    """The tool call that an order is about, as the person saw it, and whose it is."""
 
 
 class Lost(Contract):

@@ -48,7 +48,7 @@ class Row(Contract):
 
     @property
     def who(self) -> str:
-        """Who does it, and as whose fallback: what explains a try more than the limits allow."""
+        """The role that does it, and whose fallback it is, which explains a try too many."""
         return f"{self.role} for {self.planned_role}" if self.planned_role else self.role
 
 
@@ -75,7 +75,7 @@ class PreviewRow(Contract):
     title: str
     role: str
     tier: str
-    """Of the model that is asked first; `none`: a tool."""
+    """Tier of the model that is asked first; `none`: a tool."""
     kind: RowKind = "subtask"
     depends_on: tuple[str, ...] = ()
     low: Money | None = Decimal(0)
@@ -94,7 +94,7 @@ class PreviewRow(Contract):
     max_output: int = 0
     """Tokens of one answer, where the plan sets them."""
     timeout_seconds: int = 0
-    """Of one call, where the plan sets it."""
+    """Time limit of one call, where the plan sets it."""
     seconds: float = 0.0
     why: str = ""
     paid: bool = False
@@ -210,4 +210,4 @@ class RunView(Contract):
     flags: tuple[str, ...] = ()
     """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()
-    """As in the report."""
+    """Same as in the report."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TextIO
 
 MEGABYTES = {"demo.lock": (111, 430), "requirements.lock": (214, 865)}
-"""To download and on disk, of what each names, as measured on Linux with Python 3.11."""
+"""Megabytes to download and on disk, as measured on Linux with Python 3.11."""
 QUIET_SECONDS = 5.0
 """How long a step says nothing where every word stays: in a log, through a pipe."""
 FRAME_SECONDS = 0.2

@@ -29,7 +29,7 @@ PRICES = "prices.yaml"
 VARIABLE = "HOLDFAST_PROJECT"
 SEVERAL = "HOLDFAST_PROJECTS"
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,39}")
-"""Of a project, as runs have it."""
+"""Name of a project in its runs."""
 FILE_BYTES = 1024 * 1024
 _MARK = "project"
 """A file in the state folder of a trusted project: which one it is."""

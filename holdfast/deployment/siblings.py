@@ -23,9 +23,9 @@ import psutil
 
 OPTION = "--sibling"
 PAUSE_SECONDS = 1.0
-"""Until one that ended is started again."""
+"""Pause before a process that ended is started again."""
 STEADY_SECONDS = 60.0
-"""Who lived this long did not fail at its start."""
+"""A process that lived this long did not fail at its start."""
 MOST_FAILED = 5
 """This many short lives in a row are no accident: the others go on without it."""
 ORPHAN_SECONDS = 30.0

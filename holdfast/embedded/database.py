@@ -1,4 +1,4 @@
-"""Whether the server's database can be one, looked at from outside."""
+"""Check from outside that the server's database can be one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker serves: the version of its code and its model environment, compared without keys."""
+"""Identify the serving worker: its code's version and its model environment, without keys."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def stop(state: StateDir, serving: Record | None) -> bool:
 
 
 def probe_local(address: str = "localhost:7233") -> bool:
-    """Whether something listens where a developer's own Temporal server usually does."""
+    """True if something listens where a developer's own Temporal server usually does."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=0.3):

@@ -20,7 +20,7 @@ READY_SECONDS = 30.0
 ENDING_SECONDS = 2.0
 """How long a server that was killed just now may take to end."""
 SPACE_BYTES = 50_000_000
-"""With less room than this the database would soon fail half-way."""
+"""Least free space: with less the database would soon fail half-way."""
 
 
 def pid_file(state: StateDir, name: Literal["server", "worker"]) -> Path:

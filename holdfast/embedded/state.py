@@ -43,7 +43,7 @@ LOCK_SECONDS = 60.0
 
 
 class Endpoint(BaseModel):
-    """Where the embedded server listens and which worker serves it: `endpoint.json`."""
+    """Address of the embedded server, and the worker that serves it: `endpoint.json`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

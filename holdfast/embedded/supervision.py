@@ -20,7 +20,7 @@ from holdfast.embedded.trouble import EmbeddedError, StateGone, explained
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
 SEVERAL = "several projects"
-"""Before their folders, in the place of a project's, for a worker that serves several."""
+"""Stands before the folders of a worker that serves several projects."""
 FAILED_STARTS = 3
 """This many workers in a row that never came up are an error, not an accident."""
 
@@ -55,11 +55,11 @@ class Status:
     server_pid: int | None
     worker_pid: int | None
     version: str
-    """Of this code; the worker's is `endpoint.worker_version`."""
+    """Version of this code; the worker's is `endpoint.worker_version`."""
     held: bool
-    """Whether `up` holds the processes."""
+    """True if `up` holds the processes."""
     leases: bool
-    """Whether a starter holds a lease."""
+    """True if a starter holds a lease."""
 
     def worker_pids(self) -> tuple[int, ...]:
         """Return all processes of the worker, the recorded one first. Looks at every process of the

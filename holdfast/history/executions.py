@@ -74,7 +74,7 @@ class Execution:
 
     scheduled: HistoryEvent
     started: HistoryEvent | None = None
-    """For an activity, its last attempt, which the server records together with the end."""
+    """Last attempt of an activity, which the server records together with the end."""
     ended: HistoryEvent | None = None
 
     @property

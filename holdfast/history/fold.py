@@ -104,7 +104,7 @@ class Fold:
     _orders: dict[str, Steered] = field(default_factory=dict)
     """The name of the timer that gives it its turn -> an order."""
     _flights: dict[int, str] = field(default_factory=dict)
-    """Which flight an activity or a child is, by the event that scheduled it."""
+    """Flights of activities and children, by the event that scheduled each."""
     _timers: dict[str, Timer | Steered] = field(default_factory=dict)
     """Temporal's id -> a timer."""
 

@@ -1,4 +1,4 @@
-"""Which attempts were lost with their worker, by what a history says of those that followed. Pure.
+"""Find the attempts that were lost with their worker, by those that followed. Pure.
 
 A history keeps of each activity its last attempt, and why the one before it ended. Which worker had
 that one stands nowhere: so nobody counts workers by it.

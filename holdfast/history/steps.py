@@ -54,7 +54,7 @@ class Step:
     calls: int = 0
     tokens: int = 0
     try_number: int = 0
-    """Which try at its subtask it belongs to, from 1; 0: to none."""
+    """Number of its try at the subtask, from 1; 0: none."""
     verdict: str = ""
     """The supervisor's verdict; empty: it has none yet."""
     why: str = ""

@@ -15,7 +15,7 @@ from holdfast.untrusted.reading import NotPlain, from_json
 
 KINDS: tuple[AnswerKind, ...] = tuple(filter(None, get_args(AnswerKind)))
 SCHEMA_BYTES = 256 * 1024
-"""Of a schema's file, before what of it counts is measured."""
+"""Largest file of a schema, before its meaning is measured."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class WantedForm:
     kind: str = ""
     schema: Path | None = None
     columns: str | None = None
-    """Their names, with commas between them; None: nobody named any."""
+    """Names of the columns, separated by commas; None: nobody named any."""
 
 
 def form_of(wanted: WantedForm, playbook: PlaybookFile | None, *, use_models: bool) -> AnswerForm:

@@ -33,9 +33,7 @@ class Connection:
     trouble: str = field(default="", init=False)
     """Why the server cannot be kept up just now, said by whoever keeps it up; empty when it can."""
     new_worker: str = field(default="", init=False)
-    """That a worker was replaced for this command, and why; empty: none was, or the new one has
-    been seen at work.
-    """
+    """Why a worker was replaced for this command; empty: none was, or the new one is at work."""
 
     @property
     def store(self) -> DirectoryStore:

@@ -23,7 +23,7 @@ MAIN, BRANCH = "main", "receipts"
 UNCOMMITTED = "scripts/cleanup.sh"
 """The file of the change that is in the working tree alone, so that this is seen to count."""
 ASSEMBLED: Mapping[str, str] = {"@ACCESS-KEY@": "AKIA" + "".join(("7Q3ZP5XN", "V2LKD6TW"))}
-"""What looks like a key stands in no file of ours, where a scanner would take it for a real one."""
+"""Values that look like keys: assembled here, since a scanner would take them for real."""
 MARK = "example"
 """A file in `.git` that says of which files the repository was made."""
 GIT_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""From what was asked to a Goal, or to every mistake in it: nothing starts before all is checked.
+"""Turn what was asked into a Goal, or list every mistake: nothing starts unchecked.
 
 A mistake is named by the option of the command line that gives the same, whatever way it came.
 """

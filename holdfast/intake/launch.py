@@ -34,7 +34,7 @@ RUNS = f"WorkflowType = '{WORKFLOW}'"
 PROBE = "holdfast: worker and starter share this store, {}"
 MEMO_TITLE = "title"
 MEMO_DRY = "dry_run"
-"""Whether the run was only to show its plan."""
+"""Memo field: true if the run was only to show its plan."""
 _MEMO_CHARACTERS = 160
 _SUMMARY_CHARACTERS = 100
 _SUMMARY_BYTES = 400

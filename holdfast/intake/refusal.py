@@ -19,4 +19,4 @@ class Refused(Exception):
         super().__init__(message)
         self.kind = kind
         self.run_id = run_id
-        """Of the run that has the id, when it is taken."""
+        """Run that has the id, when the id is taken."""

@@ -157,7 +157,7 @@ class _Kind:
     """A kind of check: how to decide it, and how planners are told of it."""
 
     verdict: Callable[[str, Draft], str]
-    """From argument and draft: what is missing; empty if the draft passes."""
+    """Takes argument and draft; returns what is missing, empty if the draft passes."""
     argument: str
 
 

@@ -12,7 +12,7 @@ from holdfast.state.graph import COMPOSED
 MOST = 3
 """Roles that one plan may compose: more means that the planner ignores those there are."""
 FEWEST_WORDS, MOST_LETTERS = 4, 300
-"""For the description of a composed role."""
+"""Bounds of the description of a composed role."""
 NAME_LENGTH = 40
 NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 COPIED_WORDS = 8
@@ -21,7 +21,7 @@ COPIED_WORDS = 8
 _DOT = "[.\u3002\uff0e\uff61]"
 """Separates the parts of a host's name, wherever a browser looks it up."""
 _ADDRESS = re.compile(rf"://|\S@\S|(?<![\w.])(?:\d{{1,3}}{_DOT}){{3}}\d{{1,3}}(?![\w.])")
-"""With a scheme, of e-mail, or in numbers."""
+"""Matches addresses with a scheme, of e-mail, or in numbers."""
 _HOST = re.compile(rf"(?<![\w.-])(?:[\w-]+{_DOT})+[^\W\d_]{{2,}}(?![\w-])")
 """Possibly the bare name of a host: words with dots, letters at the end."""
 _NO_HOST = re.compile(

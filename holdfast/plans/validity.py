@@ -1,4 +1,4 @@
-"""Whether a plan is valid: one function, for plans of models, of files and of people alike. Pure.
+"""Check that a plan is valid: one function, for plans of models, files and people alike. Pure.
 
 Never called where a history replays: another version of RE2, or of these rules, may judge
 differently. A plan is judged where the judgement is recorded, in an activity, or where nothing

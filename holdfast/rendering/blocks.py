@@ -102,7 +102,7 @@ Block = Heading | Paragraph | Facts | Items | Table | Code | Prose
 
 
 def listed(lines: Iterable[str | Item], title: str = "", level: int = 2) -> list[Block]:
-    """Return the lines as a list below its heading, if it has one; nothing of no lines."""
+    """Return the lines as a list below its heading, if it has one; nothing if there are none."""
     items = tuple(each if isinstance(each, Item) else Item(each) for each in lines)
     if not items:
         return []

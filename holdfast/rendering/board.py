@@ -39,7 +39,7 @@ from holdfast.text.marks import LOOK_FIRST, mark_unsupported
 TITLE_LETTERS = 80
 TEXT_LETTERS = 600
 ANSWER_CHARACTERS = 8_000
-"""Of the answer, on the board; Temporal refuses details of more than 20,000 bytes."""
+"""Longest answer on the board; Temporal refuses details of more than 20,000 bytes."""
 COLUMNS = (
     Column("", "status"),
     Column("", "ids"),

@@ -24,17 +24,17 @@ from holdfast.rendering.sarif import encoded
 from holdfast.text import code_span, for_markdown, inline, pluralize, visible
 
 MOST_LETTERS = 65_536
-"""Of a comment, as GitHub takes it."""
+"""Longest comment that GitHub takes."""
 MARGIN = 500
 """Letters kept for what is said of the rest."""
 MARK = "<!-- holdfast review -->"
-"""By which a program finds the comment again, to renew it."""
+"""Lets a program find the comment again, to renew it."""
 SUMMARY_LETTERS = 300
 MOST_LANGUAGES = 12
 MOST_FILES = 8
 """Files named that could not be parsed."""
 _CALL = re.compile(r"(?<!&)[@#](?=\w)")
-"""Of an escaped text, in which `&#` begins a letter's number and nothing else."""
+"""Matches what calls people or issues in an escaped text, where `&#` only begins a number."""
 MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 
 

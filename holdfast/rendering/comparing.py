@@ -1,4 +1,4 @@
-"""In what two finished runs differ, by their reports."""
+"""Compare two finished runs by their reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_LINES = 2_000
 MOST_SHOWN = 40
 """Lines of the difference of two answers."""
 MOST_LETTERS = 400
-"""Of one line of it."""
+"""Longest line of a comparison."""
 PLANNED = ("role", "secondary", "tier", "instruction", "inputs", "acceptance_criteria", "checks")
 """What of a subtask counts for whether it was planned in the same way, besides what it waits for.
 """
@@ -58,8 +58,8 @@ class Pair(Contract):
     a: Side
     b: Side
     differs: tuple[str, ...] = ()
-    """In what: `status`, `role`, `model`, `tries`, `confidence`, `plan`, `text`. Price and time are
-    never the same, and count for the runs as a whole.
+    """Differences: `status`, `role`, `model`, `tries`, `confidence`, `plan`, `text`. Price and
+    time are never the same, and count for the runs as a whole.
     """
 
 
@@ -67,11 +67,11 @@ class Remarks(Contract):
     """The remarks of two reviews, by fingerprint, as far as both list them."""
 
     new: tuple[Remark, ...] = ()
-    """In B, and not in A."""
+    """Remarks of B that are not in A."""
     gone: tuple[Remark, ...] = ()
-    """In A, and not in B."""
+    """Remarks of A that are not in B."""
     not_looked_for: tuple[Remark, ...] = ()
-    """In one run alone, because no lens that saw it ended well in the other."""
+    """Remarks of one run alone, since no lens that saw them ended well in the other."""
     kept: int = 0
 
 
@@ -82,7 +82,7 @@ class Compared(Contract):
     title: str = ""
     """What both are about; empty: they are about different things, which `facts` says."""
     facts: tuple[Fact, ...] = ()
-    """Of the runs as a whole, also where they are the same."""
+    """Facts of the runs as a whole, also where they are the same."""
     only_a: tuple[Side, ...] = ()
     only_b: tuple[Side, ...] = ()
     both: tuple[Pair, ...] = ()
@@ -90,7 +90,7 @@ class Compared(Contract):
     """None: they are not both reviews."""
     same_answer: bool = False
     answer: tuple[str, ...] = ()
-    """Its difference by line, `-` of A and `+` of B; empty for reviews, whose answer is made of
+    """Line diff of the answer, `-` of A and `+` of B; empty for reviews, whose answer is made of
     their remarks.
     """
     answer_left_out: int = 0

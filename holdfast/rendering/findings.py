@@ -16,7 +16,7 @@ from holdfast.text import code_span, for_json, inline, visible
 
 MOST_SOURCES = 200
 MOST_SOURCE_CHARACTERS = 1_000
-"""Of one source in a report: a person's answer may be a page, and stands whole in `orders`."""
+"""Longest source in a report: a person's answer may be a page, whole in `orders`."""
 _ADDRESS = re.compile(r"https?://[^\s<>`\\]+\Z")
 
 
@@ -111,8 +111,8 @@ def duration(finding: Finding) -> float:
 
 
 def tried(finding: Finding) -> str:
-    """Return how often models were asked for it, and of which tiers: its tries, or, where none came
-    so far, its calls; of an agent that was ended before its answer, that it was one.
+    """Return how often models were asked, and their tiers. Counts tries, or calls while there is no
+    try; an agent that was ended before its answer counts as one.
     """
     count = len(finding.tries) or min(finding.turns, 1) or len(finding.unanswered)
     tiers = [each.tier for each in finding.tries if each.tier != "none"]

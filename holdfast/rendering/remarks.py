@@ -27,13 +27,13 @@ def of_severity(severity: Severity, count: int) -> str:
 
 
 def by_severity(counts: Counter[Severity] | Counter[str]) -> str:
-    """Return `3 critical, 5 warnings`; what there is none of is not named."""
+    """Return `3 critical, 5 warnings`; leave out what has none."""
     listed = ((each, counts[each]) for each in SEVERITIES)
     return ", ".join(of_severity(severity, count) for severity, count in listed if count)
 
 
 def refuted_of(remarks: Iterable[Remark]) -> str:
-    """Return how many of the remarks that count a model refuted, to stand behind their number."""
+    """Return how many of these remarks a model refuted, to follow their number."""
     count = sum(not stands(each) for each in remarks)
     return f", {count:,} of them refuted by a model" if count else ""
 

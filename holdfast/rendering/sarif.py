@@ -24,7 +24,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "%SRCROOT%"
 """What paths are relative to: the top folder of the repository, by the name that readers know."""
 MOST_RESULTS, MOST_BYTES = 25_000, 10_000_000
-"""Of one run, as GitHub takes it: what is ranked behind that is left out, and said."""
+"""Most that GitHub takes of one run: lower ranks are left out, and that is said."""
 MOST_FILES = 1_000
 """Files that could not be parsed, each with a notification of its own."""
 TEXT_LETTERS = 1_000
@@ -34,10 +34,10 @@ SCORES = {"critical": "9.0", "warning": "6.0", "info": "3.0"}
 SECURITY = ("security", "secrets")
 TITLE_LETTERS = 100
 _END = re.compile(r"[.!?;](?:\s|$)")
-"""Of a message's first short sentence."""
+"""Matches the end of a message's first short sentence."""
 _QUOTED = re.compile(r"""`[^`]*`|"[^"]*"|(?<!\w)'[^']*'(?!\w)""")
 _ASIDE = re.compile(r"\s\([^()]+\)")
-"""As the mark of a value, which no two workers write alike."""
+"""Matches words in brackets, such as the mark of a value, which no two workers write alike."""
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 Json = dict[str, Any]
 

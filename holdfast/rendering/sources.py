@@ -21,7 +21,7 @@ _ID_ALONE = re.compile(rf"(?i)\s*(?:(?:subtask|finding)\s+)?\[?({WORD.pattern})\
 MOST, FEW = 200, 5
 """Sources of one finding: in a file or page, and in the short form of a report."""
 MOST_HOPS = 3
-"""From finding to finding; behind that the finding itself is told as the source."""
+"""Most steps from finding to finding; behind that the finding itself is the source."""
 TITLE_LETTERS = 160
 UNNAMED = "names no source"
 

@@ -23,7 +23,7 @@ class Undoing:
 
     id: str
     bill: Bill
-    """Its cost; while it is in flight, or where the cost is unknown, its reservation."""
+    """Cost; the reservation while in flight, or where the cost is unknown."""
     tier: Tier | None = None
     """None: no model is asked by it."""
     in_flight: bool = False

@@ -12,7 +12,7 @@ BASE = "base"
 SCOPE = "scope"
 """The input of a playbook that says how much of a repository is taken."""
 CHANGED, ALL = "changed", "all"
-"""Its values: what differs from the main line, which is the default; and all of it."""
+"""Values of the scope: what differs from the main line (the default), or everything."""
 
 
 def list_sent(state: State) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class Wait:
 
     seconds: float
     why: str
-    """By which calls, as the end of "researcher, …"."""
+    """The calls behind it, as the end of "researcher, …"."""
 
 
 def note_call(state: State, event: Event) -> State:

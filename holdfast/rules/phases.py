@@ -1,4 +1,4 @@
-"""From one phase of a run to the next, and its clock. Pure."""
+"""Move a run from phase to phase, and keep its clock. Pure."""
 
 from __future__ import annotations
 

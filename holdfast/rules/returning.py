@@ -38,7 +38,7 @@ OWN_REPAIR = ("plan", "replan")
 STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
 """Every further call would end the same way."""
 HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
-"""Not worth another call."""
+"""Problems that are not worth another call."""
 Expected = TypeVar("Expected", bound=Contract)
 
 

@@ -38,7 +38,7 @@ MOST_ADMITTED = 20
 CUT: tuple[ReportStatus, ...] = ("cancelled", "deadline_partial")
 """How a team ends that had too little time; with nothing in hand it ends `failed`."""
 LEAST = Amount(calls=2 * keeping.FEWEST_TEAM_CALLS)
-"""With fewer free calls no team is started: it gets half of them."""
+"""Least free calls to start a team: it gets half of them."""
 
 
 def start(state: State, progress: Progress) -> StartTeam | None:

@@ -157,7 +157,7 @@ class CancelAsked:
     """Somebody asked the server to cancel the run."""
 
     by: str = ""
-    """Who asked, as they named themselves; may be empty."""
+    """Name that the sender gave; may be empty."""
     at: datetime | None = None
 
     @property

@@ -88,7 +88,7 @@ class _StartBelow(_ForSubtask, Generic[Told]):
 
     goal: Told
     amount: Amount
-    """Its slice: what the ledger reserves for it, and its whole cap."""
+    """Slice that the ledger reserves for it: its whole cap."""
 
     def run_of(self, parent: str) -> str:
         """Return its workflow id."""

@@ -215,7 +215,7 @@ class Finishing:
     cut: tuple[str, ...] = ()
     """Subtasks of whose findings a model read only the beginning."""
     judgement: Judgement | None = None
-    """Which of several attempts at one question is best."""
+    """Ruling on which of several attempts at one question is best."""
     conflicts: tuple[str, ...] = ()
     """Contradictions of the synthesis that were judged, with the verdict."""
     issues: tuple[Issue, ...] | None = None

@@ -1,4 +1,4 @@
-"""Which blobs of a store the runs that a server still has can need.
+"""Find the blobs of a store that the runs on a server can still need.
 
 Everything that names a blob names it by its digest: the reference that stands in a history for a
 big payload, the inputs that `prepare` pinned, the probe, the manifest of a snapshot for its

@@ -37,7 +37,7 @@ from holdfast.history.troubles import find_detail
 MICRO = 1_000_000
 """Counters hold whole numbers: money is counted in millionths of a dollar."""
 LOOK_SECONDS = 15.0
-"""As often as Prometheus asks by default."""
+"""Interval between two looks: Prometheus's default."""
 RPC_SECONDS = timedelta(seconds=5)
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800)
 """The SDK's histograms end at a minute, within which many a call of a model does not return."""

@@ -83,17 +83,17 @@ class _Instance(WorkflowInstance):
     inner: WorkflowInstance
     details: WorkflowInstanceDetails
     time_ns: int = 0
-    """Of the workflow task that was last handed over."""
+    """Time of the workflow task that was last handed over."""
     events: int = 0
     """How much of the history had been; too much by two where the server dropped the task, as it
     does when all that a task brought were Updates that were refused.
     """
     asked: bool = False
-    """Whether anything was asked for in answer: only then can the same task bring more."""
+    """True if anything was asked for in answer: only then can the same task bring more."""
     fresh: bool = True
-    """Whether it has not been handed results yet that are not a replay."""
+    """True until it is handed results outside a replay."""
     unsure: bool = False
-    """Whether it has just been, for the first time: a query may have brought them."""
+    """True just after that happened first: a query may have brought them."""
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         if self._is_outside_a_task(act) or self._brought_by(act):

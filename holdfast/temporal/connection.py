@@ -54,7 +54,7 @@ keeps them pure.
 CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
 PAUSED = "paused in Temporal"
 TASK_SECONDS = 10
-"""As long as the server waits for a workflow task, so may its code take. The SDK has no option."""
+"""Time limit of a workflow task, here as at the server. The SDK has no option."""
 
 
 @dataclass(frozen=True)

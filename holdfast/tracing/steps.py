@@ -42,16 +42,16 @@ class TraceStep(Contract):
     agent: str = ""
     """The role that did it."""
     secondary: str = ""
-    """For a subtask, the role that stands in."""
+    """Second role of a subtask."""
     task: str = ""
     """A hash of role and instruction: the same for equal work, in whatever run."""
     because: str = ""
-    """For a subtask, the planner's reason for it and its role."""
+    """Planner's reason for a subtask and its role."""
     call: str = ""
-    """For a call of a model, its kind."""
+    """Kind of a model call."""
     tool: str = ""
     arguments: str = ""
-    """For a call of a tool, its arguments in a few harmless words; for an order about such a call,
+    """Arguments of a tool call in a few harmless words; for an order about such a call,
     its subtask, tool and all arguments.
     """
     size: int = 0
@@ -61,7 +61,7 @@ class TraceStep(Contract):
     tier: str = ""
     model: str = ""
     try_number: int = 0
-    """Which try at its subtask it belongs to, from 1; 0: to none."""
+    """Number of its try at the subtask, from 1; 0: none."""
     attempt: int = 0
     """How often Temporal had begun it; 0: never."""
     lost: Loss = ""
@@ -72,7 +72,7 @@ class TraceStep(Contract):
     why: str = ""
     """The reason for the verdict."""
     started: datetime | None = None
-    """By the server's clock; None while it waits in its queue."""
+    """Start by the server's clock; None while it waits in its queue."""
     ended: datetime | None = None
     seconds: float = 0.0
     queued: float = 0.0
@@ -83,7 +83,7 @@ class TraceStep(Contract):
     assumed: Money = Decimal(0)
     """The part of `dollars` that is a worst case."""
     input: JsonValue = None
-    """Its arguments, where content was asked for."""
+    """Arguments, where content was asked for."""
     output: JsonValue = None
 
 

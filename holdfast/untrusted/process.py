@@ -37,7 +37,7 @@ class Finished:
     stdout: bytes
     stderr: bytes
     cut: bool = False
-    """Whether it wrote more than the limit and was killed; `stdout` is then the beginning."""
+    """True if it wrote more than the limit and was killed; `stdout` is then the beginning."""
 
 
 async def run(

@@ -47,9 +47,9 @@ class Item:
     size: int
     """How many bytes it has, with all that is in it."""
     used: float
-    """In seconds since the epoch."""
+    """Last use, in seconds since the epoch."""
     digest: str = ""
-    """For a blob, its SHA-256."""
+    """SHA-256 of a blob; else empty."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which attempts a worker process holds, noted on its own disk.
+"""Note on disk which attempts a worker process holds.
 
 The server learns of a worker that died when heartbeats are missed, after ten seconds. A worker that
 starts on the same machine knows sooner: it reads what the dead one held, and hands it back at once.
@@ -36,7 +36,7 @@ from holdfast.embedded.trouble import EmbeddedError
 MOST_BYTES = 16 * 2**20
 """A file that is larger is not ours."""
 TRIMMED_BYTES = 2**18
-"""From this size on a file is emptied when nothing is held."""
+"""Size at which a file is emptied when nothing is held."""
 PATIENCE = timedelta(seconds=5)
 logger = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ SILENT_SECONDS = 6.0
 who speaks less often, as the SDK does by default, is given three of its own beats once it has two.
 """
 AGAIN_SECONDS = 3.0
-"""Until the second look: longer than a beat, so that one who lives has said so meanwhile, whatever
-its clock shows; and than a server takes that was just restarted, and has to hear of its workers.
+"""Time until the second look: longer than a beat, so that a living worker has said so meanwhile,
+whatever its clock shows, and longer than a restarted server needs to hear of its workers.
 """
 POLL_SECONDS = 70.0
 """A worker that lives asks for work at least this often."""

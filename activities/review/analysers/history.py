@@ -1,4 +1,4 @@
-"""Where the work goes and who knows the code, from the Git history in the snapshot.
+"""Show where the work goes and who knows the code, from the snapshot's Git history.
 
 A hot spot is a file that is changed often and is long: churn times size. Ownership counts commits.
 """
@@ -35,7 +35,7 @@ GRADES = {
 
 @dataclass
 class _Work:
-    """What the history says of one file."""
+    """Counts of one file in the history."""
 
     lines: int
     changed: int = 0

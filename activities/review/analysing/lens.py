@@ -26,7 +26,7 @@ to import from.
 
 @dataclass(frozen=True)
 class Grade:
-    """How bad a kind of sighting is, and how far to believe it (0–100)."""
+    """Severity of a kind of sighting, and its confidence (0–100)."""
 
     severity: Severity
     confidence: int
@@ -35,7 +35,7 @@ class Grade:
 Beyond = tuple[str, str, int]
 SYNTAX = "invalid-syntax"
 UNKNOWN = Grade("warning", 30)
-"""What a newer tool says and no table knows is counted, and not shown by default."""
+"""Grade of a rule that no table knows: it is counted, and not shown by default."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Sighting:
     last_line: int = 0
     """The end of what it is about, if that is more than one line."""
     weight: int = 0
-    """How much of it there is, if the tool measures that."""
+    """Amount, if the tool measures one."""
     suppressed: bool = False
     anywhere: bool = False
     """True if it counts in a file in scope even on a line that was not touched."""
@@ -63,7 +63,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What one run of a tool said. `read`: how many files it tried, including `not_parsed`; None:
+    """Result of one run of a tool. `read`: how many files it tried, including `not_parsed`; None:
     all it was given.
     """
 
@@ -81,7 +81,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What is run; `stdin` is fed to it."""
+    """The command to run; `stdin` is fed to it."""
 
     arguments: tuple[str, ...]
     stdin: bytes = b""
@@ -123,7 +123,7 @@ class Analyser:
 
     @property
     def lacking(self) -> str:
-        """Why it cannot look at anything here; empty: it can."""
+        """Return why it cannot look at anything here; empty: it can."""
         runs = not self.program or Path(program(self.program)).is_file()
         loads = not self.module or has_module(self.module)
         return "" if runs and loads else f"it {needs(self.extra)}"

@@ -1,1 +1,1 @@
-"""What a review is about: kinds of files, what the repository takes out, what is known already."""
+"""Decide what a review covers: kinds of files, what the repository takes out, what is known."""

@@ -16,20 +16,20 @@ NAME = ".gitattributes"
 MOST_RULES = 200
 """Lines of all files together that say something of kinds: each is tried on every path."""
 LINE_LETTERS = 2_048
-"""As in Git: a longer line is not a rule."""
+"""Longest line that is a rule, as in Git."""
 
 
 @dataclass(frozen=True)
 class _Rule:
     folder: str
-    """With a slash at its end; empty: the top."""
+    """Path with a slash at its end; empty: the top."""
     pattern: Any
     said: Mapping[str, bool | None]
     """None: it is not said any more."""
 
 
 class Attributes:
-    """What the files of this name say; those nearer to a path come after those above it."""
+    """Rules of the files of this name; those nearer to a path come after those above it."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None) -> None:
         self.beyond = 0

@@ -29,7 +29,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 
 
 class NoBaseline(ValueError):
-    """What was read is not a baseline, and why, as the rest of a sentence."""
+    """The file is not a baseline; the message says why, to end a sentence with."""
 
 
 def read_fingerprints(content: bytes) -> frozenset[str]:

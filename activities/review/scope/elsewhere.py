@@ -1,4 +1,4 @@
-"""What a review says outside production code: in tests, docs and examples, and in files that nobody
+"""Summarize a review outside production code: in tests, docs and examples, and in files that nobody
 edits. It is told in a line of its own, and a key in a fixture counts as made up.
 """
 

@@ -14,7 +14,7 @@ MARK = re.compile(
     rb"|\bhadolint[ \t](?=[^\n]{0,500}\bignore)|\bast-grep-ignore|\blizard forgive"
     rb"|\bgenerated code|\bruff:[ \t]{0,9}(?:file-)?(?:ignore|disable)"
 )
-"""What any of the analysers obeys."""
+"""Matches the comments that any analyser obeys."""
 
 
 def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, int]:

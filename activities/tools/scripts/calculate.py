@@ -29,7 +29,7 @@ KEYWORDS = {"in": "inch"}
 
 
 class Mistake(Exception):
-    """What cannot be calculated, in words for whoever wrote it."""
+    """The expression cannot be calculated; the message is for whoever wrote it."""
 
 
 def main(request: bytes) -> bytes:

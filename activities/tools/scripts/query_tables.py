@@ -21,7 +21,7 @@ SAMPLE_ROWS = 3
 """Rows of each table that are shown if nothing is asked yet."""
 UNPACKED = 200 * 1024 * 1024
 RATIO = 200
-"""How much an XLSX file may unpack to, and how many times its size."""
+"""Most that an XLSX file may unpack to, in bytes and in times its size."""
 MOST_CELLS = 4_000_000
 MOST_COLUMNS = 1_000
 MOST_TABLES = 50
@@ -30,12 +30,12 @@ AT_FIRST = (
     "autoinstall_known_extensions=false", "python_enable_replacements=false",
 )  # fmt: skip
 BAD_FILE = (duckdb.InvalidInputException, duckdb.ConversionException)
-"""What DuckDB raises for a file that it cannot take; not for want of memory."""
+"""Errors of DuckDB for a file that it cannot take; not for want of memory."""
 AFTERWARDS = ("enable_external_access=false", "lock_configuration=true")
 
 
 class Mistake(Exception):
-    """What cannot be asked or read, in words for whoever asked."""
+    """The query or file is unusable; the message is for whoever asked."""
 
 
 def main(request: bytes) -> bytes:

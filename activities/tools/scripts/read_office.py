@@ -23,7 +23,7 @@ DEEPEST_GROUP = 20
 
 
 class Refused(Exception):
-    """Why the document is not read; follows its name."""
+    """The document is not read; the message follows its name."""
 
 
 class Enough(Exception):
@@ -31,7 +31,7 @@ class Enough(Exception):
 
 
 class Reading:
-    """What was read so far."""
+    """State of the reading."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.first, self.last = asked["first"], asked["last"] or 1 << 60

@@ -20,7 +20,7 @@ from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.storage import BadStore, DirectoryStore, store_at
 
 Line = tuple[str, Mark, str]
-"""What was looked at, how it is, and what to do."""
+"""A line of `doctor`: what was checked, its state, and what to do."""
 LOOK_SECONDS = 1.0
 """How long blobs and journal are each looked at: the newest first, as far as that goes."""
 

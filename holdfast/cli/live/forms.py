@@ -1,4 +1,4 @@
-"""What a person sent by a form of the live page, as an Order."""
+"""Turn what a person sent by a form of the live page into an Order."""
 
 from __future__ import annotations
 

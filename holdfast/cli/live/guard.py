@@ -1,4 +1,4 @@
-"""Who may see the live page, and who may give orders by it: its own browser, and no page of others.
+"""Let only the page's own browser see the live page and give orders by it.
 
 Any page that a person has open can send requests to 127.0.0.1, and a name that leads there can be
 anybody's. So the address has a key that nobody can guess, requests must name this very host, and an
@@ -25,9 +25,9 @@ class Guard:
 
     port: int
     key: str = field(default_factory=_secret)
-    """Of the address."""
+    """Key in the page's address."""
     token: str = field(default_factory=_secret)
-    """Of the page's forms."""
+    """Token in the page's forms."""
     cookie: str = field(default_factory=_secret)
 
     @property

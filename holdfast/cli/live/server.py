@@ -33,17 +33,15 @@ from holdfast.state.run import State
 from holdfast.text import for_terminal, one_line
 
 BODY_BYTES = 512 * 1024
-"""Of one order, which may be a plan."""
+"""Largest order, which may be a plan."""
 PLAN_LETTERS = 100_000
-"""Of a plan that is edited on the page; a longer one is for an editor."""
+"""Longest plan that is edited on the page; a longer one is for an editor."""
 FRESH_SECONDS = 0.5
-"""How long what was read last is still shown: many tabs ask the server no more often than one."""
+"""How long the last reading is reused: many tabs ask the server no more often than one."""
 SAID_SECONDS = 60.0
-"""How long what came of an order is shown. Once is too short: open pages ask every second."""
+"""How long the outcome of an order is shown. Once is too short: open pages ask every second."""
 STEP_SECONDS = 10
-"""In such steps the clock of a page goes on that shows nothing else new: what is drawn anew takes a
-reader's selection away.
-"""
+"""Step of the clock on a page with no other news: drawing it anew loses a reader's selection."""
 LAST_SECONDS = 3.0
 """How long a page that is open is given to fetch the run's end."""
 UNSURE = "the server did not answer: nobody knows whether the order arrived; look before you repeat"
@@ -75,9 +73,9 @@ class LivePage:
     run_id: str
     guard: Guard
     said: str = ""
-    """What came of the last order."""
+    """Outcome of the last order."""
     refused: bool = False
-    """Whether it was not carried out."""
+    """True if it was not carried out."""
     told: float = 0.0
     """When it was given."""
     draft: str = ""

@@ -1,5 +1,5 @@
-"""What the live page can show of its run now: the run as it stands, or as it was seen last, and why
-there is nothing newer.
+"""Read what the live page can show of its run now: the run as it stands, or as it was seen last,
+and why there is nothing newer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ WHY = "it was deleted, or the server was started with another state"
 
 @dataclass(frozen=True)
 class Sight:
-    """What is shown, and the status of the response."""
+    """A page to show, and the status of the response."""
 
     look: Look | None
     """The run; None: it was never seen."""
     status: HTTPStatus = HTTPStatus.OK
     away: str = ""
-    """Why this is not how the run stands now; empty: it is."""
+    """Why this view is out of date; empty: it is current."""
 
     @property
     def final(self) -> bool:

@@ -1,1 +1,1 @@
-"""What a terminal shows: streams, boards, previews and reports."""
+"""Show streams, boards, previews and reports in a terminal."""

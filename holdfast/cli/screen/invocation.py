@@ -1,4 +1,4 @@
-"""How this program is called from here, so that what a person is told to type works as it is."""
+"""Find out how this program is called here, so that commands we print work as they are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _module() -> str:
 STARTER = starter(sys.argv[0] if sys.argv else "", _module()) + _project(sys.argv[1:])
 WORKER = called("worker.py")
 PROGRAM = NAME if Path(sys.argv[0] if sys.argv else "").name == NAME else SCRIPT
-"""What the help calls this program."""
+"""Name of this program in its help."""
 
 
 def as_called(text: str) -> str:

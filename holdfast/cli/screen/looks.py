@@ -47,7 +47,7 @@ HELP: Mapping[str, str] = {
     "STYLE_OPTION_ENVVAR": "dim",
     "STYLE_USAGE": "",
 }
-"""Of typer's own screens."""
+"""Styles of typer's own screens."""
 ASCII: Mapping[str, str] = {
     "·": "-", "…": "~", "✓": "+", "✗": "x", "▸": ">", "→": "->", "≤": "<=", "≥": ">=", "×": "x",
     "–": "-", "—": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "•": "*", "█": "#", "═": "=",
@@ -55,7 +55,7 @@ ASCII: Mapping[str, str] = {
     "└": "+", "┌": "+", "┐": "+", "┘": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+",
     "⚠": "!", "⊘": "/", "‖": "=",
 }  # fmt: skip
-"""What stands for our own signs where only ASCII can be shown."""
+"""Replacements of our own signs where only ASCII can be shown."""
 PLAIN = "holdfast.plain"
 UNBOUNDED = 10_000
 """Columns of what is no terminal: nothing is cut or torn there, a program may read it."""

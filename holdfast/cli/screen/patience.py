@@ -12,7 +12,7 @@ from holdfast.cli.screen.streams import ERR, say
 
 SECOND = 1.0
 SELDOM = 5
-"""Where each word stays, as in a log, what was said is said again this many seconds later."""
+"""Seconds between two equal lines where each line stays, as in a log."""
 
 
 @contextmanager

@@ -37,7 +37,7 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
     "needs": {"ratio": 1},
     "note": {"ratio": 2},
 }
-"""How wide the columns of texts may be."""
+"""Widths of columns of text."""
 ID_WIDTH = 14
 INDENT = 4
 """Columns that a level of the tree takes."""

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 _NUMBERED = re.compile(r"[> ] +(?:\d+ \||\|)(?: |\Z)")
-"""How a line of a remark's code begins."""
+"""Matches the beginning of a line of a remark's code."""
 
 
 class _Heading(Heading):

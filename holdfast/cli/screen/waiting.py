@@ -1,4 +1,4 @@
-"""What a run asks of a person, each with the command that answers it."""
+"""List what a run asks of a person, each with the command that answers it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Reminder:
 
     text: str
     command: str
-    """What to type, complete but for the answer itself."""
+    """Command to type, complete but for the answer itself."""
     others: str = ""
     """Other commands that would do."""
     call: Mapping[str, object] = field(default_factory=dict)
-    """Of a call of a tool, for programs: what it is, and the command that declines it."""
+    """The tool call and the command that declines it, for programs."""
 
     @property
     def remedy(self) -> str:

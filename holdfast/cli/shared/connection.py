@@ -29,7 +29,7 @@ from holdfast.workers.served import VARIABLES
 CONNECT_SECONDS = 3.0
 """Short of the 5 s within which an unreachable server is reported, start-up of Python included."""
 EMBEDDED_SECONDS = 30.0
-"""For our own server: it answered just now, and a busy machine is no reason to give up."""
+"""Time limit of our own server, which answered just now and may be busy."""
 HEAL_SECONDS = 2.0
 LOST_ENDPOINT = (
     "The worker before had a model endpoint; the one that this command started has none, because"
@@ -39,7 +39,7 @@ LOST_ENDPOINT = (
 
 
 OTHERWISE = ", or pass --embedded"
-"""What a command can do without a server of one's own."""
+"""Hint at what a command can do without a server of one's own."""
 
 
 def with_connection(

@@ -28,7 +28,7 @@ from holdfast.tracing.steps import TraceStep
 
 SECONDS = 3.0
 EVENTS = 6 * MOST_TOOL_CALLS
-"""Of the end of a history: so many belong to one turn, with the workflow tasks in between."""
+"""Events of one turn at the end of a history, with its workflow tasks."""
 AGAIN_SECONDS = 2.0
 """How long what an agent under way has done is still shown: a page asks each second."""
 MOST_AGENTS = 300

@@ -31,7 +31,7 @@ FRAMES_PER_SECOND = 5
 
 
 class Display(Protocol):
-    """Where a watched run is shown."""
+    """A place that shows a watched run."""
 
     def update(self, view: RunView | None, notes: tuple[str, ...]) -> None:
         """Show the latest view (None: keep the one before) and the watcher's own `notes`."""
@@ -64,7 +64,7 @@ class Lines:
     """One plain line for each change: for logs, pipes and screens that cannot redraw."""
 
     only_notes: bool = False
-    """Whether the run itself is shown in another way."""
+    """True if the run itself is shown in another way."""
     view: RunView | None = None
     notes: tuple[str, ...] = ()
 

@@ -303,7 +303,7 @@ def _check_apart(files: Mapping[str, Path | None]) -> None:
 
 
 REPORT_ENDINGS = ("", ".md", ".markdown", ".txt", ".json", ".html")
-"""Of the files that a report is written to."""
+"""Endings of the files that a report is written to."""
 
 
 def check_out(out: Path | None) -> Path | None:

@@ -39,7 +39,7 @@ class Ended:
     report: Report | None = None
     reason: str = ""
     look: Look = field(default_factory=Look)
-    """What its history tells besides."""
+    """The last look at its history."""
 
 
 def read(run_id: str, look: Look) -> Ended:

@@ -19,14 +19,14 @@ from holdfast.storage.files import write_whole
 from holdfast.text import for_terminal, pluralize
 
 FAILING = ("critical", "warning")
-"""What `--fail-on` takes."""
+"""Values of `--fail-on`."""
 MOST_NAMED = 5
 """Files that could not be read, in a line."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a review writes besides its report; nothing by default."""
+    """Files that a review writes beside its report; none by default."""
 
     fail_on: str = ""
     sarif: Path | None = None

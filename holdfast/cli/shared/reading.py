@@ -70,28 +70,28 @@ class Look:
     closed: WorkflowExecutionStatus | None = None
     state: State | None = None
     report: Report | None = None
-    """As the run closed with it; None when it was refused, cancelled or closed from outside."""
+    """Report that the run closed with; None if it was refused, cancelled or closed from outside."""
     lost: tuple[tuple[str, Loss], ...] = ()
-    """What of the run itself was lost with its worker, by name."""
+    """Activities of the run itself that were lost with their worker, by name."""
     unreadable: str = ""
     """Why the history cannot be read any further; empty: it can. Also a note."""
     notes: tuple[str, ...] = ()
     stuck: str = ""
     """Why the run cannot go on by itself, and what frees it; also the first note. Empty: it can."""
     away: bool = False
-    """Whether the server did not answer: then nothing is known but the notes."""
+    """True if the server did not answer: then nothing is known but the notes."""
     doing: Mapping[str, str] = field(default_factory=dict)
-    """What agents are at, by subtask, as far as it was looked for."""
+    """Current work of agents, by subtask, if it was read."""
     paused: tuple[str, ...] = ()
-    """Its activities that an operator has paused by Temporal's own means; also notes."""
+    """Activities that an operator has paused by Temporal's own means; also notes."""
     paused_below: Mapping[str, str] = field(default_factory=dict)
     """The same of its agents and teams, by subtask in words, as far as it was looked for."""
     actions: str = ""
-    """What the server bills for its history, a note of reports; empty: it bills no actions."""
+    """The server's bill for the history, as a note; empty: it does not bill actions."""
     steps: tuple[Step, ...] = ()
-    """What the run did, and has under way."""
+    """Steps of the run, past and under way."""
     turns: Mapping[str, Sequence[TraceStep]] = field(default_factory=dict)
-    """What each of its agents with tools did, by the id of its workflow, as far as it was read."""
+    """Turns of each agent with tools, by the id of its workflow, if they were read."""
 
     @property
     def besides(self) -> tuple[str, ...]:
@@ -134,11 +134,11 @@ class Reader:
     execution: str = ""
     """Temporal's id of what is being read."""
     held_up: tuple[str, ...] = ()
-    """By whom: that nobody carries the run on or asks its models, or that a tier is slowed."""
+    """Reasons why the run does not go on: no worker, no models, or a slowed tier."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """The turn and the tool that agents are at, by subtask."""
     paused_below: Mapping[str, str] = field(default_factory=dict)
-    """What of its agents and teams an operator has paused, by subtask."""
+    """Agents and teams with something that an operator has paused, by subtask."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     began: float = field(default_factory=time.monotonic)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)

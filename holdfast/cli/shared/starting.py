@@ -22,7 +22,7 @@ from holdfast.rendering.amounts import money
 from holdfast.telemetry.otel.commands import CommandSpan, begin_span
 
 ASK_ABOVE = Approval(when="above", dollars=Decimal("0.50"))
-"""In a terminal; elsewhere nobody could answer."""
+"""Price above which a terminal asks; elsewhere nobody could answer."""
 
 
 def approval_when(text: str, *, yes: bool, terminal: bool) -> Approval:

@@ -1,4 +1,4 @@
-"""Where each subtask of a plan stands in its picture: columns by the longest path that leads to it,
+"""Place each subtask of a plan in its picture: columns by the longest path that leads to it,
 and in each column an order in which few arrows cross.
 """
 

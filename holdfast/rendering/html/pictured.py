@@ -21,7 +21,7 @@ from holdfast.state import graph
 from holdfast.tracing.steps import TraceStep
 
 MOST_LETTERS = 20_000
-"""Of one text that stands in the page beside others; the report's other files have all of it."""
+"""Longest text beside others on the page; the report's other files have all of it."""
 MOST_TITLE = 160
 
 
@@ -35,7 +35,7 @@ class Pictured:
     steps: tuple[Step, ...] = ()
     """What it did, by its history; none where there is only a report."""
     view: RunView | None = None
-    """Where it stands; None where there is only a report."""
+    """State of the run; None where there is only a report."""
     over: bool = True
     turns: Mapping[str, Sequence[TraceStep]] = field(default_factory=dict)
     """What agents with tools did, by workflow; one that is missing was not read."""

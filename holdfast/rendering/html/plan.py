@@ -23,7 +23,7 @@ from holdfast.rendering.report import revisions, subtask_table
 from holdfast.rendering.status import SIGNS
 
 TITLE_LETTERS, LOW_LETTERS, LEAST_ROLE = 23, 27, 6
-"""Of a line, where letters are as broad as in the broadest of common fonts."""
+"""Letters of a line, in the broadest of common fonts."""
 TOO_WIDE = "The graph is wider than this window: scroll it sideways, or read the table. →"
 
 

@@ -21,7 +21,7 @@ BELOW = 2
 """A heading of the text is this much below that level: the page has its own."""
 _SAFE = re.compile(r"(?i)(https?://|mailto:)[^\s]+\Z")
 _OWN = re.compile(r"(?i)(https?://|mailto:|file:///)[^\s]+\Z|[^\s:]+\Z")
-"""In lines of our own, which may lead to files beside the page, too."""
+"""Matches links in lines of our own, which may lead to files beside the page, too."""
 _CITED = re.compile(r"\[([^\[\]\n]{1,200})\]")
 
 

@@ -91,7 +91,7 @@ class Live:
     said: str = ""
     """What came of the last order."""
     refused: bool = False
-    """Whether it was not carried out, or nobody knows."""
+    """True if it was not carried out, or nobody knows."""
     notes: tuple[str, ...] = ()
     """Why the run does not go on as fast as it could."""
     away: str = ""

@@ -14,7 +14,7 @@ from holdfast.tracing.facts import USES_TOOLS
 from holdfast.tracing.steps import TraceStep
 
 MOST_LINES, MOST_IN_ALL = 100, 2_000
-"""Of one agent, and of all agents of a page together."""
+"""Most lines of one agent, and of all agents of a page together."""
 FEWEST = 10
 ARGUMENTS_LETTERS = 160
 _NUMBER = re.compile(r"-(\d+)$")

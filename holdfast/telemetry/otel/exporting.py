@@ -18,7 +18,7 @@ TIMEOUTS = ("OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT")
 DISABLED = "OTEL_SDK_DISABLED"
 MISSING = f"no spans are sent, because %s is not installed: {how_to_get('otel')}"
 Send = Callable[[Sequence[OtelSpan]], bool]
-"""Whether the backend took them."""
+"""Sends spans; returns whether the backend took them."""
 
 
 def spans_wanted() -> bool:

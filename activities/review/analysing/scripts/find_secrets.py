@@ -39,7 +39,7 @@ HEURISTICS = (
     "is_prefixed_with_dollar_sign", "is_indirect_reference", "is_not_alphanumeric_string",
 )  # fmt: skip
 STANDS_FOR = re.compile(r"(?i)example|placeholder|dummy|your|(.)\1{4}|abcdefgh|12345678")
-"""In a placeholder that somebody writes where a secret belongs."""
+"""Matches placeholders that somebody writes where a secret belongs."""
 FILLED_IN = re.compile(r"([A-Za-z0-9])\1{7}")
 """The same in what the library finds."""
 Kinds = list[tuple[str, Any]]
@@ -71,7 +71,7 @@ LIKELY_BITS = 2.8
 OF_A_KIND = 200
 """Secrets of one kind that are named in one file."""
 MOST_VALUES = 20_000
-"""With more values than this the redactor cannot know them all, and is told so."""
+"""Most values that the redactor can know; above, it is told so."""
 OPTIONS = re2.Options()
 OPTIONS.log_errors = False
 

@@ -132,7 +132,7 @@ def measure(path: str) -> list[Function] | None:
 
 
 def functions_of(path: str, code: str) -> list[Function] | None:
-    """What lizard says of a file; None when it gave up."""
+    """Return lizard's findings about a file; None when it gave up."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

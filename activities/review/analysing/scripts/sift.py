@@ -48,7 +48,7 @@ NEAR = {
     "formatted": re.compile(r"""\bf["']|\.format\(|["'] [%+] """),
 }
 STRANGER = re.compile(r"\b(?:title|body|head_ref|head\.\w+|message|comment|email|name)\b")
-"""What anybody can write who opens a request; above, what stands around a place of bandit."""
+"""Expressions that an outsider can set by opening a request; above, code around a place."""
 Item = dict[str, Any]
 Read = Callable[[IO[bytes], list[str]], Iterator[Item]]
 """(the tool's output, files it could not read, to be added to) -> its items."""

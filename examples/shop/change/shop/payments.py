@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 RECEIPTS_KEY = "@ACCESS-KEY@"
-"""Of the bucket that receipts are kept in."""
+"""The key of the bucket that receipts are kept in."""
 
 
 def account() -> str:
@@ -14,7 +14,7 @@ def account() -> str:
 
 
 def password() -> str:
-    """Of the bank's service."""
+    """Return the password of the bank's service."""
     password = os.environ["SHOP_PASSWORD"]
     if not password:
         raise ValueError("SHOP_PASSWORD is empty")

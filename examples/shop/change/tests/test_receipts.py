@@ -4,7 +4,7 @@ from shop.orders import Line, price
 from shop.receipts import mark
 
 KEY = "AKIA-FOR-TESTS"
-"""Of the length of no key: it opens nothing."""
+"""Shorter than a real key: it opens nothing."""
 
 
 def test_equal_receipts_have_equal_marks() -> None:

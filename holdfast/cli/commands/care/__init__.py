@@ -1,1 +1,1 @@
-"""What keeps a deployment and its histories in order."""
+"""Commands that keep a deployment and its histories in order."""

@@ -66,7 +66,7 @@ TOOLS = {"git": "", "ruff": "review", "bandit": "review", "temporal": "embedded"
 """Programs whose version is told, each with the extra that brings it."""
 TOOL_SECONDS = 20
 MOST_DEAD = 3
-"""How many of a queue's dead workers are named; the server remembers them for some minutes."""
+"""Most dead workers of a queue to name; the server remembers them for some minutes."""
 SECTION_WIDTH = len("settings")
 NAME_WIDTH = max(len(Settings.variable(name)) for name in Settings.model_fields)
 _VERSION = re.compile(r"\d+\.\d+[\w.\-]*")

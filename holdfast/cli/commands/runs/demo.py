@@ -15,7 +15,7 @@ from holdfast.embedded import StateDir
 from holdfast.intake import example
 
 FOLDER = "demo"
-"""Of the state directory: where the example is made."""
+"""Folder of the example, in the state directory."""
 
 
 def command(

@@ -60,7 +60,7 @@ from holdfast.telemetry.otel.commands import CommandSpan
 
 @dataclass(frozen=True)
 class ForkChange:
-    """What a fork changes. Without a subtask, only what the run did not finish is done again."""
+    """The change of a fork. Without a subtask, only what the run did not finish is done again."""
 
     subtask_id: str = ""
     instruction: str = ""

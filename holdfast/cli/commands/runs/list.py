@@ -42,7 +42,7 @@ from holdfast.text import for_terminal
 PAUSE_INFO = "TemporalPauseInfo"
 """Temporal's own search attribute of a run of which an activity is paused."""
 OPEN = {"approval": "waits for approval", OUTAGE: "waits for the endpoint"}
-"""Where an open run is that does not work."""
+"""States of an open run that is not working."""
 LEAST_WORDS, LEAST_STATUS = 28, 9
 """Columns below which the words of a run, or where it is, are left out of a line."""
 
@@ -56,19 +56,19 @@ class Listed:
     started: str
     seconds: float
     goal: str
-    """What it is about, in a line."""
+    """Goal of the run, in a line."""
     dollars: str | None = None
-    """Of a closed run that asked models; "unpriced" where no price is known."""
+    """Cost of a closed run that asked models; "unpriced" where no price is known."""
     assumed: str = "0"
-    """Of the dollars, what is the worst case of calls whose answers were lost."""
+    """Part of the dollars that is the worst case of calls whose answers were lost."""
     playbook: str = ""
     """Empty for a goal in words, and where the server does not know what runs are found by."""
     age: float = 0.0
     """Seconds since it started."""
     why: str = ""
-    """What stopped a run that failed, in a word or two; empty: nothing did."""
+    """Cause of a failed run, in a word or two; else empty."""
     remarks: str = ""
-    """Of a review, how many there are that are worse than a hint, as `6 critical, 1 warning`."""
+    """Count of a review's remarks above a hint, as `6 critical, 1 warning`."""
 
 
 def command(

@@ -22,9 +22,9 @@ from holdfast.text import one_line
 
 _BESIDE = ("event", "timestamp", "level", "logger", "workflow_id", "run_id", "workflow_type")
 _SHOWN_BEFORE = (*_BESIDE, "story", "exception", "stack")
-"""Of a line's fields, what a person is shown in front, or not at all."""
+"""Fields of a line that a person is shown in front, or not at all."""
 _FIRST = ("subtask", "call", "tool", "command", "verdict", "status")
-"""Of a story's facts, those that say by themselves what they are."""
+"""Facts of a story that need no label."""
 _AMOUNTS = ("reserved", "expected")
 
 

@@ -29,7 +29,7 @@ from holdfast.storage import store_at
 from holdfast.storage.files import write_whole
 
 IMPORTED = ".imported.html"
-"""Of the page of a history from a file: it is no reason to lose that of a run here with its id."""
+"""Prefix of the page of a history from a file, which keeps that of a run here with its id."""
 
 
 def command(
