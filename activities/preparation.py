@@ -87,6 +87,8 @@ class Preparation:
     """True if a person must approve each call of a tool."""
     outlets: Callable[[], tuple[Outlet, ...]] = field(default=tuple, kw_only=True)
     """Places that this worker's tools send the words of agents to."""
+    tool_sources: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Where tools come from that are not shipped, as the rest of a sentence."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
@@ -144,6 +146,11 @@ class Preparation:
                 unreached=served.named(named),
                 version=self.version,
                 outlets=served.reached(self.outlets()),
+                tool_sources={
+                    name: source
+                    for name, source in self.tool_sources.items()
+                    if any(name in card.tools for card in served.roles)
+                },
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
             )

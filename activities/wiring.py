@@ -35,7 +35,7 @@ from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import read_servers
-from holdfast.activities.toolset.shelf import find_lacking, outlets_of, tools_for
+from holdfast.activities.toolset.shelf import find_lacking, outlets_of, source_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.activities.turns.workshop import Workshop
 from holdfast.activities.use_tool import Tools
@@ -114,6 +114,9 @@ class _Parts:
             idle_lenses=partial(find_idle, self.store),
             asks=self.asks,
             outlets=self._outlets,
+            tool_sources={
+                name: source for name, tool in self.tools.items() if (source := source_of(tool))
+            },
             take_snapshot=partial(snapshot.take, baselines=self.state.baselines),
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),

@@ -72,8 +72,10 @@ class Prices:
         self,
         models: Mapping[Tier, str],
         overrides: Mapping[str, tuple[PriceStep, ...]] | None = None,
+        file: str = "the override file",
     ) -> None:
         self._models = dict(models)
+        self._file = f"from {file}"
         self._overrides = dict(overrides or {})
 
     @classmethod
@@ -86,13 +88,20 @@ class Prices:
             "sonnet": settings.model_sonnet,
             "opus": settings.model_opus,
         }
-        overrides = read_price_file(settings.price_file) if settings.price_file else {}
-        return cls(models, overrides)
+        if settings.price_file is None:
+            return cls(models)
+        return cls(models, read_price_file(settings.price_file), settings.price_file.name)
 
     def cards(self) -> tuple[ModelCard, ...]:
         """Return a card per tier that this deployment serves; one without steps is unpriced."""
         return tuple(
-            ModelCard(tier=tier, id=model, prices=self.steps(model), search=library_search(model))
+            ModelCard(
+                tier=tier,
+                id=model,
+                prices=self.steps(model),
+                search=library_search(model),
+                source=self._file if model in self._overrides else "",
+            )
             for tier, model in self._models.items()
         )
 

@@ -23,6 +23,8 @@ from holdfast.deployment.settings import Settings
 from holdfast.text import one_line
 
 FOLDER = "tools"
+IN_PLACE = ", in place of the shipped one"
+"""Behind the source of what replaces something shipped."""
 
 
 @functools.cache
@@ -42,12 +44,15 @@ def tools_for(project: Path | None) -> Mapping[str, Tool]:
 
 
 def source_of(tool: Tool) -> str:
-    """Return where a tool comes from; empty: it is shipped."""
-    module = tool.function.__module__
+    """Return where a tool comes from, and whether it replaces a shipped one; empty: it is
+    shipped.
+    """
+    module = f"{tool.function.__module__}."
+    theirs = (each for each in of_group("holdfast.tools") if module.startswith(f"{each.module}."))
+    source = next((f"from package {each.package}" for each in theirs), "")
     if module.startswith(_PREFIX):
-        return "from your project"
-    of = (each for each in of_group("holdfast.tools") if f"{module}.".startswith(f"{each.module}."))
-    return next((f"from package {each.package}" for each in of), "")
+        source = "from your project"
+    return f"{source}{IN_PLACE * (tool.name in shipped_tools())}" if source else ""
 
 
 _PREFIX = "_holdfast_project_"

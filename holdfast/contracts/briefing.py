@@ -108,6 +108,8 @@ class Briefing(Contract):
     version: str = ""
     span: Span | None = None
     outlets: tuple[Outlet, ...] = ()
+    tool_sources: dict[str, str] = Field(default_factory=dict)
+    """Where its roles' tools come from that are not shipped, as the rest of a sentence."""
     endpoint: str = ""
     """Address of the model endpoint, without user, password and query; empty: no model is asked."""
     most_dollars: Money | None = None

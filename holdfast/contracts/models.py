@@ -26,6 +26,8 @@ class ModelCard(Contract):
     prices: tuple[PriceStep, ...] = ()
     search: Decimal | None = None
     """Dollars for one search by the endpoint's own tool; None: not known."""
+    source: str = ""
+    """Where its prices come from, as the rest of a sentence; empty: the library's."""
 
 
 class Capabilities(Contract):

@@ -139,7 +139,7 @@ class Preview(Contract):
     composed: tuple[str, ...] = ()
     """The roles that the plan composes, a line each."""
     brought: tuple[str, ...] = ()
-    """The playbook and roles of the plan that are not shipped, a line each."""
+    """Playbook, roles and tools of the plan that are not shipped, and prices not of the library."""
     lowered: tuple[str, ...] = ()
     """What the cap takes down a tier, or leaves out."""
     enough: Money | None = None

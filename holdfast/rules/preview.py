@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from holdfast.agent.money import predict_talk
@@ -56,20 +56,28 @@ def predict(state: State) -> Preview:
             *approvals.list_unasked(state),
         ),
         composed=tuple(map(composing.describe_role, state.plan.roles)) if state.plan else (),
-        brought=tuple(_brought(state)),
+        brought=tuple(_brought(state, rows)),
         lowered=lowered,
         enough=tight.find_enough(state, _rows, ample) if short else None,
         plan=state.plan,
     )
 
 
-def _brought(state: State) -> Iterator[str]:
+def _brought(state: State, rows: Iterable[PreviewRow]) -> Iterator[str]:
     playbook, used = state.brief.playbook, {each.subtask.role for each in state.work.values()}
     if playbook and playbook.source:
         yield f"playbook {playbook.name}, {playbook.source}"
     for role in state.brief.roles:
         if role.source and role.name in used:
             yield f"role {role.name}, {role.source}"
+    named = {tool for role in state.brief.roles if role.name in used for tool in role.tools}
+    for name, source in state.brief.tool_sources.items():
+        if name in named:
+            yield f"tool {name}, {source}"
+    asked = {row.tier for row in rows if row.asks}
+    for model in state.brief.models:
+        if model.source and model.tier in asked:
+            yield f"price of {model.id}, {model.source}"
 
 
 def _rows(state: State) -> tuple[PreviewRow, ...]:

@@ -142,6 +142,7 @@ def test_an_own_tool_may_be_named_by_an_own_role_and_replaces_a_shipped_one(
     assert shelf.source_of(tools["calculate"]) == ""
     write(tmp_path, {"tools/two.py": TOOL.format(name="calculate")})
     shadowed = shelf.tools_for(tmp_path)["calculate"]
+    assert shelf.source_of(shadowed) == "from your project, in place of the shipped one"
     assert shadowed.description == "Says a word."
 
 

@@ -544,3 +544,12 @@ async def test_a_plan_whose_roles_need_no_key_is_told_nothing_of_it(
     here = without_key(preparation, "read_file, search_files", tmp_path)
     plan = Plan(goal="g", subtasks=(subtask("t1", role="document-reader"),))
     assert (await prepare(here, goal(plan=plan))).not_run == ()
+
+
+async def test_a_briefing_says_where_the_tools_of_its_roles_come_from(
+    preparation: Preparation,
+) -> None:
+    sources = {"read_file": "from your project", "web_search": "from package pack"}
+    told = replace(preparation, tool_sources=sources, lacking={"web_search": "needs a key"})
+    briefing = await ActivityEnvironment().run(told.prepare, goal())
+    assert briefing.tool_sources == {"read_file": "from your project"}

@@ -174,12 +174,17 @@ async def test_doctor_says_what_is_yours_and_a_file_of_yours_that_cannot_be_used
     assert await doctor.run(Settings(), True, whole=True) == Code.COMPLETE
     said = " ".join(capsys.readouterr().out.split())
     assert f"folder {tmp_path / 'mine'}" in said
-    assert "playbook contract-review from your project role clause-reader from your" in said
+    replaces = "from your project, in place of the shipped one"
+    assert f"playbook contract-review {replaces} role clause-reader {replaces}" in said
     assert "count_words from your project; no role has it" in said
     assert "HOLDFAST_TASK_QUEUE holdfast-mine (holdfast.toml)" in said
     Path("roles/broken.md").write_text("---\nname: broken\n---\nText.\n")
+    text = Path("tools/count_words.py").read_text()
+    Path("tools/calculate.py").write_text(text.replace("count_words", "calculate"))
     assert await doctor.run(Settings(), True) == Code.FAILED
     said = " ".join(capsys.readouterr().out.split())
+    assert "count_words from your project; no role has it" in said, "also without --all"
+    assert f"calculate {replaces}; " in said
     assert "✗ role broken broken.md: front matter: description:" in said
     assert "(from your project)" in said
 

@@ -172,6 +172,7 @@ def test_a_project_beside_an_installed_wheel_runs_with_its_own_role_playbook_and
             assert dry.returncode == 0, dry.stderr
             assert "Playbook style-review, from your project" in dry.stdout
             assert "Role style-editor, from your project" in dry.stdout
+            assert "Tool long_sentences, from your project" in dry.stdout
             done = run(command, *asked, "--yes", folder=examples, **place)
             assert done.returncode == 0, done.stderr
             # What the script answers once the tool has said where the sentence is, and how long.

@@ -15,7 +15,7 @@ from holdfast.activities.toolset.servers import BadServers, Server, read_servers
 from holdfast.activities.toolset.shelf import find_lacking, source_of, tools_for
 from holdfast.activities.toolset.tool import Tool
 from holdfast.calls.turn import OF_SERVERS, READS_ON, WEB_FETCH, WEB_SEARCH
-from holdfast.cli.checks.diagnosis import Checkup
+from holdfast.cli.checks.diagnosis import Checkup, Mark
 from holdfast.deployment.address import address_of
 from holdfast.deployment.settings import Settings
 from holdfast.text import one_line
@@ -51,8 +51,9 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
     own = settings.endpoint_web and tool.name in (WEB_SEARCH, WEB_FETCH)
     unset = lacking_for(tool, settings)
     others = [other for other, ours in OF_CLAUDE_CODE.items() if tool.name in ours]
+    source = source_of(tool)
     told = (
-        source_of(tool),
+        source,
         _tell_owners(owners),
         f"a role may write {' or '.join(others)} for it" if others else "",
         "changes things outside" if tool.effects else "",
@@ -62,7 +63,8 @@ def _line(tool: Tool, owners: list[str], settings: Settings) -> Checkup:
         _elsewhere(tool, settings),
         f"{unset}: left out" if unset else "",
     )
-    return Checkup("agents", tool.name, "note" if unset else "ok", "; ".join(filter(None, told)))
+    mark: Mark = "note" if unset else "fact" if source else "ok"
+    return Checkup("agents", tool.name, mark, "; ".join(filter(None, told)))
 
 
 def lacking_for(tool: Tool, settings: Settings) -> str:

@@ -118,6 +118,9 @@ def test_an_override_file_prices_what_the_library_does_not_know(tmp_path: Path) 
         "  - {above: 10, input: 9, output: 9, cache_read: 9, cache_write: 9}\n"
     )
     prices = Prices(TODAY, read_price_file(file))
+    of_file = Settings(_env_file=None, price_file=file)
+    sources = {each.id: each.source for each in Prices.of(of_file).cards() if each.source}
+    assert sources == {"claude-opus-5-5": "from prices.yaml"}
     assert prices.price("local", Usage(input_tokens=MILLION)) == Decimal("0.5")
     assert prices.price("claude-opus-5-5", Usage(input_tokens=10)) == Decimal("0.00001")
     assert prices.price("claude-opus-5-5", Usage(input_tokens=11)) == Decimal("0.000099")

@@ -5,6 +5,7 @@ what one of them does keeps nothing from the roles of the others.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import sys
 from dataclasses import replace
@@ -274,5 +275,5 @@ async def test_a_worker_knows_where_its_tools_send_words(tmp_path: Path) -> None
     settings = Settings(_env_file=None, state_dir=tmp_path, mcp_file=tmp_path / ".mcp.json")
     target = Target("", store_url=(tmp_path / "store").as_uri(), embedded=False)
     (prepare,) = build(settings, target, endpoint=ModelEndpoint()).preparing
-    told = [each.tool for each in prepare.__self__.outlets()]  # type: ignore[attr-defined]
+    told = [each.tool for each in inspect.unwrap(prepare).__self__.outlets()]
     assert told == ["web_fetch", "web_search", "mcp__own__"]

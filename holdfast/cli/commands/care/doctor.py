@@ -29,6 +29,7 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.gate.queue_rates import can_set_rates, queue_of, read_rate
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.review.lenses import analysers
+from holdfast.activities.toolset.shelf import IN_PLACE
 from holdfast.cli.checks.diagnosis import Checkup, Mark
 from holdfast.cli.checks.endpoint import check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
@@ -309,10 +310,21 @@ def find_unusable(catalogue: Catalogue) -> list[Checkup]:
 
 
 def find_brought(catalogue: Catalogue) -> list[Checkup]:
-    """Return the playbooks and roles that do not ship, each with where it comes from."""
+    """Return the playbooks and roles that do not ship, each with where it comes from and whether it
+    replaces a shipped one.
+    """
     found = [(f"playbook {name}", catalogue.sources.get(name, "")) for name in catalogue.playbooks]
     found += [(f"role {name}", role.card.source) for name, role in catalogue.roles.items()]
-    return [Checkup("files", name, "fact", source) for name, source in found if source]
+    if not any(source for _, source in found):
+        return []
+    shipped = Catalogue.load()
+    replaced = {f"playbook {name}" for name in shipped.playbooks}
+    replaced |= {f"role {name}" for name in shipped.roles}
+    return [
+        Checkup("files", name, "fact", f"{source}{IN_PLACE * (name in replaced)}")
+        for name, source in found
+        if source
+    ]
 
 
 def find_idle(catalogue: Catalogue) -> list[Checkup]:
