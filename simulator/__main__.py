@@ -8,8 +8,11 @@ import signal
 import sys
 from pathlib import Path
 
-from simulator.script import Script, ScriptError, read_script
-from simulator.server import Simulator
+try:
+    from simulator.script import Script, ScriptError, read_script
+    from simulator.server import Simulator
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is not installed for {sys.executable}; run make setup")
 
 
 def main() -> int:

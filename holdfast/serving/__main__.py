@@ -14,12 +14,16 @@ def main() -> None:
     gc.disable()
     # Until the event loop listens there is nothing to drain: told to end, it ends well.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    # Above all that takes long to import, because the first process may end meanwhile.
-    from holdfast.deployment.siblings import OPTION, watch_parent
+    try:
+        # Above all that takes long to import, because the first process may end meanwhile.
+        from holdfast.deployment.siblings import OPTION, watch_parent
 
-    if OPTION in sys.argv:
-        watch_parent()
-    from holdfast.serving import worker
+        if OPTION in sys.argv:
+            watch_parent()
+        from holdfast.serving import worker
+    except ModuleNotFoundError as error:
+        remedy = "run make setup, then .venv/bin/python worker.py, or install holdfast anew"
+        sys.exit(f"{error.name} is not installed for {sys.executable}; {remedy}")
 
     code = worker.main()
     # The SDK can crash while the interpreter shuts down.

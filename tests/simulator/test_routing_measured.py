@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from bench import routing
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.deployment.settings import Settings
-from simulator import Script, Simulator
+from simulator.script import Script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 CASES = routing.labelled()

@@ -25,10 +25,11 @@ from holdfast.calls.plan import PlanAnswer, PlanMaterial, plan_prompt, to_plan
 from holdfast.contracts import PinnedInput, RoleCard, Usage
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import only_by_tools, problems
-from simulator import Rule, Script, Simulator, answers, planning
+from simulator import answers, planning
 from simulator.answers import answer, call_of
 from simulator.limiter import Limiter
-from simulator.script import CALLS, ScriptError, read_script
+from simulator.script import CALLS, Rule, Script, ScriptError, read_script
+from simulator.server import Simulator
 from simulator.wire import mistake
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +42,22 @@ CLOSED = {
     "required": ["digest"],
     "additionalProperties": False,
 }
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("simulator", "aiohttp"), ("holdfast.serving", "psutil")]
+)
+def test_a_program_without_its_packages_says_in_a_line_how_to_get_them(
+    module: str, package: str
+) -> None:
+    starts = f"runpy.run_module({module!r}, run_name='__main__')"
+    code = f"import runpy, sys; sys.modules[{package!r}] = None; {starts}"
+    done = subprocess.run(
+        (sys.executable, "-c", code), cwd=HOME, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    said = f"{package} is not installed for {sys.executable}; run make setup"
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1, done.stderr
 
 
 def body(**fields: Any) -> dict[str, Any]:

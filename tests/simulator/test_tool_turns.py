@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from simulator import Script, Simulator
 from simulator.counting import LIFE_SECONDS, PromptCache, prefix_tokens
 from simulator.prefix import Block, blocks_of
+from simulator.script import Script
+from simulator.server import Simulator
 from simulator.turns import altered
 from simulator.wire import mistake
 

@@ -22,7 +22,8 @@ from holdfast.contracts import Capabilities, Report, policies
 from holdfast.deployment.settings import Settings
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.untrusted.known_secrets import KnownSecrets
-from simulator import Rule, Script, Simulator
+from simulator.script import Rule, Script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -24,8 +24,8 @@ from holdfast.rendering import findings
 from holdfast.replaying.replay import replay
 from holdfast.text import inline
 from holdfast.workflows import WORKFLOWS
-from simulator import Simulator
 from simulator.script import read_script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 PLAYBOOKS = HOME / "playbooks"

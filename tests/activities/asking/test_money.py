@@ -12,7 +12,8 @@ from holdfast.activities.claude.adapter import Claude
 from holdfast.contracts import Goal, Limits
 from holdfast.deployment.settings import Settings
 from scripted import ready, subtask
-from simulator import Rule, Script, Simulator
+from simulator.script import Rule, Script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

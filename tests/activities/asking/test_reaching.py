@@ -27,7 +27,7 @@ from holdfast.contracts.errors import CallRefused, NotBilled
 from holdfast.deployment.address import address_of
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.storage import DirectoryStore
-from simulator import Simulator
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ import pytest
 from calling import PLAIN
 from holdfast.activities.claude.endpoint import FULL, find_capabilities
 from holdfast.contracts import Capabilities
-from simulator import Simulator
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

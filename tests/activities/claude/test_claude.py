@@ -21,7 +21,8 @@ from holdfast.calls.work import WorkAnswer
 from holdfast.contracts import Capabilities
 from holdfast.contracts.errors import PossiblyBilled
 from plain_endpoint import PlainEndpoint, serving
-from simulator import Rule, Script, Simulator
+from simulator.script import Rule, Script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -23,7 +23,8 @@ from holdfast.contracts.errors import (
     SpendLimitReached,
     TookTooLong,
 )
-from simulator import Rule, Script, Simulator
+from simulator.script import Rule, Script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,8 @@ from holdfast.calls.work import WorkAnswer
 from holdfast.contracts import Capabilities
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.ports import ModelAnswer, ModelRequest
-from simulator import Script, Simulator
+from simulator.script import Script
+from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 
