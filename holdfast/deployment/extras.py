@@ -56,22 +56,25 @@ INSTALLED = (Path(__file__).parents[1] / "roles").is_dir()
 """True in what a wheel has installed; in a checkout, roles stand beside the package."""
 
 
-def how_to_get(what: str) -> str:
-    """Return the command that installs an extra, or a package of somebody else's."""
-    if what not in EXTRAS:
-        return f"pip install {what}"
+def how_to_get(*what: str) -> str:
+    """Return the command that installs extras, or packages of somebody else's."""
+    if not {*what} <= {*EXTRAS}:
+        return f"pip install {' '.join(what)}"
     # No registry knows the version of a checkout; there one command installs all of them.
-    return f"pip install 'holdfast[{what}]'" if INSTALLED else "make setup"
+    return f"pip install 'holdfast[{','.join(what)}]'" if INSTALLED else "make setup"
 
 
-def needs(what: str) -> str:
-    """Return the rest of a sentence: that an extra or package is absent, and how to get it."""
-    return f"needs packages that are not installed: {how_to_get(what)}"
+def needs(*what: str) -> str:
+    """Return the rest of a sentence: that extras or packages are absent, and how to get them."""
+    return f"needs packages that are not installed: {how_to_get(*what)}"
 
 
-def lacking(extra: str) -> str:
-    """Return what `needs` says if part of an extra is not installed here, else an empty string."""
-    return needs(extra) if any(_find_absent(EXTRAS[extra])) else ""
+def lacking(*extras: str) -> str:
+    """Return what `needs` says of the extras of which a part is not installed here; empty if all
+    are.
+    """
+    absent = [each for each in extras if any(_find_absent(EXTRAS[each]))]
+    return needs(*absent) if absent else ""
 
 
 def has_module(name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 import random
 import shutil
 import socket
@@ -50,17 +49,23 @@ DYNAMIC = (
 )
 
 
-def binary() -> Path:
+def find_binary() -> Path | None:
     """Return the server's program: the one beside this Python, else the first on PATH."""
     beside = Path(sys.executable).parent / "temporal"
     found = beside if beside.exists() else shutil.which("temporal")
-    if not found:
+    return Path(found) if found else None
+
+
+def binary() -> Path:
+    """Return the server's program as `find_binary`. EmbeddedError if there is none."""
+    found = find_binary()
+    if found is None:
         raise EmbeddedError(
             "the embedded Temporal server is not installed",
-            f"{platform.system()} {platform.machine()}",
+            f"there is no program temporal beside {sys.executable} or on PATH",
             f"{extras.how_to_get('embedded')}, or set TEMPORAL_ADDRESS to a server of your own",
         )
-    return Path(found)
+    return found
 
 
 def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:

@@ -191,7 +191,7 @@ def _no_endpoint(playbook: str) -> Refused:
     free = (
         f"Without a model: --playbook {playbook} alone, if you leave out --models."
         if playbook
-        else "Without a model: make demo, or run --playbook code-review --input repo=PATH."
+        else "Without a model: starter.py demo, or run --playbook code-review --input repo=PATH."
     )
     return Refused(
         "This goal needs a language model, and no endpoint is configured.\n"

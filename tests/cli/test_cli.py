@@ -112,7 +112,7 @@ def test_a_free_form_goal_without_an_endpoint_is_refused_in_three_lines(
     assert len(lines) == 3
     assert "no endpoint" in lines[0]
     assert "ANTHROPIC_API_KEY" in lines[1] and "ANTHROPIC_BASE_URL" in lines[1]
-    assert "make demo" in lines[2] and "--playbook code-review" in lines[2]
+    assert f"{STARTER} demo, or" in lines[2] and "--playbook code-review" in lines[2]
     assert not bare_environment.exists()
 
 
@@ -410,6 +410,7 @@ async def test_doctor_masks_secrets_names_origins_and_starts_nothing(
     assert "0123456789" not in shown and "hunter2" not in shown
     assert "ANTHROPIC_API_KEY …ghij (27 characters) (environment)" in shown
     assert "HOLDFAST_IDLE_SECONDS 60 (default)" in shown
+    assert "HOLDFAST_PROJECT - (default)" in shown
     assert "not reachable" in shown and "1 thing in the way" in shown
     assert not bare_environment.exists()
 

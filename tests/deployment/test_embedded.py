@@ -416,13 +416,15 @@ def test_a_server_that_cannot_start_is_one_line_with_its_own_words(
     assert "\n" not in str(refused.value)
 
 
-def test_a_platform_without_a_server_is_told_what_to_do(
+def test_where_no_server_is_installed_is_said_with_what_to_do(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EmbeddedError, match="TEMPORAL_ADDRESS"):
+    with pytest.raises(EmbeddedError, match="TEMPORAL_ADDRESS") as refused:
         ensure_up(settings)
+    looked = f"there is no program temporal beside {tmp_path / 'python'} or on PATH"
+    assert f"is not installed: {looked}; " in str(refused.value)
 
 
 def test_a_worker_that_never_comes_up_is_said_after_three_and_tried_again(

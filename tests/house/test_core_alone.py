@@ -71,6 +71,11 @@ def test_every_command_works_or_names_the_extra_that_it_needs(told: dict[str, An
         assert "Traceback" not in words and "is not installed for" not in words, (name, words)
         if name in REFUSED:
             assert code == 2 and REFUSED[name] in words
+        elif name == "demo":
+            # What it needs beside the server, too, and before it makes anything.
+            needs = f"demo needs packages that are not installed: {pip('embedded,review')}\n"
+            assert (code, words) == (2, needs)
+            assert not told["example"]
         elif name in WITHOUT_SERVER:
             assert code == WITHOUT_SERVER[name], (name, words)
         else:

@@ -129,7 +129,7 @@ def test_pipx_installs_the_core_whose_demo_says_what_else_it_needs(
     command = home.folder / "bin" / NAME
     assert home.run(command, "--version").stdout == f"{NAME} {__version__}\n"
     demo = home.run(command, "demo")
-    assert demo.returncode == 5 and "pip install 'holdfast[embedded]'" in demo.stderr
+    assert demo.returncode == 2 and "pip install 'holdfast[embedded,review]'" in demo.stderr
 
 
 def test_uvx_reviews_the_example_without_an_installation(release: Release, home: Home) -> None:

@@ -221,7 +221,7 @@ def test_a_document_that_is_not_soon_looked_at_is_left_to_whoever_reads_it(
 def test_where_no_model_can_be_asked_only_a_playbook_that_can_do_without_is_named() -> None:
     Path("ticket.md").write_text("It does not start")
     support = Wish(playbook="tech-support", inputs=("ticket=ticket.md",))
-    with pytest.raises(Refused, match="Without a model: make demo, or run --playbook code-review"):
+    with pytest.raises(Refused, match=r"Without a model: starter\.py demo, or run --playbook"):
         asyncio.run(goal_of(support, SHIPPED, Settings(), embedded=True))
     with pytest.raises(Refused, match="Without a model: --playbook review alone, if you leave out"):
         asked("repo=code", models=True)

@@ -145,4 +145,5 @@ if __name__ == "__main__":
     repository = repositories.Repository.at(here / "repo")
     repository.commit({"a.yaml": "a: 1\na: 2\n"})
     told = {"commands": commands(), **asyncio.run(probe(here, repository))}
+    told["example"] = (Settings().state_dir / "demo").exists()
     print(json.dumps(told))  # noqa: T201

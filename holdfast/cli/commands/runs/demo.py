@@ -10,8 +10,10 @@ from holdfast.cli.commands.runs import run
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import say
+from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
+from holdfast.embedded.server import find_binary
 from holdfast.intake import example
 
 FOLDER = "demo"
@@ -33,6 +35,9 @@ def command(
     ] = "",
 ) -> int:
     """Review a small example with planted defects, or a repository of yours; no key, no model."""
+    server = () if find_binary() else ("embedded",)
+    if lacking := extras.lacking(*server, "review"):
+        raise Exit(f"demo {lacking}")
     if not repository:
         if base:
             raise Exit("--base is of a repository of yours; name it, or leave --base out")
