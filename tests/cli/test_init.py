@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -130,6 +131,22 @@ def test_the_project_may_be_named_before_or_behind_a_command_and_is_then_trusted
     assert Settings().project == folder
     goal = ["run", "--", "--project", "."]
     assert taken_out(goal) == (None, goal), "behind -- it is what somebody wants"
+
+
+def test_doctor_tells_a_project_that_was_typed_from_one_of_the_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(capsys, "init mine")
+
+    def origin(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["starter.py", *arguments])
+        with_project(arguments)
+        found = {each.name: each.detail for each in doctor.list_settings(Settings())}
+        return found["HOLDFAST_PROJECT"]
+
+    place = tmp_path / "mine"
+    assert origin("doctor", "--project", "mine") == f"{place}  (--project)"
+    assert origin("doctor") == f"{place}  (environment)", "named there, and not typed"
 
 
 def test_a_broken_file_of_settings_stops_commands_and_workers_with_the_same_line(

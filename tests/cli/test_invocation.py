@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import shutil
@@ -19,6 +20,7 @@ from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.invocation import as_called, starter
 from holdfast.cli.shared import completion
 from holdfast.contracts import Limits
+from holdfast.deployment import extras
 from holdfast.deployment.settings import HOME, NAME
 
 
@@ -74,6 +76,30 @@ def test_a_text_that_names_a_command_names_it_as_it_is_typed(
     monkeypatch.setattr(invocation, "STARTER", ".venv/bin/python starter.py")
     told = "stop it with: .venv/bin/python starter.py down"
     assert as_called(told) == told, "what is right already stays"
+
+
+def test_a_worker_is_started_by_its_file_or_by_the_module_of_an_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = "no worker asks task queue 'q' for work; start one: worker.py"
+    assert as_called(told).endswith(f"; start one: {invocation.called('worker.py')}")
+    monkeypatch.setattr(extras, "INSTALLED", True)
+    assert invocation.worker().endswith(" -m holdfast.serving")
+    assert importlib.util.find_spec("holdfast.serving.__main__")
+
+
+def test_a_command_that_was_typed_with_a_project_finds_it_from_any_folder(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text("")
+    command = (sys.executable, HOME / "starter.py", "--project", tmp_path.name, "watch")
+    done = subprocess.run(
+        command,
+        cwd=tmp_path.parent,
+        env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f" --project {shlex.quote(str(tmp_path))} watch --help" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -9,12 +10,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.deployment import extras
 from holdfast.deployment.settings import HOME, NAME
 from holdfast.text import visible
 
 SCRIPT = "starter.py"
 OPTION = "--project"
 _NAMED = re.compile(rf"(?<![\w/.-]){re.escape(SCRIPT)}(?= [a-z])")
+
+_START_WORKER = "start one: worker.py"
 
 
 def called(program: str) -> str:
@@ -34,6 +38,13 @@ def starter(argument: str, module: str = "") -> str:
     if module == f"{NAME}.__main__":
         return f"{shlex.quote(_from_here(Path(sys.executable)))} -m {NAME}"
     return called(SCRIPT)
+
+
+def worker() -> str:
+    """Return the command of a worker: the file of a checkout, the module of an installation."""
+    if extras.INSTALLED:
+        return f"{shlex.quote(_from_here(Path(sys.executable)))} -m holdfast.serving"
+    return called("worker.py")
 
 
 def _from_here(path: Path) -> str:
@@ -57,10 +68,20 @@ def taken_out(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     return None, rest
 
 
+def is_project_typed() -> bool:
+    """True if this process was called with `--project`."""
+    return taken_out(sys.argv[1:])[0] is not None
+
+
 def _project(arguments: Sequence[str]) -> str:
-    """Return the option once more, for commands that must find the same project."""
+    """Return the option with the whole path, for commands that find the same project from any
+    folder.
+    """
     folder, _ = taken_out(arguments)
-    return f" {OPTION} {shlex.quote(_from_here(Path(folder).absolute()))}" if folder else ""
+    if not folder:
+        return ""
+    place = Path(os.path.expanduser(folder))
+    return f" {OPTION} {shlex.quote(str(place.absolute()))}"
 
 
 def _module() -> str:
@@ -70,13 +91,14 @@ def _module() -> str:
 
 
 STARTER = starter(sys.argv[0] if sys.argv else "", _module()) + _project(sys.argv[1:])
-WORKER = called("worker.py")
+WORKER = worker()
 PROGRAM = NAME if Path(sys.argv[0] if sys.argv else "").name == NAME else SCRIPT
 """Name of this program in its help."""
 
 
 def as_called(text: str) -> str:
-    """Return a text in which the starter is called as it was called here."""
+    """Return a text in which starter and worker are called as they are called here."""
+    text = text.replace(_START_WORKER, f"start one: {WORKER}")
     return text if STARTER in text else _NAMED.sub(lambda _: STARTER, text)
 
 

@@ -35,7 +35,7 @@ from holdfast.cli.checks.endpoint import check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
 from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.invocation import OPTION, STARTER, is_project_typed
 from holdfast.cli.screen.streams import OUT, draw, say
 from holdfast.cli.shared.connection import CONNECT_SECONDS, configured_target
 from holdfast.cli.shared.options import Embedded
@@ -390,6 +390,8 @@ def list_settings(settings: Settings) -> list[Checkup]:
     for name, field in Settings.model_fields.items():
         names = {name, *(getattr(field.validation_alias, "choices", None) or ())}
         origin = next((where for where, has in given if names & has), "default")
+        if name == "project" and is_project_typed():
+            origin = OPTION
         value = getattr(settings, name)
         secret = getattr(value, "get_secret_value", None)
         shown = mask(secret()) if secret else as_text(value) or "-"
