@@ -27,6 +27,8 @@ class Report(Contract):
     """The limits that ran out, doubled, as `--limits` takes them: what to give a fork."""
     goal: str
     title: str = ""
+    project: str = ""
+    """Name of the run's project; empty if it has none."""
     plan: Plan | None = None
     revisions: tuple[Revision, ...] = ()
     findings: tuple[Finding, ...] = ()

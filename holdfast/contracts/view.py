@@ -179,6 +179,8 @@ class RunView(Contract):
     run_id: str
     goal: str
     title: str = ""
+    project: str = ""
+    """Name of the run's project; empty if it has none."""
     phase: Phase
     status: ReportStatus | None = None
     rows: tuple[Row, ...] = ()

@@ -33,6 +33,7 @@ RUNS = f"WorkflowType = '{WORKFLOW}'"
 """Every run, as a query of the server."""
 PROBE = "holdfast: worker and starter share this store, {}"
 MEMO_TITLE = "title"
+MEMO_PROJECT = "project"
 MEMO_DRY = "dry_run"
 """Memo field: true if the run was only to show its plan."""
 _MEMO_CHARACTERS = 160
@@ -93,7 +94,7 @@ async def launch(
             # Closed runs count too: the same id and goal again gets that run's report.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            memo=_memo(title, dry, traceparent),
+            memo=_memo(title, goal.project, dry, traceparent),
             static_summary=summary(title),
             static_details=details(goal),
         )
@@ -112,9 +113,10 @@ def _roots(goal: Goal, connection: Connection) -> Roots:
     return roots_of(goal.inputs, connection.settings, embedded=connection.target.embedded)
 
 
-def _memo(title: str, dry: bool, traceparent: str) -> dict[str, object]:
+def _memo(title: str, project: str, dry: bool, traceparent: str) -> dict[str, object]:
     context = {MEMO_CONTEXT: traceparent} if traceparent else {}
-    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry, **context}
+    place = {MEMO_PROJECT: project} if project else {}
+    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry, **place, **context}
 
 
 def _allow(goal: Goal, connection: Connection) -> None:

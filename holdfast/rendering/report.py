@@ -74,7 +74,8 @@ def as_markdown(
         "sources": listed(sources.items(report, whole=whole)),
         "findings": findings.sections(report) if whole else [],
     }
-    ended = Marked(f"**{verdict(report)}** · run {code_span(report.run_id)}")
+    place = f" of project {code_span(report.project)}" if report.project else ""
+    ended = Marked(f"**{verdict(report)}** · run {code_span(report.run_id)}{place}")
     blocks: list[Block] = [Heading(report.title or report.goal, 1), Paragraph(ended), facts(report)]
     blocks += listed(report.flags, LOOK_FIRST)
     blocks += [Prose(answer_of(report, to_type).strip())] if report.answer.strip() else []

@@ -23,6 +23,7 @@ def run_view(state: State) -> RunView:
         run_id=state.run_id,
         goal=state.goal.text,
         title=title(state),
+        project=state.goal.project,
         phase=state.phase,
         status=status_of(state) if closed else None,
         rows=tuple(_row(progress, state) for progress in state.work.values()),

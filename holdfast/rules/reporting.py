@@ -98,6 +98,7 @@ def report(state: State) -> Report:
         more=_more(state),
         goal=state.goal.text,
         title=title(state),
+        project=state.goal.project,
         plan=state.plan,
         revisions=state.replanning.revisions,
         findings=state.findings,

@@ -15,7 +15,7 @@ from rich.markdown import Markdown
 
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
 from holdfast.cli.screen import report as pages
-from holdfast.cli.screen.board import board
+from holdfast.cli.screen.board import board, headline
 from holdfast.cli.screen.invocation import STARTER, to_type
 from holdfast.cli.screen.streams import Safe
 from holdfast.cli.shared import delivery
@@ -39,6 +39,7 @@ from holdfast.contracts import (
 )
 from holdfast.rendering import findings
 from holdfast.rendering.board import board as details
+from holdfast.rendering.report import as_markdown
 from holdfast.text import for_markdown
 from holdfast.text.harmless import quote_markdown
 
@@ -141,6 +142,15 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
         "The plan was estimated at $0.0247: it took 50% of that.",
     ):
         assert part in page
+
+
+def test_the_project_of_a_run_is_told_where_it_has_one() -> None:
+    whole = report()
+    ours = whole.model_copy(update={"project": "letters"})
+    assert "` of project `letters`\n" in as_markdown(ours, to_type)
+    assert "project" not in as_markdown(whole, to_type)
+    assert "project letters" in headline(view(project="letters"), 1.0)
+    assert "project" not in headline(view(), 1.0)
 
 
 def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
 
 from conftest import Runs
+from holdfast.cli.commands.runs import list as listing
 from holdfast.contracts import Goal, Limits
 from holdfast.intake.connection import Connection, require_worker
 from holdfast.intake.launch import Launched, launch
@@ -39,6 +43,20 @@ async def test_a_run_is_started_once_and_nothing_is_printed(
         assert (await report_of(connection, "hooked")).status == "complete"
     assert told.lines == []
     assert capfd.readouterr() == ("", "")
+
+
+async def test_a_list_tells_the_project_of_a_run_that_has_one(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = Goal(text="Compare three engines", use_models=True)
+    listed: dict[str, str] = {}
+    async with runs.worker(script()), asyncio.timeout(30):
+        await launch(connection, plain.model_copy(update={"project": "mine"}), "ours", Told())
+        await launch(connection, plain, "plain", Told())
+        while not {"ours", "plain"} <= {*listed}:
+            assert await listing.run(connection, 1000, True) == 0
+            listed = {row["id"]: row["project"] for row in json.loads(capsys.readouterr().out)}
+    assert (listed["ours"], listed["plain"]) == ("mine", "")
 
 
 async def test_whoever_asks_is_told_what_a_start_waits_for(

@@ -113,6 +113,7 @@ async def test_two_projects_with_files_of_the_same_names_do_not_mix(
             asked = model()
             reports[name] = await runs.run(goal(name), asked, projects=both)
             assert reports[name].status == "complete", reports[name].gaps
+            assert reports[name].project == name
             turns = [each for each in asked.requests if each.messages]
             assert f"of the house {name}" in turns[0].system
             assert f"Say the word of {name}." in told(turns[0])

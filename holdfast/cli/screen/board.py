@@ -33,6 +33,7 @@ def headline(view: RunView, elapsed: float) -> str:
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
     parts += [spent(view), seconds(elapsed)]
+    parts.append(f"project {one_line(view.project)}" if view.project else "")
     return " · ".join(filter(None, parts))
 
 

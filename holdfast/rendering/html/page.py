@@ -217,9 +217,10 @@ def _foot(run: Pictured) -> Element:
     report = run.report
     ends = (("began", report.started), ("ended", report.finished))
     moments = [f"{word} {clock(at)}" for word, at in ends if at]
+    project = f"project {report.project}" if report.project else ""
     own = f"version {report.version}" if report.version else ""
     return footer[
-        p[" · ".join(filter(None, (f"Run {report.run_id}", *moments, own)))],
+        p[" · ".join(filter(None, (f"Run {report.run_id}", project, *moments, own)))],
         p[
             "Made from the run's recorded history alone. One finding with all it says: ",
             span(".mono")[f"{run.to_type('show', report.run_id)} SUBTASK"],

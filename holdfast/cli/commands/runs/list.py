@@ -34,7 +34,7 @@ from holdfast.contracts.search import (
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import MEMO_DRY, MEMO_TITLE, RUNS
+from holdfast.intake.launch import MEMO_DRY, MEMO_PROJECT, MEMO_TITLE, RUNS
 from holdfast.rendering.amounts import at_most, seconds
 from holdfast.temporal.connection import PAUSED, is_paused
 from holdfast.text import for_terminal
@@ -69,6 +69,8 @@ class Listed:
     """Cause of a failed run, in a word or two; else empty."""
     remarks: str = ""
     """Count of a review's remarks above a hint, as `6 critical, 1 warning`."""
+    project: str = ""
+    """Name of the run's project; empty if it has none."""
 
 
 def command(
@@ -128,6 +130,7 @@ async def _listed(run: WorkflowExecution) -> Listed:
         dollars=dollars or None,
         assumed=await _memo(run, MEMO_ASSUMED) or "0",
         playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
+        project=await _memo(run, MEMO_PROJECT),
         age=round((now - run.start_time).total_seconds(), 1),
         why=await _memo(run, MEMO_WHY),
         remarks=await _memo(run, MEMO_REMARKS),
