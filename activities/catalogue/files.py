@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from holdfast.activities.catalogue.answer_forms import playbook_form
 from holdfast.activities.catalogue.results import result_of
@@ -38,6 +39,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.remarks import REVIEW
 from holdfast.state.graph import COMPOSED
+from holdfast.text.mistakes import suggest
 from holdfast.untrusted.folders import read_regular, resolve_path
 from holdfast.untrusted.reading import NotPlain, from_yaml
 from holdfast.untrusted.unread import find_unread
@@ -242,13 +244,19 @@ def read_role(
 
 def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
     """Raise CatalogueError naming every field that nothing would ever read."""
-    none = [str(name) for name in fields if name not in {*FrontMatter.model_fields, *ONLY_SHOWN}]
-    who = "here"
-    if not none and fields.get("model") == "none":
+    known = {*FrontMatter.model_fields, *ONLY_SHOWN}
+    unknown = [str(name) for name in fields if name not in known]
+    if unknown:
+        wrong = "; ".join(f"{name}: unknown field{suggest(name, known)}" for name in unknown)
+        raise CatalogueError(
+            f"{path.name}: front matter: {wrong}; there are: {', '.join(FrontMatter.model_fields)}"
+        )
+    none, who = [], ""
+    if fields.get("model") == "none":
         none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
-    elif not none and fields.get("team"):
+    elif fields.get("team"):
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
-    elif not none and fields.get("model") != "none" and not fields.get("tools"):
+    elif not fields.get("tools"):
         none, who = [name for name in NEED_TOOLS if name in fields], "for a role without tools"
     if none:
         raise CatalogueError(
@@ -305,8 +313,12 @@ def read_playbook(path: Path) -> PlaybookFile:
 
 def _mistakes(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(
-            f"{'.'.join(str(part) for part in mistake['loc'])}: {mistake['msg']}"
-            for mistake in error.errors()
-        )
+        return "; ".join(map(_describe, error.errors()))
     return " ".join(str(error).split())
+
+
+def _describe(mistake: ErrorDetails) -> str:
+    place, said = mistake["loc"], mistake["msg"]
+    if mistake["type"] == "extra_forbidden" and len(place) == 1:
+        said = f"unknown field{suggest(str(place[0]), PlaybookFile.model_fields)}"
+    return f"{'.'.join(map(str, place))}: {said}"

@@ -241,7 +241,6 @@ def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
         ("tools_only_for_inputs: true\n", "tools_only_for_inputs"),
         ("model: none\ntools: [bugs]\nturns: 4\n", "turns"),
         ("team: true\nturns: 4\n", "turns"),
-        ("teir: opus\npermissionMode: plan\n", "teir, permissionMode"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
         ("team: true\nfixed_tier: true\n", "fixed_tier"),
         ("title: Review\n", "title"),
@@ -311,6 +310,11 @@ def test_three_dashes_within_a_line_do_not_end_the_front_matter(tmp_path: Path) 
         ("---\n---\nBody\n", "one.md: front matter: "),
         ("---\nname: x\n---\nBody\n", "one.md: front matter: description: Field required"),
         (role("model: gpt\n"), "one.md: front matter: model"),
+        (
+            role("modle: haiku\nturn: 3\n"),
+            "one.md: front matter: modle: unknown field (did you mean 'model'?); turn: unknown"
+            " field (did you mean 'turns'?); there are: name, description, cases, model, ",
+        ),
         (role(body=""), "one.md: there is no system prompt"),
     ],
 )
@@ -339,7 +343,11 @@ def test_role_names_are_unique_over_all_playbooks(tmp_path: Path) -> None:
     [
         ("name: wrong\ndescription: d\n", "name must be the folder's name"),
         ("name: other\n", "other/playbook.yaml: description: Field required"),
-        ("name: other\ndescription: d\nroels: []\n", "roels: Extra inputs are not permitted"),
+        ("name: other\ndescription: d\nroels: []\n", "other/playbook.yaml: roels: unknown field"),
+        (
+            "name: other\ndescription: d\nguidanc: x\n",
+            "other/playbook.yaml: guidanc: unknown field (did you mean 'guidance'?)",
+        ),
         ("name: [", "other/playbook.yaml: "),
         ("name: other\ndescription: d\nplan: {goal: g}\n", "plan.subtasks: Field required"),
         ("name: other\ndescription: d\ntemplate: revue\n", "unknown template 'revue'"),
