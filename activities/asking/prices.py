@@ -15,16 +15,17 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from genai_prices import Usage as LibraryUsage
 from genai_prices import calc_price
 from genai_prices.types import TieredPrices
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from holdfast.contracts import ModelCard, PriceStep, Tier, Usage
 from holdfast.deployment.settings import Settings
 from holdfast.ledger import pricing
-from holdfast.text.mistakes import mistakes
+from holdfast.text.mistakes import suggest
 from holdfast.untrusted.folders import read_regular, resolve_path
 from holdfast.untrusted.reading import NotPlain, from_yaml
 
@@ -62,7 +63,15 @@ class PriceRow(BaseModel):
         )
 
 
-PRICE_FILE = TypeAdapter(dict[str, PriceRow | list[PriceRow]])
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+# Where one of two shapes may stand, pydantic tells the mistakes of both.
+PRICE_FILE = TypeAdapter(
+    dict[str, Annotated[list[PriceRow], Field(min_length=1), BeforeValidator(_as_list)]]
+)
+EXAMPLE = "my-model: {input: 0.5, output: 2, cache_read: 0.05, cache_write: 0.6}"
 
 
 class Prices:
@@ -196,9 +205,22 @@ def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
     except (UnicodeDecodeError, NotPlain) as error:
         raise PriceFileError(f"price file {str(path)!r} cannot be read: {error}") from error
     except ValidationError as error:
-        wrong = "; ".join(mistakes(error))
+        wrong = "; ".join(_describe(each["type"], each["loc"]) for each in error.errors())
         raise PriceFileError(f"price file {str(path)!r}: {wrong}") from error
-    return {
-        model: tuple(row.step() for row in (value if isinstance(value, list) else [value]))
-        for model, value in rows.items()
-    }
+    return {model: tuple(row.step() for row in steps) for model, steps in rows.items()}
+
+
+def _describe(kind: str, place: tuple[int | str, ...]) -> str:
+    """Return a mistake at a place of the override file (model, step, field) in its reader's
+    words.
+    """
+    if len(place) < 3:
+        whose = f"{place[0]}: " if place else ""
+        return f"{whose}must be a row as {EXAMPLE}"
+    model, step, name = place[:3]
+    where = f"{model}: {name}" if step == 0 else f"{model}, step {int(step) + 1}: {name}"
+    if kind == "missing":
+        return f"{where} is missing"
+    if kind == "extra_forbidden":
+        return f"{where}: unknown field{suggest(str(name), PriceRow.model_fields)}"
+    return f"{where}: must be a number, 0 or more"

@@ -129,10 +129,26 @@ def test_an_override_file_prices_what_the_library_does_not_know(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("local: {input: 1, output: 2, cache_read: 1}", "cache_write"),
-        ("local: {input: -1, output: 2, cache_read: 1, cache_write: 1}", "input"),
-        ("local: {input: 1, output: 2, cache_read: 1, cache_write: 1, batch: 3}", "batch"),
-        ("local: free", "local"),
+        (
+            "local: {input: 1, output: 2}",
+            ": local: cache_read is missing; local: cache_write is missing$",
+        ),
+        (
+            "local: {input: -1, output: a, cache_read: 1, cache_write: 1}",
+            ": local: input: must be a number, 0 or more; local: output: must be a number, 0 or mo",
+        ),
+        (
+            "local: {input: 1, outptu: 2, output: 2, cache_read: 1, cache_write: 1}",
+            r": local: outptu: unknown field \(did you mean 'output'\?\)$",
+        ),
+        (
+            "local: [{input: 1, output: 2, cache_read: 1, cache_write: 1}, {above: 9, input: 1,"
+            " output: 2, cache_read: 1}]",
+            ": local, step 2: cache_write is missing$",
+        ),
+        ("local: free", ": local: must be a row as my-model: {input: 0.5, output: 2, cache_read:"),
+        ("local: []", ": local: must be a row as "),
+        ("[local]", ": must be a row as my-model: "),
         ("[unclosed", "cannot be read"),
     ],
 )
