@@ -136,12 +136,16 @@ def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) 
 
 def install(folder: Path, lock: Path, screen: Screen) -> None:
     """Create the environment if it is missing and install what the lock names."""
-    packages = len(re.findall(r"^[A-Za-z0-9._-]+==", lock.read_text(encoding="utf-8"), re.M))
+    named = re.findall(r"^[A-Za-z0-9._-]+==.*", lock.read_text(encoding="utf-8"), re.M)
+    packages = len(named)
+    # Only pip knows which of them are for other platforms, and says so while it works.
+    most = "up to " if any(";" in each for each in named) else ""
     began = time.monotonic()
     fetched, kept = MEGABYTES.get(lock.name, (0, 0))
     much = f"about {fetched} MB to download unless pip has them, {kept} MB on disk, "
     screen.step(
-        f"Installing {packages} packages into {folder}, once: {much * bool(kept)}a minute or two."
+        f"Installing {most}{packages} packages into {folder}, once:"
+        f" {much * bool(kept)}a minute or two."
     )
     if not (folder / "bin" / "python").exists():
         make = (sys.executable, "-m", "venv", str(folder))
