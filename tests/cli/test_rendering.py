@@ -151,12 +151,16 @@ def test_what_an_agent_is_at_has_a_line_of_its_own_below_the_board(width: int) -
     assert not UNSEEN.search(OUR_STYLES.sub("", hostile))
 
 
+LETTER = "ß"
+"""That no folder of a checkout has in its name: the hints show where the program is."""
+
+
 def test_a_screen_that_is_redrawn_cuts_a_long_question_and_says_where_it_is_whole() -> None:
-    question = Question(kind="call", subtask_id="t1", text="write " + "x" * 3_000, call=3)
+    question = Question(kind="call", subtask_id="t1", text="write " + LETTER * 3_000, call=3)
     asking = view(waiting=(question,))
     live = LiveBoard(asking).frame()
-    assert drawn(live).count("x") < 500 and "`show run-1` has all of it" in drawn(live)
-    assert drawn(board(asking)).count("x") == 3_000
+    assert drawn(live).count(LETTER) < 500 and "`show run-1` has all of it" in drawn(live)
+    assert drawn(board(asking)).count(LETTER) == 3_000
 
 
 def test_a_new_question_is_a_line_and_an_old_one_is_none() -> None:

@@ -166,6 +166,8 @@ def test_every_bad_value_of_every_option_is_refused_before_anything_starts(here:
 
 BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "project": ("missing", "text", "folder", "looping", "dangling", LONG, "~nobody-of-that-name/x"),
+    "projects": ("missing", "text", "folder", "looping", "dangling", LONG, ":missing:"),
+    "project_name": ("a b", "é", "../x", "a/b", "x" * 41, ".x"),
     "state_dir": ("looping", "~nobody-of-that-name/x"),
     "store_url": ("nope", "http://x/y", "s3://a", "file://host/x", "file:relative"),
     "allowed_roots": (),

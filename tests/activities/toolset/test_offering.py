@@ -60,7 +60,7 @@ def test_servers_have_half_of_the_time_in_which_a_run_is_prepared() -> None:
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("docs/tools.md", "has {} to tell its tools"),
+        ("docs/tools.md", "has {}, without computing time, to list its tools"),
         ("docs/tools.md", "{} for the list of its tools"),
         ("docs/commands.md", "each has {}, as in a run"),
     ],
