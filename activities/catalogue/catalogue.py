@@ -145,8 +145,10 @@ class Catalogue:
 def _shelf_of(project: Path | None) -> Shelf:
     @functools.cache
     def shelf() -> Mapping[str, Tool]:
+        from holdfast.activities.review.lenses import check_brought
         from holdfast.activities.toolset.shelf import tools_for
 
+        check_brought()
         return tools_for(project)
 
     return shelf

@@ -201,7 +201,7 @@ class Lane:
         shut, but no less than half of the rate before.
         """
         since = max(self.throttle.since, self.recent[0].at if self.recent else now)
-        taken = sum(each.at > since and not each.refused for each in self.recent)
+        taken = sum(each.at > since and each.taken for each in self.recent)
         held = self.throttle.rate
         if not taken:
             return held or FIRST_RATE

@@ -56,10 +56,18 @@ def analysers() -> dict[str, Analyser]:
     return {**found, **{each.name: each for each in theirs}}
 
 
+def check_brought() -> None:
+    """Raise BadSettings for a lens of a package that cannot be used."""
+    if of_group("holdfast.lenses"):
+        analysers()
+
+
 def _load_brought(each: Brought) -> Analyser:
     try:
         analyser = getattr(importlib.import_module(each.module), "ANALYSER", None)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         said = one_line(f"{type(error).__name__}: {error}")
         raise BadSettings(f"{each.shown}: {said}; mend it, or take it away") from error
     if not isinstance(analyser, Analyser):

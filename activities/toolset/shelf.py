@@ -11,6 +11,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -97,16 +98,19 @@ def _of_package(brought: Brought) -> Mapping[str, Tool]:
 
 def _load(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Mapping[str, Tool]:
     """Import a stranger's code. Raise BadSettings, one line with its file, for anything that it
-    raises.
+    raises. What it prints goes to standard error: a command's output is for programs.
     """
     try:
-        return load()
+        with redirect_stdout(sys.stderr):
+            return load()
     except NotATool as error:
         # Files are what a person knows; the package was made here.
         said = re.sub(rf"{re.escape(within)}\.(\w+)(?![\w.])", r"\1.py", one_line(str(error)))
         said = said.replace(f"{within}.", "")
         raise BadSettings(f"{_place_of(error, where)}: {said}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         place = _place_of(error, where)
         said = one_line(f"{type(error).__name__}: {error}")
         raise BadSettings(f"{place}: {said}; mend it, or take it out of there") from error

@@ -168,6 +168,8 @@ def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:
         return f"{name} holds a secret, and this file is shared: put it into .env beside it"
     if value == "":
         return ""
+    if isinstance(value, str) and not value.isprintable():
+        return f"{name}: holds a control character; leave it out"
     kind = fields[name].annotation
     if isinstance(value, bool) and kind is not bool:
         return f"{name}: true and false say nothing here; give a value"

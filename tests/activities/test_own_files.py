@@ -163,6 +163,7 @@ def test_tools_of_two_projects_and_their_modules_are_not_in_each_others_way(
         ("def x(:", "other.py:1: ", "SyntaxError"),
         ("x = 1\nraise RuntimeError('no\\nway')", "other.py:2: ", "RuntimeError: no way; mend it"),
         ("import sys; sys.exit(3)", "other.py:1: ", "SystemExit: 3"),
+        ("class Odd(BaseException): pass\nraise Odd('no')", "other.py:2: ", "Odd: no; mend it"),
         ("import no_such_module", "other.py:1: ", "ModuleNotFoundError: No module named"),
         (
             TOOL.replace("async ", "").format(name="f"),
@@ -194,6 +195,14 @@ def test_a_tool_that_cannot_be_used_is_one_line_with_its_file(
     assert "\n" not in line and "_holdfast_project_" not in line
 
 
+def test_what_a_tool_prints_when_it_is_imported_is_no_part_of_a_commands_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {"tools/one.py": "print('hello')\n" + TOOL.format(name="say")})
+    assert "say" in shelf.own_tools(tmp_path)
+    assert capsys.readouterr() == ("", "hello\n")
+
+
 def test_a_package_brings_roles_playbooks_and_tools_by_its_entry_points(
     packages: Path, tmp_path: Path
 ) -> None:
@@ -201,6 +210,7 @@ def test_a_package_brings_roles_playbooks_and_tools_by_its_entry_points(
         packages / "pack",
         {
             "__init__.py": "",
+            "lenses.py": LENS,
             "tools.py": TOOL.format(name="say"),
             "roles/r.md": role("packed", "say"),
             "roles/analyst.md": role("analyst"),
@@ -236,3 +246,5 @@ def test_a_package_brings_a_lens_and_one_that_is_none_is_named(packages: Path) -
         shutil.rmtree(packages / "pack" / "__pycache__", ignore_errors=True)
         with pytest.raises(BadSettings, match=f"^package pack: holdfast.lenses: .*: {why}"):
             lenses.analysers()
+        with pytest.raises(BadSettings, match=f"^package pack: holdfast.lenses: .*: {why}"):
+            Catalogue.of(None)

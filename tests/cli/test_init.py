@@ -88,6 +88,8 @@ def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
         ("init --like contract-reviw", "did you mean 'contract-review'?"),
         ("init file", "'file' is no folder"),
         ("init half", "half/roles' is no folder and cannot be made one: File exists"),
+        ("init /", "'/' would make every folder of this machine part of it; name one"),
+        ("init odd", "odd/holdfast.toml' is not a regular file; move it away"),
         ("list --project absent", "'absent' is no project, as it holds no holdfast.toml"),
         ("list --project", "--project needs a folder"),
         ("--project= list", "--project needs a folder"),
@@ -97,6 +99,7 @@ def test_what_init_and_project_cannot_take_is_refused_in_a_line_and_nothing_is_m
     command: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "half").mkdir()
+    (tmp_path / "odd" / "holdfast.toml").mkdir(parents=True)
     for name in ("file", "half/roles"):
         (tmp_path / name).write_text("")
     before = {*tmp_path.rglob("*")}

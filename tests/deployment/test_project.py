@@ -157,6 +157,7 @@ def test_each_project_keeps_its_state_in_a_place_of_its_own(
         ('HOLDFAST_MODEL_HAIKU = "x"', "HOLDFAST_MODEL_HAIKU (did you mean 'model_haiku'?)"),
         ("[of]\nanother = 1", "nothing reads of; known: project_name, state_dir, "),
         ('idle_seconds = "soon"', "idle_seconds: input should be a valid integer"),
+        ('build_id = "a\\u0000b"', "build_id: holds a control character"),
         ("idle_seconds = true", "idle_seconds: true and false say nothing here"),
         ("idle_seconds = 0", "idle_seconds: input should be greater than or equal to 1"),
         ('price_file = "~nobody-of-this-name/x"', "price_file: '~nobody-of-this-name/x' leads"),

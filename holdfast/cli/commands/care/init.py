@@ -59,8 +59,13 @@ def command(
     like: Like = "",
 ) -> int:
     """Make a folder for roles, playbooks, tools and settings of your own; overwrites nothing."""
+    if folder.absolute() == Path(folder.anchor or "/").absolute():
+        raise Exit(f"{str(folder)!r} would make every folder of this machine part of it; name one")
     template = _playbook(like) if like else None
     place = _make(folder)
+    # What is read as a file later would be kept here as if it were one.
+    if (place / project.FILE).exists() and not (place / project.FILE).is_file():
+        raise Exit(f"{str(place / project.FILE)!r} is not a regular file; move it away")
     made: list[str] = []
     kept: list[str] = []
     for name in project.FOLDERS:
