@@ -9,13 +9,12 @@ silence: what would have no effect is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from holdfast.activities.catalogue.answer_forms import playbook_form
 from holdfast.activities.catalogue.results import result_of
@@ -317,7 +316,7 @@ def _mistakes(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _describe(mistake: ErrorDetails) -> str:
+def _describe(mistake: Mapping[str, Any]) -> str:
     place, said = mistake["loc"], mistake["msg"]
     if mistake["type"] == "extra_forbidden" and len(place) == 1:
         said = f"unknown field{suggest(str(place[0]), PlaybookFile.model_fields)}"
