@@ -16,6 +16,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import PlaybookFile
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.prompts.files import system_prompts
+from holdfast.activities.toolset.shelf import tools_for
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan
 from holdfast.deployment.settings import Settings
 from holdfast.intake import plans
@@ -54,6 +55,9 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     `embedded`: the worker will have these settings and files, so a missing endpoint or an unusable
     prompt is final.
     """
+    # The worker imports the tools of all: one that cannot be imported keeps it from starting.
+    for each in settings.projects:
+        tools_for(each)
     playbook = _playbook(wish.playbook, catalogue)
     given = plans.read_plan(wish.plan) if wish.plan else None
     text = _text_of(wish, given, playbook)

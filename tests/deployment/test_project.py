@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.care import doctor
 from holdfast.deployment import packages, project
 from holdfast.deployment.packages import Brought
@@ -16,6 +17,7 @@ from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import EmbeddedError, identity, supervision
 from holdfast.embedded.starting import first_endpoint
 from holdfast.embedded.state import StateDir
+from holdfast.intake.goals import Wish, goal_of
 from holdfast.serving import worker
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -353,6 +355,23 @@ def test_two_projects_of_one_name_are_refused_until_one_is_called_otherwise(
     link.symlink_to(rich)
     monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{link}")
     assert Settings().projects == (rich,), "a link is the folder that it leads to"
+
+
+@pytest.mark.anyio
+async def test_a_broken_tool_of_another_project_of_the_worker_refuses_runs_and_is_told_by_doctor(
+    several: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rich, plain = several
+    (plain / "tools").mkdir(exist_ok=True)
+    (plain / "tools" / "bad.py").write_text("import no_such_module\n")
+    monkeypatch.chdir(rich)
+    settings = Settings()
+    for refused in (
+        goal_of(Wish("Count"), Catalogue.of(rich), settings, embedded=True),
+        doctor.run(settings, only_embedded=True),
+    ):
+        with pytest.raises(BadSettings, match=r"bad\.py:1: ModuleNotFoundError"):
+            await refused
 
 
 def test_a_project_that_is_not_among_the_several_is_refused(

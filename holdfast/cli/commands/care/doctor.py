@@ -29,7 +29,7 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.gate.queue_rates import can_set_rates, queue_of, read_rate
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.review.lenses import analysers
-from holdfast.activities.toolset.shelf import IN_PLACE
+from holdfast.activities.toolset.shelf import IN_PLACE, tools_for
 from holdfast.cli.checks.diagnosis import Checkup, Mark
 from holdfast.cli.checks.endpoint import check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
@@ -137,6 +137,8 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
             yield await asyncio.to_thread(check_program, name)
     for check in check_extras():
         yield check
+    for folder in settings.projects:
+        await asyncio.to_thread(tools_for, folder)
     catalogue = await asyncio.to_thread(Catalogue.of, settings.project)
     for check in await asyncio.to_thread(check_tools, catalogue, settings):
         yield check
