@@ -150,6 +150,8 @@ class Goal(Contract):
     plan: Plan | None = None
     limits: Limits = Limits()
     approval: Approval = Approval()
+    plan_only: bool = False
+    """True for a dry run: it closes as declined once it has a plan, so nobody can approve it."""
     requester: str = ""
     depth: int = 0
     use_models: bool = False

@@ -72,13 +72,12 @@ async def launch(
     run_id: str,
     tell: Tell,
     *,
-    dry: bool = False,
     traceparent: str = "",
 ) -> Launched:
     """Start the run, or attach to the one of this id and goal; without an id, a random one is made.
 
-    `dry`: the run only shows its plan. `traceparent`: the parent span of the run. Refused if the id
-    belongs to another goal, or no worker would take it.
+    `traceparent`: the parent span of the run. Refused if the id belongs to another goal, or no
+    worker would take it.
     """
     _allow(goal, connection)
     await require_worker(connection, tell, models=goal.use_models)
@@ -94,7 +93,7 @@ async def launch(
             # Closed runs count too: the same id and goal again gets that run's report.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            memo=_memo(title, goal.project, dry, traceparent),
+            memo=_memo(title, goal, traceparent),
             static_summary=summary(title),
             static_details=details(goal),
         )
@@ -113,10 +112,10 @@ def _roots(goal: Goal, connection: Connection) -> Roots:
     return roots_of(goal.inputs, connection.settings, embedded=connection.target.embedded)
 
 
-def _memo(title: str, project: str, dry: bool, traceparent: str) -> dict[str, object]:
+def _memo(title: str, goal: Goal, traceparent: str) -> dict[str, object]:
     context = {MEMO_CONTEXT: traceparent} if traceparent else {}
-    place = {MEMO_PROJECT: project} if project else {}
-    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: dry, **place, **context}
+    place = {MEMO_PROJECT: goal.project} if goal.project else {}
+    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: goal.plan_only, **place, **context}
 
 
 def _allow(goal: Goal, connection: Connection) -> None:

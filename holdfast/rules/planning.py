@@ -21,6 +21,7 @@ from holdfast.text import group_lines
 
 STRONGEST: Tier = "opus"
 """Asked for a plan once, when plans of other models were refused."""
+DRY = Stop("declined", "it was a dry run: its plan was shown, and none of it was run")
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:
@@ -64,6 +65,8 @@ def _propose(state: State, plan: Plan) -> State:
     """Take over a plan with its price; it waits for a person if the goal says so."""
     state = adopt(state, plan)
     state = replace(state, estimate=predict(state))
+    if state.goal.plan_only:
+        return replace(state, phase="approval", stop=DRY)
     if not needs_approval(state):
         return state
     return replace(state, phase="approval", proposed=state.now)

@@ -19,12 +19,13 @@ from holdfast.cli.commands.steering import raising, rows
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.shared import completion, orders
+from holdfast.cli.shared.connection import tell
 from holdfast.cli.shared.starting import approval_when
 from holdfast.contracts import Approval, Goal, Limits, Order
 from holdfast.contracts.view import Preview
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
-from holdfast.intake.launch import goal_of_run
+from holdfast.intake.launch import goal_of_run, launch
 from holdfast.rules import steering as core
 from scripted import ready, subtask, works
 from steered import ALWAYS, GOAL, report_of, script, waiting
@@ -226,10 +227,11 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = script()
-    dry = run.RunOptions("cli-dry", as_json=True, out=None, stay=False, dry=True)
+    dry = run.RunOptions("cli-dry", as_json=True, out=None, stay=False)
+    goal = GOAL.model_copy(update={"plan_only": True})
     async with runs.worker(model):
         with runs.env.with_time_skipping_disabled():
-            assert await run.run(connection, GOAL, dry) == Code.COMPLETE
+            assert await run.run(connection, goal, dry) == Code.COMPLETE
         report = await report_of(connection, "cli-dry")
     said = capsys.readouterr()
     preview = Preview.model_validate_json(said.out)
@@ -238,6 +240,19 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     assert "Paid, for planning: $" in said.err
     assert model.heard == ["plan"]
     assert report.status == "declined"
+
+
+async def test_a_dry_run_whose_command_was_killed_ends_by_itself_and_nobody_can_approve_it(
+    runs: Runs, connection: Connection
+) -> None:
+    model = script()
+    goal = GOAL.model_copy(update={"plan_only": True})
+    async with runs.worker(model):
+        run_id = (await launch(connection, goal, "cli-dry-left", tell)).run_id
+        assert (await report_of(connection, run_id)).status == "declined"
+        with pytest.raises(Exit, match="over"):
+            await orders.run(connection, run_id, "approve", Order())
+    assert model.heard == ["plan"]
 
 
 # ---------------------------------------------------------------- when to ask, and completion

@@ -82,14 +82,13 @@ async def start_run(
     goal: Goal,
     run_id: str,
     *,
-    dry: bool = False,
     span: CommandSpan | None = None,
 ) -> str:
     """Launch a run and print its id; return it. `span` is the command's, the parent of the run's
     spans.
     """
     span = span or CommandSpan()
-    launched = await launch(connection, goal, run_id, tell, dry=dry, traceparent=span.handed_on)
+    launched = await launch(connection, goal, run_id, tell, traceparent=span.handed_on)
     span.run_id = launched.run_id
     await announce(connection, launched.run_id)
     if launched.attached:

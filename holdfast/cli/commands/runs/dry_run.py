@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.cli.commands.runs import approval
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.streams import OUT, draw, put_json, say
 from holdfast.cli.screen.tables import preview
-from holdfast.cli.shared import orders, outcome
+from holdfast.cli.shared import outcome
 from holdfast.cli.shared.follow import Lines, watch
-from holdfast.contracts import Order
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import login
@@ -18,22 +16,21 @@ from holdfast.rendering.amounts import at_most
 
 
 async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bool = False) -> int:
-    """Show the plan that a run waits with, and reject it. Return 0, whatever it would have cost."""
+    """Show the plan that a run closed with. Return 0, whatever it would have cost."""
     try:
-        look = await watch(connection, run_id, Lines(only_notes=True), approval.is_wanted)
+        look = await watch(connection, run_id, Lines(only_notes=True), lambda _: False)
     except asyncio.CancelledError:
-        # Nobody would come to decide: the run is not left waiting.
+        # Nobody would see the plan: it is not paid for.
         await asyncio.shield(connection.handle(run_id).cancel(reason=login()))
         say(f"Left; {run_id} is cancelled.")
         raise
     view = look.view
-    if view is None or look.closed:
+    if view is None or view.preview is None or view.status != "declined":
         ended = outcome.read(run_id, look)
         return await outcome.print_outcome(
             connection, run_id, ended, as_json=as_json, out=None, subtasks=True, announced=True
         )
     _show(view, as_json=as_json, full=full)
-    await orders.send(connection, run_id, "reject", Order(text="it was a dry run"))
     say(_tell_price(view))
     return Code.COMPLETE
 

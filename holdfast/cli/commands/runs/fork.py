@@ -142,6 +142,7 @@ async def run(
         update={
             "limits": goal.limits.model_copy(update=named),
             "approval": options.approval,
+            "plan_only": False,
             "requester": "",
         }
     )

@@ -70,7 +70,6 @@ class RunOptions:
     as_json: bool
     out: Path | None
     stay: bool
-    dry: bool = False
     full: bool = False
     pipeline: Pipeline = field(default_factory=Pipeline)
 
@@ -114,6 +113,7 @@ def command(
     settings = Settings()
     when = approval_when(approval, yes=yes, terminal=at_terminal())
     if dry:
+        # Also a worker that does not know of dry runs yet waits, instead of running the plan.
         when = Approval(when="always")
     wish = Wish(
         goal,
@@ -133,7 +133,7 @@ def command(
     pipeline = pipeline_of(fail_on, sarif, comment, links, out)
     if dry and pipeline.wanted:
         raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
-    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, dry, full, pipeline)
+    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, full, pipeline)
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
@@ -142,6 +142,7 @@ def command(
         file = catalogue.playbooks.get(playbook)
         pipeline.check(file.template if file else "", "this run")
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
+    wanted = wanted.model_copy(update={"plan_only": dry})
     say_without(wanted, catalogue, settings, embedded=ours)
     say_what_is_sent(wanted, endpoint_known(settings, embedded=ours))
     return with_span(
@@ -153,8 +154,8 @@ async def run(
     connection: Connection, goal: Goal, options: RunOptions, span: CommandSpan | None = None
 ) -> int:
     """Start a run and follow it to the end; return the exit code of its report."""
-    run_id = await start_run(connection, goal, options.run_id, dry=options.dry, span=span)
-    if options.dry:
+    run_id = await start_run(connection, goal, options.run_id, span=span)
+    if goal.plan_only:
         return await dry_run.finish(connection, run_id, as_json=options.as_json, full=options.full)
     code = await to_the_end(
         connection, run_id, as_json=options.as_json, out=options.out, pipeline=options.pipeline
