@@ -314,7 +314,7 @@ def _select_consistent(
         found.setdefault(name, []).append(source)
     # What somebody adds stops nothing that ships.
     twice = [role for role in roles if _is_claimed(role.card.source, found[role.card.name])]
-    wrong = [_twice(role) for role in twice]
+    wrong = [_twice(role, found[role.card.name]) for role in twice]
     usable = {role.card.name: role for role in roles if role not in twice}
     while lost := [role for role in usable.values() if not _has_fallback(role, usable)]:
         for role in lost:
@@ -329,10 +329,10 @@ def _is_claimed(source: str, all_sources: list[str]) -> bool:
     return len(all_sources) > 1 and (bool(source) or all_sources.count("") > 1)
 
 
-def _twice(role: Role) -> Unusable:
+def _twice(role: Role, all_sources: list[str]) -> Unusable:
     name, source = role.card.name, role.card.source
-    why = f"role {name!r} is defined twice; rename one"
-    if source:
+    why = f"role {f'{name!r} {source}'.rstrip()} is defined twice; rename one"
+    if source and all_sources.count(source) == 1:
         why = f"role {name!r} {source}: another playbook or package has one of that name; rename it"
     return Unusable(name, why, role.playbook, source)
 

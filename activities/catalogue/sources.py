@@ -4,6 +4,7 @@ packages, and what ships.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,9 @@ class Origin:
     def playbook_files(self) -> Iterator[Path]:
         """Yield the files of playbooks, each in a folder of the playbook's name."""
         for folder in self.playbooks:
-            yield from sorted(folder.glob("*/playbook.yaml"))
+            files = (each / "playbook.yaml" for each in sorted(folder.glob("*")))
+            # A link that leads nowhere, too: that it cannot be read is said, not passed over.
+            yield from filter(os.path.lexists, files)
 
     def of_playbooks(self) -> Iterator[tuple[Path, str]]:
         """Yield the files of roles that belong to a playbook, and its name."""

@@ -95,7 +95,9 @@ class Here(Protocol):
         ...
 
     def setting(self, name: str) -> str:
-        """Return a setting of this deployment; empty: it is not set."""
+        """Return a setting of this deployment, by the name of its field; empty: it is not set.
+        LookupError if there is none of that name.
+        """
         ...
 
     async def keep(self, content: bytes) -> str:

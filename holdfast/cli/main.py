@@ -184,6 +184,11 @@ def with_project(given: Sequence[str]) -> Sequence[str]:
     folder, rest = taken_out(given)
     if folder == "":
         raise Exit(f"{OPTION} needs a folder; leave it out to use the nearest one upwards")
+    if taken_out(rest)[0] is not None:
+        raise Exit(
+            f"{OPTION} is given twice, and a command is for one project; for a worker that serves"
+            f" several set {project.SEVERAL}=FOLDER{os.pathsep}FOLDER"
+        )
     if folder is not None:
         place = project.resolve_named(Path(folder))
         project.trust(place)

@@ -90,7 +90,7 @@ def resolve_named(place: Path) -> Path:
     """Return the absolute folder of a project that somebody named. BadSettings if it is none."""
     try:
         folder = place.expanduser().resolve()
-        if (folder / FILE).is_file():
+        if _has_settings(folder):
             return folder
     except (OSError, RuntimeError, ValueError):
         pass
@@ -120,7 +120,7 @@ def find_project(trusted: Collection[Path] = ()) -> Path | None:
         here = Path.cwd().resolve()
     except OSError:
         return None
-    folder = next((each for each in (here, *here.parents) if (each / FILE).is_file()), None)
+    folder = next((each for each in (here, *here.parents) if _has_settings(each)), None)
     if folder is None or folder in trusted or is_trusted(folder):
         return folder
     raise BadSettings(
@@ -128,6 +128,11 @@ def find_project(trusted: Collection[Path] = ()) -> Path | None:
         f" project on this machine: add --project {folder} once if you trust it, or set"
         f" {VARIABLE}= to go on without it"
     )
+
+
+def _has_settings(folder: Path) -> bool:
+    # A link that leads nowhere, too: that it cannot be read is said, not passed over.
+    return (folder / FILE).is_file() or (folder / FILE).is_symlink()
 
 
 def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:

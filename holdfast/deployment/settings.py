@@ -49,6 +49,7 @@ from holdfast.deployment.places import (
     web_address,
 )
 from holdfast.deployment.project import BadSettings as BadSettings
+from holdfast.text.mistakes import suggest
 from holdfast.untrusted.folders import Unreadable, read_named
 
 NAME = "holdfast"
@@ -74,10 +75,16 @@ class UnknownSetting(BadSettings):
 
 
 def _defaults_in(project: Path) -> dict[str, Path]:
-    found = {"state_dir": own.state_of(project), "mcp_file": project / ".mcp.json"}
+    found = {"mcp_file": project / ".mcp.json"}
     # Also a link that leads nowhere: that a price is not found is said, not passed over.
     prices = project / own.PRICES
-    return found | ({"price_file": prices} if os.path.lexists(prices) else {})
+    found |= {"price_file": prices} if os.path.lexists(prices) else {}
+    for path in found.values():
+        try:
+            findable(path)
+        except ValueError as error:
+            raise BadSettings(f"settings: {error}; put it right or move it away") from error
+    return found | {"state_dir": own.state_of(project)}
 
 
 def _half_of_the_cores() -> int:
@@ -302,8 +309,15 @@ class Settings(BaseSettings):
         return f"{cls.model_config['env_prefix']}{name.upper()}"
 
     def key(self, name: str) -> str:
-        """Return the value of a setting that a tool needs; empty if it is not set."""
-        value = getattr(self, name, None)
+        """Return the value of a setting that a tool needs; empty if it is not set. LookupError if
+        there is no such setting.
+        """
+        if name not in type(self).model_fields:
+            raise LookupError(
+                f"there is no setting {name!r}{suggest(name, type(self).model_fields)}; a key of"
+                " your own is read from os.environ"
+            )
+        value = getattr(self, name)
         return value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
 
     @classmethod
@@ -342,6 +356,10 @@ class Settings(BaseSettings):
                 )
             found[each.name] = each
         return found
+
+    def check_projects(self) -> None:
+        """Raise BadSettings as `by_project`."""
+        _ = self.by_project
 
     def _for(self, project: Path | None) -> Settings:
         theirs = type(self)(project=project, projects=self.projects)

@@ -25,8 +25,9 @@ def code_version(*projects: Path) -> str:
     """
     digest = hashlib.sha256("".join(f"{each}\n" for each in list_entry_points()).encode())
     for path in sorted((*_shipped_files(), *chain.from_iterable(map(_files_of, projects)))):
-        # An editor may take its temporary file away while we look.
-        with suppress(FileNotFoundError):
+        # An editor may take its temporary file away while we look; of a link that leads to itself,
+        # whoever reads it says so.
+        with suppress(OSError):
             facts = path.stat()
             shown = path.relative_to(HOME) if path.is_relative_to(HOME) else path
             line = f"{shown} {facts.st_size} {facts.st_mtime_ns}\n"

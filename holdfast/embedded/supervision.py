@@ -79,8 +79,10 @@ def ensure_up(
     Blocks (some 10 ms when all is well, about a second at a start): use `asyncio.to_thread` from
     async code. Call it once as "starter", which also replaces a worker of another version or model
     environment, then every 2 s as "watcher", which only heals. The worker itself heals the server.
-    Raises EmbeddedError, also for a watcher after `down`.
+    Raises EmbeddedError, also for a watcher after `down`; BadSettings, before anything starts, for
+    two projects of one name.
     """
+    settings.check_projects()
     state = StateDir.of(settings)
     programs = programs or Programs()
     with explained(state.path):
@@ -110,6 +112,7 @@ def ensure_up(
 
 def up(settings: Settings, programs: Programs | None = None) -> Endpoint:
     """Call `ensure_up` and keep the processes up until `down`, used or not."""
+    settings.check_projects()
     state = StateDir.of(settings)
     with explained(state.path):
         state.create()

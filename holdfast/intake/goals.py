@@ -185,7 +185,7 @@ def _check_prices(settings: Settings) -> None:
     try:
         read_price_file(settings.price_file)
     except PriceFileError as error:
-        raise Refused(f"HOLDFAST_PRICE_FILE: {error}") from error
+        raise Refused(str(error)) from error
 
 
 def _no_endpoint(playbook: str) -> Refused:

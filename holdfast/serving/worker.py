@@ -252,7 +252,8 @@ def main(
     make_journal: MakeJournal = FileJournal,
 ) -> int:
     """Return the exit code. `make_…` let another worker of this project bring its own parts."""
-    parser = argparse.ArgumentParser(description="The worker process.")
+    module = "python -m holdfast.serving" if Path(sys.argv[0]).name == "__main__.py" else None
+    parser = argparse.ArgumentParser(module, description="The worker process.")
     parser.add_argument("--embedded", metavar="STATE_DIR", type=Path, help="of the embedded server")
     parser.add_argument(
         "--project",

@@ -195,6 +195,12 @@ def test_a_tool_that_cannot_be_used_is_one_line_with_its_file(
     assert "\n" not in line and "_holdfast_project_" not in line
 
 
+def test_two_roles_of_one_name_in_one_folder_are_said_to_be_two_of_yours(tmp_path: Path) -> None:
+    own = Catalogue.of(write(tmp_path, {"roles/a.md": role("same"), "roles/b.md": role("same")}))
+    whys = {each.why for each in own.unusable_roles if each.name == "same"}
+    assert whys == {"role 'same' from your project is defined twice; rename one"}
+
+
 def test_what_a_tool_prints_when_it_is_imported_is_no_part_of_a_commands_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,20 @@ def test_init_overwrites_nothing_and_makes_what_is_missing(
     assert own.read_text() == (tmp_path / "mine" / "holdfast.toml").read_text() == "# mine\n"
 
 
+def test_init_in_a_strangers_folder_says_what_it_found_and_that_python_in_it_will_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "clone"
+    for name in ("tools/theirs.py", "roles/theirs.md", "tools/data.txt"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).write_text("")
+    monkeypatch.chdir(clone)
+    said = made(capsys, "init .")
+    assert "already, and is used from now on: tools/theirs.py, roles/theirs.md Commands" in said
+    assert "run those Python files" in said
+    assert "already" not in made(capsys, "init"), "by then it is your own"
+
+
 def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +107,8 @@ def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
         ("list --project absent", "'absent' is no project, as it holds no holdfast.toml"),
         ("list --project", "--project needs a folder"),
         ("--project= list", "--project needs a folder"),
+        ("list --project half --project=half", "is given twice"),
+        ("init ''", "'' names no folder"),
     ],
 )
 def test_what_init_and_project_cannot_take_is_refused_in_a_line_and_nothing_is_made(

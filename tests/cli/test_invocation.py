@@ -63,6 +63,11 @@ def test_a_file_and_a_module_are_called_by_their_python(monkeypatch: pytest.Monk
     assert starter("/x/pytest/__main__.py", "pytest.__main__") == f"{python} starter.py"
 
 
+def test_in_the_root_folder_paths_keep_their_slash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert invocation.called("starter.py") == shlex.join((sys.executable, str(HOME / "starter.py")))
+
+
 def test_a_text_that_names_a_command_names_it_as_it_is_typed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,13 +93,21 @@ def test_a_worker_is_started_by_its_file_or_by_the_module_of_an_installation(
     assert importlib.util.find_spec("holdfast.serving.__main__")
 
 
-def test_a_command_that_was_typed_with_a_project_finds_it_from_any_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [(("--project", "{0}/../{0}"), {}), ((), {"HOLDFAST_PROJECT": "{0}/../{0}"})],
+)
+def test_a_command_that_was_told_a_project_finds_it_from_any_folder(
+    options: tuple[str, ...], variables: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "holdfast.toml").write_text("")
-    command = (sys.executable, HOME / "starter.py", "--project", tmp_path.name, "watch")
+    named = [each.format(tmp_path.name) for each in options]
+    environment = {name: each.format(tmp_path.name) for name, each in variables.items()}
+    place = {"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path / "state")}
     done = subprocess.run(
-        command,
+        (sys.executable, HOME / "starter.py", *named, "watch"),
         cwd=tmp_path.parent,
-        env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path / "state")},
+        env=place | environment,
         capture_output=True,
         text=True,
         check=False,

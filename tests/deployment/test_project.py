@@ -127,6 +127,36 @@ def test_every_relative_path_starts_at_the_project_and_without_one_at_the_curren
     assert Settings().price_file == folder / "p.yaml"
 
 
+@pytest.mark.parametrize("name", ["holdfast.toml", "prices.yaml", ".mcp.json"])
+def test_a_file_of_a_project_that_is_a_link_to_itself_is_named_whatever_else_could_be_at_fault(
+    name: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(name)
+    monkeypatch.chdir(folder)
+    with pytest.raises(
+        BadSettings, match=rf"^settings: '{folder / name}' (cannot|leads)"
+    ) as refused:
+        Settings()
+    assert "HOLDFAST_" not in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_role_or_a_playbook_that_is_a_link_to_itself_is_named_and_stops_nothing_else(
+    make: Make,
+) -> None:
+    folder = make()
+    before = identity.code_version(folder)
+    for name in ("roles/zz.md", "playbooks/zz/playbook.yaml"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).symlink_to(Path(name).name)
+    assert identity.code_version(folder) == before, "a worker has no part of them"
+    found = Catalogue.of(folder)
+    bad = [*found.unusable_roles, *found.unusable_playbooks]
+    named = sorted(each.why.partition(":")[0] for each in bad if each.source)
+    assert named == ["playbook.yaml", "zz.md"]
+
+
 def test_a_worker_is_told_the_project_and_that_there_is_none(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,9 +376,10 @@ def test_two_projects_of_one_name_are_refused_until_one_is_called_otherwise(
     other = make(name="deep/rich")
     monkeypatch.setenv("HOLDFAST_PROJECTS", f"{rich}{os.pathsep}{other}")
     monkeypatch.chdir(rich)
-    for caller in (supervision.ensure_up, supervision.status):
+    for caller in (supervision.ensure_up, supervision.up, supervision.status):
         with pytest.raises(BadSettings, match=f"{other} and {rich} are both called 'rich'; set"):
             caller(Settings())
+    assert not Settings().state_dir.exists(), "nothing was started"
     make('project_name = "richer"\n', "deep/rich")
     assert [*Settings().by_project] == ["", "richer", "rich"]
     link = rich.parent / "link"

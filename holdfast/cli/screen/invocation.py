@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.deployment import extras
+from holdfast.deployment.project import VARIABLE
 from holdfast.deployment.settings import HOME, NAME
 from holdfast.text import visible
 
@@ -49,7 +50,9 @@ def worker() -> str:
 
 def _from_here(path: Path) -> str:
     here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    # Below the root folder nothing is shorter without its slash.
+    below = path.is_relative_to(here) and here != Path(here.anchor)
+    return str(path.relative_to(here)) if below else str(path)
 
 
 def taken_out(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -75,13 +78,12 @@ def is_project_typed() -> bool:
 
 def _project(arguments: Sequence[str]) -> str:
     """Return the option with the whole path, for commands that find the same project from any
-    folder.
+    folder; empty if it was found from the current folder.
     """
-    folder, _ = taken_out(arguments)
+    folder = taken_out(arguments)[0] or os.environ.get(VARIABLE, "")
     if not folder:
         return ""
-    place = Path(os.path.expanduser(folder))
-    return f" {OPTION} {shlex.quote(str(place.absolute()))}"
+    return f" {OPTION} {shlex.quote(os.path.realpath(os.path.expanduser(folder)))}"
 
 
 def _module() -> str:

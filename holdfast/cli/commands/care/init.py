@@ -52,17 +52,35 @@ FILES = {
     ".mcp.json": '{\n  "mcpServers": {}\n}\n',
     ".gitignore": ".env\n__pycache__/\n",
 }
+USED = (
+    project.FILE,
+    ".env",
+    ".mcp.json",
+    project.PRICES,
+    "tools/*.py",
+    "tools/*/__init__.py",
+    "roles/*.md",
+    "playbooks/*/playbook.yaml",
+    "playbooks/*/roles/*.md",
+)
+"""Files of a project that commands and workers use, by pattern."""
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(help="Where; the current folder if left out.")] = Path(),
+    named: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Where; the current folder if left out.")
+    ] = ".",
     like: Like = "",
 ) -> int:
     """Make a folder for roles, playbooks, tools and settings of your own; overwrites nothing."""
+    if not named:
+        raise Exit("'' names no folder; leave it out for the current one")
+    folder = Path(named)
     if folder.absolute() == Path(folder.anchor or "/").absolute():
         raise Exit(f"{str(folder)!r} would make every folder of this machine part of it; name one")
     template = _playbook(like) if like else None
     place = _make(folder)
+    found = _find_own(place) if not project.is_trusted(place) else []
     # What is read as a file later would be kept here as if it were one.
     if (place / project.FILE).exists() and not (place / project.FILE).is_file():
         raise Exit(f"{str(place / project.FILE)!r} is not a regular file; move it away")
@@ -85,10 +103,20 @@ def command(
     say(f"Made: {', '.join(made) or 'nothing'}, beside {folders}")
     if kept:
         say(f"Kept as they were: {', '.join(kept)}")
+    if found:
+        say(f"Was here already, and is used from now on: {', '.join(found)}", "magenta")
+    if any(name.endswith(".py") for name in found):
+        say("Commands and workers run those Python files, with all that you may do.", "magenta")
     there = "" if place == Path.cwd() else f" {OPTION} {shlex.quote(str(place))}"
     program = STARTER.partition(f" {OPTION} ")[0]
     say(f"Next: {program} doctor{there}", "bold")
     return Code.COMPLETE
+
+
+def _find_own(place: Path) -> list[str]:
+    """Return what a folder that nobody has called a project yet holds of one already."""
+    found = [path for each in USED for path in sorted(place.glob(each)) if not path.is_dir()]
+    return [str(path.relative_to(place)) for path in found]
 
 
 def _make(folder: Path) -> Path:
