@@ -81,6 +81,8 @@ class Preparation:
     """Tools that cannot do their work here, and why, as the rest of a sentence."""
     effects: tuple[str, ...] = field(default=(), kw_only=True)
     """Tools that change something outside."""
+    volatile: tuple[str, ...] = field(default=(), kw_only=True)
+    """Tools whose result may be another one later."""
     offer: Offer = field(default=offer_nothing, kw_only=True)
     idle_lenses: IdleLenses = field(default=find_none_idle, kw_only=True)
     asks: Callable[[str], bool] = field(default=lambda _: False, kw_only=True)
@@ -122,7 +124,7 @@ class Preparation:
             ready = goal.plan or (playbook.plan if playbook else None)
             here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
             served = await add_offers(here, ready, self.offer)
-            served = mark_tools(served, self.effects, self.asks)
+            served = mark_tools(served, self.effects, self.volatile, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)

@@ -110,6 +110,7 @@ class _Parts:
             tools=tuple(self.tools),
             lacking=self._lacking(),
             effects=tuple(name for name, tool in self.tools.items() if tool.effects),
+            volatile=tuple(name for name, tool in self.tools.items() if tool.volatile),
             offer=self.offering.offer_to,
             idle_lenses=partial(find_idle, self.store),
             asks=self.asks,

@@ -191,6 +191,7 @@ def make_tool(
         function=ask,
         effects=True,
         idempotent=False,
+        volatile=True,
         seconds=MOST_SECONDS + 2 * CLIENT_SECONDS,
         approval=server.asks(name.split(PART, 2)[2]),
         needs=(),

@@ -123,14 +123,20 @@ def serve(
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 
-def mark_tools(here: RolesHere, effects: Collection[str], asks: Callable[[str], bool]) -> RolesHere:
-    """Note for each role which of its tools change something outside, and which need a person's
-    approval of each call.
+def mark_tools(
+    here: RolesHere,
+    effects: Collection[str],
+    volatile: Collection[str],
+    asks: Callable[[str], bool],
+) -> RolesHere:
+    """Note for each role which of its tools change something outside, which may bring another
+    result later, and which need a person's approval of each call.
     """
     roles = []
     for card in here.roles:
         marks = {
             "effects": tuple(name for name in card.tools if name in effects),
+            "volatile": tuple(name for name in card.tools if name in volatile),
             "approval": tuple(filter(asks, card.tools)),
         }
         roles.append(

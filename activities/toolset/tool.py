@@ -135,6 +135,10 @@ class Tool:
     """True if it changes anything outside; else it only reads."""
     idempotent: bool
     """True if running it again with the same key does what running it once does."""
+    volatile: bool
+    """True if the same call may bring another result later. Of other tools that only read, an
+    agent's third equal call is not carried out.
+    """
     seconds: float
     """The most that a call may take."""
     approval: bool
@@ -207,6 +211,7 @@ def tool(
     *,
     effects: bool = False,
     idempotent: bool = True,
+    volatile: bool = False,
     seconds: float = 60.0,
     approval: bool = False,
     needs: tuple[str, ...] = (),
@@ -232,6 +237,7 @@ def tool(
             function=function,
             effects=effects,
             idempotent=idempotent,
+            volatile=volatile,
             seconds=seconds,
             approval=approval,
             needs=needs,

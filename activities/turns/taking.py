@@ -15,6 +15,7 @@ from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.replies import Conversation, note_dropped
 from holdfast.activities.turns import conversation, saying
 from holdfast.activities.turns.conversation import Told
+from holdfast.activities.turns.repeats import find_repeats
 from holdfast.activities.turns.saying import Said
 from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH, Turn, TurnMaterial
 from holdfast.contracts import Call, Reply, policies
@@ -85,6 +86,7 @@ async def take(
             for use in said.uses
         ),
         unfit={key: why for key, why in wrong.items() if why},
+        repeats=find_repeats(spoke, messages, told, said.content),
         draft=said.draft,
         text=said.text,
         tokens=said.tokens,

@@ -96,6 +96,7 @@ def bill_report(state: AgentState, report: AgentReport) -> AgentReport:
             "may_have_run": state.may_have_run,
             "unanswered": state.unanswered,
             "unasked": state.unasked,
+            "repeated": state.repeated,
             "finished": state.now,
         }
     )

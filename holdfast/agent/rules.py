@@ -5,6 +5,8 @@ Decisions follow from the sequence of events alone; the only moments are those t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdfast.agent.approvals import (
     answer_unaskable,
     error,
@@ -58,6 +60,10 @@ from holdfast.state.events import Trouble
 TOO_MANY = (
     f"This call was not made: of one message at most {policies.MOST_TOOL_CALLS} calls are. Make"
     " fewer at once."
+)
+REPEATED = (
+    "This call was not made: you made it twice before with the same arguments. Its result stands"
+    " above, as that of {place}. Work with it, or ask for something else."
 )
 MENDABLE = ("malformed", "truncated")
 """Problems that a model can mend in the same conversation."""
@@ -213,11 +219,29 @@ def _end_turn(state: AgentState, event: TurnEnded) -> AgentState:
         return state
     placed = enumerate(turn.uses, start=1)
     unmade = {place: error(use, TOO_MANY) for place, use in placed if place > MOST}
+    known = _answer_repeats(state, turn)
     told = answer_unaskable(state, turn)
     nobody = () if state.goal.ask_people else told
-    missed = (*state.unasked, *(turn.uses[place - 1].name for place in nobody))
-    state = replace(state, uses=turn.uses, results={**told, **unmade}, unasked=missed)
-    return gather_results(state)
+    return gather_results(
+        replace(
+            state,
+            uses=turn.uses,
+            results={**known, **told, **unmade},
+            unasked=(*state.unasked, *(turn.uses[place - 1].name for place in nobody)),
+            repeated=(*state.repeated, *(turn.uses[place - 1].name for place in known)),
+        )
+    )
+
+
+def _answer_repeats(state: AgentState, turn: Turn) -> Mapping[int, ToolResult]:
+    """Return results for calls whose result the agent knows, by place."""
+    role = state.goal.role
+    made = (*role.effects, *role.approval, *role.volatile)
+    return {
+        place: error(use, REPEATED.format(place=turn.repeats[use.id]))
+        for place, use in enumerate(turn.uses[:MOST], start=1)
+        if use.id in turn.repeats and use.name not in made and not use.name.startswith(OF_SERVERS)
+    }
 
 
 def _skip_message(state: AgentState) -> AgentState:

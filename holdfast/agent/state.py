@@ -158,6 +158,8 @@ class AgentState:
     unanswered: tuple[NoAnswer, ...] = ()
     unasked: tuple[str, ...] = ()
     """Tools of calls that were not made because nobody could be asked, once per call."""
+    repeated: tuple[str, ...] = ()
+    """Tools of calls that were not made because their result was known, once per call."""
     cut: str = ""
     """Reason to end the agent; empty while there is none."""
     cut_at: datetime | None = None

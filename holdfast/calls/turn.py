@@ -99,6 +99,10 @@ class Turn(Contract):
     uses: tuple[ToolUse, ...] = ()
     unfit: dict[str, str] = Field(default_factory=dict)
     """Reasons why calls that need approval cannot be shown to a person, by call id."""
+    repeats: dict[str, str] = Field(default_factory=dict)
+    """Where the last result stands of calls that the agent has made twice before with the same
+    arguments, by call id.
+    """
     draft: Draft | None = None
     text: str = ""
     """The beginning of what the model said beside its calls, in case it is cut."""
@@ -215,6 +219,8 @@ class AgentReport(Contract):
     unanswered: tuple[NoAnswer, ...] = ()
     unasked: tuple[str, ...] = ()
     """Tools of calls that were not made because nobody could be asked, once per call."""
+    repeated: tuple[str, ...] = ()
+    """Tools of calls that were not made because their result was known, once per call."""
     unreached: Unreached | None = None
     finished: datetime | None = None
 

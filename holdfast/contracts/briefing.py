@@ -23,6 +23,8 @@ class RoleCard(Contract):
     tools: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     """Tools that change something outside; tools of servers are assumed to."""
+    volatile: tuple[str, ...] = ()
+    """Tools whose result may be another one later: the same call is made as often as asked for."""
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False

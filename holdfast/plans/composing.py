@@ -60,6 +60,7 @@ def card_of(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
         description=role.description,
         tier=role.tier,
         tools=(*role.tools, READS_ON) if role.tools else (),
+        volatile=tuple(name for name in like.volatile if name in role.tools),
         effort=like.effort,
         fallback=fallbacks[0] if fallbacks else "",
         # What it is told is shorter than what a role with more tools is told.

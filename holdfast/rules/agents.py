@@ -157,6 +157,11 @@ def _tool_notes(move: StartAgent, report: AgentReport) -> Iterator[str]:
             f"{move.subtask_id}: a call of {name} was not made: a person must approve each, and"
             " this run asks nobody (--ask)."
         )
+    for name in report.repeated:
+        yield (
+            f"{move.subtask_id}: a call of {name} was not made: its agent had made it twice before"
+            " with the same arguments."
+        )
 
 
 def _unsure_note(move: StartAgent, use: ToolUse) -> str:

@@ -397,6 +397,26 @@ def test_a_call_with_effects_whose_outcome_is_unknown_is_reported() -> None:
     assert [each.says for each in loop.report.may_have_run] == ["1", "2", "3"]
 
 
+def test_only_a_call_that_surely_brings_the_same_again_is_not_carried_out_a_third_time() -> None:
+    wanted = goal()
+    marks = {"effects": ("send",), "volatile": ("clock",), "approval": ("order",)}
+    names = ("read_file", "send", "mcp__mail__list", "clock", "order", "read_file")
+    role = wanted.role.model_copy(update={"tools": tuple(dict.fromkeys(names)), **marks})
+    loop = Loop(wanted.model_copy(update={"role": role, "ask_people": True}))
+    uses = tuple(ToolUse(id=f"u{n}", name=name, shown="{}") for n, name in enumerate(names))
+    repeats = {f"u{n}": "call 1 of your message 1" for n in range(5)}
+    value = Turn(transcript="one", uses=uses, repeats=repeats, tokens=10)
+    loop.put(TurnEnded(asked_in(loop), Reply[Turn](value=value, bill=Bill(model="m", calls=1))))
+    made = [
+        each.move.use.id for each in loop.state.flights.values() if isinstance(each.move, UseTool)
+    ]
+    assert made == ["u1", "u2", "u3", "u5"], "u4 waits for a person"
+    (told,) = loop.state.results.values()
+    assert (told.use_id, told.is_error) == ("u0", True)
+    assert "as that of call 1 of your message 1" in told.text
+    assert loop.state.repeated == ("read_file",)
+
+
 def test_a_call_with_effects_that_no_worker_was_given_surely_did_not_run() -> None:
     wanted = goal()
     role = wanted.role.model_copy(update={"tools": ("send",), "effects": ("send",)})

@@ -114,7 +114,10 @@ READS = calls(("read_file", NOTES))
 async def test_an_agent_that_needs_more_gets_it_slice_by_slice_and_nothing_is_asked_or_run_twice(
     runs: Runs,
 ) -> None:
-    turns = [calls(("read_file", NOTES), prefix=f"turn{number}-") for number in range(5)]
+    turns = [
+        calls(("read_file", {**NOTES, "limit": number + 1}), prefix=f"turn{number}-")
+        for number in range(5)
+    ]
     model = ScriptedModel(
         {"t1": [*turns, works("40")], "synthesize": [synthesizes("40 a minute [t1].")]}
     )
@@ -126,6 +129,39 @@ async def test_an_agent_that_needs_more_gets_it_slice_by_slice_and_nothing_is_as
     assert len(done) == len(set(done)) == 6 + 5
     assert model.heard.count("t1") == 6
     assert report.model_calls == 8 and report.dollars is not None
+
+
+async def test_the_third_equal_call_of_an_agent_is_not_carried_out_and_its_model_is_told_why(
+    runs: Runs,
+) -> None:
+    elsewhere = {"file_path": "repo/other.md"}
+    model = ScriptedModel(
+        {
+            "t1": [
+                calls(("read_file", NOTES), ("read_file", elsewhere)),
+                calls(("read_file", NOTES)),
+                calls(("read_file", NOTES), ("read_file", elsewhere)),
+                works("40"),
+            ],
+            "synthesize": [synthesizes("40 a minute [t1].")],
+        }
+    )
+    report = await runs.run(goal(runs), model, catalogue=catalogue(runs))
+    assert report.status == "complete", report.gaps
+    done = [each for segment in await segments(runs, report) for each in segment]
+    assert [each for each in done if each.startswith("tool-")] == [
+        "tool-1-1",
+        "tool-1-2",
+        "tool-2-1",
+        "tool-3-2",
+    ]
+    refused, carried_out = told(model, 3)
+    assert refused["is_error"] and "as that of call 1 of your message 2" in refused["content"]
+    assert "no file" in carried_out["content"] or "other.md" in carried_out["content"]
+    assert report.notes == (
+        "t1: a call of read_file was not made: its agent had made it twice before with the same"
+        " arguments.",
+    )
 
 
 async def test_an_agent_that_uses_all_its_turns_is_tried_by_a_stronger_model_with_what_it_found(
