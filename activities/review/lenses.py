@@ -27,10 +27,10 @@ from holdfast.activities.review.surroundings import CodeAround
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Draft
 from holdfast.contracts.errors import LensFailed
-from holdfast.deployment.packages import Brought, of_group
+from holdfast.deployment import importing
+from holdfast.deployment.packages import of_group
 from holdfast.deployment.project import BadSettings
 from holdfast.ports import Lens, Store
-from holdfast.text import one_line
 from holdfast.untrusted.redact import Redactor
 
 SECRETS = "secrets"
@@ -52,27 +52,34 @@ def analysers() -> dict[str, Analyser]:
         analyser = getattr(importlib.import_module(module.name), "ANALYSER", None)
         if isinstance(analyser, Analyser):
             found[analyser.name] = analyser
-    theirs = map(_load_brought, of_group("holdfast.lenses"))
+    theirs, flaws = brought_lenses()
+    if flaws:
+        raise BadSettings("; ".join(flaws))
     return {**found, **{each.name: each for each in theirs}}
+
+
+@cache
+def brought_lenses() -> tuple[tuple[Analyser, ...], tuple[str, ...]]:
+    """Return the analysers that installed packages bring, and what is wrong with others."""
+    found, flaws = [], []
+    for each in of_group("holdfast.lenses"):
+        try:
+            module = importing.load(partial(importlib.import_module, each.module), each.shown)
+        except importing.NotImported as error:
+            flaws.append(str(error))
+            continue
+        analyser = getattr(module, "ANALYSER", None)
+        if isinstance(analyser, Analyser):
+            found.append(analyser)
+        else:
+            flaws.append(f"{each.shown}: there is no ANALYSER in it; mend it, or take it away")
+    return tuple(found), tuple(flaws)
 
 
 def check_brought() -> None:
     """Raise BadSettings for a lens of a package that cannot be used."""
     if of_group("holdfast.lenses"):
         analysers()
-
-
-def _load_brought(each: Brought) -> Analyser:
-    try:
-        analyser = getattr(importlib.import_module(each.module), "ANALYSER", None)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        said = one_line(f"{type(error).__name__}: {error}")
-        raise BadSettings(f"{each.shown}: {said}; mend it, or take it away") from error
-    if not isinstance(analyser, Analyser):
-        raise BadSettings(f"{each.shown}: there is no ANALYSER in it; mend it, or take it away")
-    return analyser
 
 
 @cache

@@ -7,22 +7,26 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import os
 import pkgutil
 import re
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import TypeVar
 
 from holdfast.activities.toolset.tool import NotATool, Tool
 from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
 from holdfast.contracts import Outlet
+from holdfast.deployment import importing
 from holdfast.deployment.packages import Brought, of_group
 from holdfast.deployment.project import BadSettings
 from holdfast.deployment.settings import Settings
 from holdfast.text import one_line
+from holdfast.untrusted.folders import open_regular, resolve_path
 
+T = TypeVar("T")
 FOLDER = "tools"
 IN_PLACE = ", in place of the shipped one"
 """Behind the source of what replaces something shipped."""
@@ -37,11 +41,22 @@ def shipped_tools() -> Mapping[str, Tool]:
 
 
 def tools_for(project: Path | None) -> Mapping[str, Tool]:
-    """Return the tools of a deployment: own ones come before those of packages, and both before
-    shipped ones of the same name. Raise BadSettings naming a file that cannot be used, and why.
+    """Return the tools of a deployment. Raise BadSettings naming each file that cannot be used, and
+    why.
     """
-    own, brought = own_tools(project), brought_tools()
-    return MappingProxyType(dict(sorted({**shipped_tools(), **brought, **own}.items())))
+    found, flaws = look_at_tools(project)
+    if flaws:
+        raise BadSettings("; ".join(flaws))
+    return found
+
+
+def look_at_tools(project: Path | None) -> tuple[Mapping[str, Tool], tuple[str, ...]]:
+    """Return the tools of a deployment that can be used, and what is wrong with the others, a line
+    each: own ones come before those of packages, and both before shipped ones of the same name.
+    """
+    (own, flaws), (brought, more) = own_tools(project), brought_tools()
+    found = MappingProxyType(dict(sorted({**shipped_tools(), **brought, **own}.items())))
+    return found, (*flaws, *more)
 
 
 def source_of(tool: Tool) -> str:
@@ -59,11 +74,11 @@ def source_of(tool: Tool) -> str:
 _PREFIX = "_holdfast_project_"
 
 
-def own_tools(project: Path | None) -> Mapping[str, Tool]:
-    """Return the tools in the project's folder `tools`, by name. Raises as `tools_for`."""
+def own_tools(project: Path | None) -> tuple[Mapping[str, Tool], tuple[str, ...]]:
+    """Return the tools in the project's folder `tools`, by name, and what is wrong with others."""
     folder = project / FOLDER if project else None
     if folder is None or not folder.is_dir():
-        return {}
+        return {}, ()
     # A package of its own for each folder: its modules may import each other as `from . import x`,
     # and none is in the way of another of that name.
     name = f"{_PREFIX}{hashlib.sha256(bytes(folder)).hexdigest()[:8]}"
@@ -72,22 +87,43 @@ def own_tools(project: Path | None) -> Mapping[str, Tool]:
         package.__path__ = [str(folder)]
         sys.modules[name] = package
         importlib.invalidate_caches()
-    return _load(lambda: tools_of(sys.modules[name]), str(folder), name)
+    found: dict[str, Tool] = {}
+    flaws: list[str] = []
+    for module in sorted(pkgutil.iter_modules([str(folder)]), key=lambda each: each.name):
+        file = folder / (module.name if module.ispkg else f"{module.name}.py")
+        read = functools.partial(_import_file, file, f"{name}.{module.name}")
+        try:
+            for each in _load(read, str(file), name, str(folder)):
+                _add(each, found)
+        except BadSettings as error:
+            flaws.append(str(error))
+        except NotATool as error:
+            flaws.append(f"{folder}: {_without(name, error)}")
+    return found, tuple(flaws)
+
+
+def _import_file(file: Path, module: str) -> list[Tool]:
+    if not file.is_dir():
+        # Python would wait for a FIFO, and say nothing of a link to itself.
+        os.close(open_regular(resolve_path(file)))
+    return _defined_in(importlib.import_module(module))
 
 
 @functools.cache
-def brought_tools() -> Mapping[str, Tool]:
-    """Return the tools that installed packages bring, by name. Raises as `tools_for`."""
+def brought_tools() -> tuple[Mapping[str, Tool], tuple[str, ...]]:
+    """Return the tools that installed packages bring, by name, and what is wrong with others."""
     found: dict[str, Tool] = {}
+    flaws: list[str] = []
     for each in of_group("holdfast.tools"):
-        for tool in _load(functools.partial(_of_package, each), each.shown, each.module).values():
-            if tool.name in found:
-                other = found[tool.name].function.__module__
-                raise BadSettings(
-                    f"{each.shown}: {other} has a tool {tool.name!r}, too; remove one"
-                )
-            found[tool.name] = tool
-    return found
+        read = functools.partial(_of_package, each)
+        try:
+            for tool in _load(read, each.shown, each.module).values():
+                _add(tool, found)
+        except BadSettings as error:
+            flaws.append(str(error))
+        except NotATool as error:
+            flaws.append(f"{each.shown}: {error}")
+    return found, tuple(flaws)
 
 
 def _of_package(brought: Brought) -> Mapping[str, Tool]:
@@ -96,37 +132,20 @@ def _of_package(brought: Brought) -> Mapping[str, Tool]:
     return {**found, **{each.name: each for each in _defined_in(module)}}
 
 
-def _load(load: Callable[[], Mapping[str, Tool]], where: str, within: str) -> Mapping[str, Tool]:
-    """Import a stranger's code. Raise BadSettings, one line with its file, for anything that it
-    raises. What it prints goes to standard error: a command's output is for programs.
-    """
+def _load(load: Callable[[], T], where: str, within: str, folder: str = "") -> T:
+    """Import a stranger's code. Raise BadSettings, one line with its file, if that fails."""
     try:
-        with redirect_stdout(sys.stderr):
-            return load()
-    except NotATool as error:
-        # Files are what a person knows; the package was made here.
-        said = re.sub(rf"{re.escape(within)}\.(\w+)(?![\w.])", r"\1.py", one_line(str(error)))
-        said = said.replace(f"{within}.", "")
-        raise BadSettings(f"{_place_of(error, where)}: {said}") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        place = _place_of(error, where)
-        said = one_line(f"{type(error).__name__}: {error}")
-        raise BadSettings(f"{place}: {said}; mend it, or take it out of there") from error
+        return importing.load(load, where, folder)
+    except importing.NotImported as error:
+        known = isinstance(error.__cause__, NotATool)
+        said = f"{error.place}: {error.__cause__}" if known else str(error)
+        raise BadSettings(_without(within, said)) from error
 
 
-def _place_of(error: BaseException, where: str) -> str:
-    """Return the file and line below `where` at which an import failed; else `where`."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno}"
-    place, trace = where, error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if file.startswith(where):
-            place = f"{file}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+def _without(package: str, said: object) -> str:
+    """Return a text with files, which are what a person knows, for the modules of a package."""
+    text = re.sub(rf"{re.escape(package)}\.(\w+)(?![\w.])", r"\1.py", one_line(str(said)))
+    return text.replace(f"{package}.", "")
 
 
 def find_lacking(tool: Tool, settings: Settings, *, endpoint_web: bool) -> str:
@@ -160,16 +179,19 @@ def tools_of(package: ModuleType) -> Mapping[str, Tool]:
     """
     found: dict[str, Tool] = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
-        within = importlib.import_module(f"{package.__name__}.{module}")
-        for tool in _defined_in(within):
-            if tool.name in found:
-                other = found[tool.name].function.__module__
-                raise NotATool(
-                    f"two tools are named {tool.name!r}: in {other} and in {within.__name__};"
-                    " rename one"
-                )
-            found[tool.name] = tool
+        for tool in _defined_in(importlib.import_module(f"{package.__name__}.{module}")):
+            _add(tool, found)
     return MappingProxyType(dict(sorted(found.items())))
+
+
+def _add(tool: Tool, found: dict[str, Tool]) -> None:
+    """Add a tool to those that were found before. NotATool for one of a name that is there."""
+    if other := found.get(tool.name):
+        raise NotATool(
+            f"two tools are named {tool.name!r}: in {other.function.__module__} and in"
+            f" {tool.function.__module__}; rename one"
+        )
+    found[tool.name] = tool
 
 
 def _defined_in(module: ModuleType) -> list[Tool]:

@@ -164,6 +164,15 @@ def _works_without_models(plan: Plan | None, catalogue: Catalogue) -> bool:
     return plan is not None and any(subtask.role in tools for subtask in plan.subtasks)
 
 
+def check_startable(settings: Settings) -> None:
+    """Raise Refused or BadSettings for files with which no worker of these settings could start:
+    tools, lenses of packages, prices.
+    """
+    for each in settings.by_project.values():
+        Catalogue.of(each.project)
+        _check_prices(each)
+
+
 def _check_endpoint(settings: Settings, playbook: str) -> None:
     """Refuse unless a model can be asked from here."""
     if not settings.has_endpoint:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,10 +65,10 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         monkeypatch.setattr(
             module, "of_group", lambda group: tuple(each for each in found if each.group == group)
         )
-    for cached in (shelf.brought_tools, lenses.analysers):
+    for cached in (shelf.brought_tools, lenses.analysers, lenses.brought_lenses):
         cached.cache_clear()
     yield tmp_path / "site"
-    for cached in (shelf.brought_tools, lenses.analysers):
+    for cached in (shelf.brought_tools, lenses.analysers, lenses.brought_lenses):
         cached.cache_clear()
     for name in [each for each in sys.modules if each.split(".")[0] == "pack"]:
         del sys.modules[name]
@@ -153,7 +156,7 @@ def test_tools_of_two_projects_and_their_modules_are_not_in_each_others_way(
         helper = f"from .words import WORD\n{TOOL.format(name=name)}"
         write(tmp_path / name, {"tools/say.py": helper, "tools/words.py": f"WORD = {name!r}"})
     for name in ("one", "two"):
-        assert [*shelf.own_tools(tmp_path / name)] == [name]
+        assert [*shelf.tools_for(tmp_path / name).keys() - shelf.shipped_tools()] == [name]
     assert not [each for each in sys.modules if each in ("words", "say")]
 
 
@@ -201,11 +204,50 @@ def test_two_roles_of_one_name_in_one_folder_are_said_to_be_two_of_yours(tmp_pat
     assert whys == {"role 'same' from your project is defined twice; rename one"}
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import time\ntime.sleep(60)", r"slow\.py:2: its import has not ended after 1 s"),
+        ("while True:\n    pass", r"slow\.py:[12]: its import has not ended after 1 s"),
+        ("input()", r"slow\.py:1: EOFError"),
+        ("fifo", r"slow\.py: NotRegular: .*not a regular file"),
+        ("loop", r"slow\.py: OSError: .*symbolic links"),
+    ],
+)
+def test_a_tool_whose_import_does_not_end_is_named_and_no_command_waits_for_it(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "tools" / "slow.py"
+    write(tmp_path, {"tools/slow.py": text})
+    if text in ("fifo", "loop"):
+        file.unlink()
+        os.mkfifo(file) if text == "fifo" else file.symlink_to(file.name)
+    look = "from holdfast.activities.catalogue.catalogue import Catalogue; from holdfast.deployment"
+    look += " import importing; from pathlib import Path; importing.SECONDS = 1.0; Catalogue.of"
+    program = (sys.executable, "-c", f"{look}(Path({str(tmp_path)!r}))")
+    # A process, as the thread would go on beside other tests; its input is one that never comes.
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as done:
+        assert done.stderr is not None
+        last = done.stderr.read().decode().splitlines()[-1]
+    assert re.search(f"BadSettings: {re.escape(str(file.parent))}/{said}", last), last
+    assert "_holdfast_project_" not in last
+
+
+def test_every_broken_tool_is_named_at_once_and_the_others_can_be_used(tmp_path: Path) -> None:
+    bad = {f"tools/{name}.py": "1 / 0" for name in ("a", "c")}
+    write(tmp_path, bad | {"tools/b.py": TOOL.format(name="say")})
+    found, flaws = shelf.look_at_tools(tmp_path)
+    assert "say" in found
+    assert [flaw.partition(": ")[0][-6:] for flaw in flaws] == ["a.py:1", "c.py:1"]
+    with pytest.raises(BadSettings, match=r"a\.py:1: .*; .*c\.py:1: "):
+        shelf.tools_for(tmp_path)
+
+
 def test_what_a_tool_prints_when_it_is_imported_is_no_part_of_a_commands_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, {"tools/one.py": "print('hello')\n" + TOOL.format(name="say")})
-    assert "say" in shelf.own_tools(tmp_path)
+    assert "say" in shelf.tools_for(tmp_path)
     assert capsys.readouterr() == ("", "hello\n")
 
 
@@ -245,9 +287,10 @@ def test_a_package_whose_tools_cannot_be_imported_is_named(packages: Path) -> No
 def test_a_package_brings_a_lens_and_one_that_is_none_is_named(packages: Path) -> None:
     write(packages / "pack", {"__init__.py": "", "lenses.py": LENS})
     assert lenses.analysers()["mine"].command == lenses.analysers()["bugs"].command
-    lenses.analysers.cache_clear()
     for text, why in (("x = 1", "there is no ANALYSER in it"), ("1 / 0", "ZeroDivisionError: div")):
         sys.modules.pop("pack.lenses", None)
+        lenses.analysers.cache_clear()
+        lenses.brought_lenses.cache_clear()
         write(packages / "pack", {"lenses.py": text})
         shutil.rmtree(packages / "pack" / "__pycache__", ignore_errors=True)
         with pytest.raises(BadSettings, match=f"^package pack: holdfast.lenses: .*: {why}"):

@@ -51,7 +51,7 @@ def test_init_makes_a_project_that_works_as_it_is_and_says_what_comes_next(
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {*project.FOLDERS}
     assert read_servers(folder / ".mcp.json", os.environ) == {}
     assert ".env" in (folder / ".gitignore").read_text().splitlines()
-    assert [*shelf.own_tools(folder)] == ["count_words"]
+    assert [*shelf.own_tools(folder)[0]] == ["count_words"]
     monkeypatch.chdir(folder)
     assert (Settings().project, Settings().task_queue) == (folder, "holdfast-mine")
     assert made(capsys, "init").endswith(" doctor")
@@ -190,7 +190,7 @@ def test_a_tool_that_cannot_be_imported_stops_runs_and_workers_with_a_line(
     made(capsys, "init mine")
     (tmp_path / "mine" / "tools" / "bad.py").write_text("raise RuntimeError('no')")
     monkeypatch.chdir(tmp_path / "mine")
-    for command in ("run goal", "start goal"):
+    for command in ("run goal", "start goal", "up"):
         line = refused(capsys, command)
         assert "tools/bad.py:1: RuntimeError: no; mend it" in line and "\n" not in line
     store = (tmp_path / "store").as_uri()

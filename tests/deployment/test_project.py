@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.care import doctor
+from holdfast.cli.screen.exits import Code
 from holdfast.deployment import packages, project
 from holdfast.deployment.packages import Brought
 from holdfast.deployment.project import BadSettings
@@ -390,19 +391,23 @@ def test_two_projects_of_one_name_are_refused_until_one_is_called_otherwise(
 
 @pytest.mark.anyio
 async def test_a_broken_tool_of_another_project_of_the_worker_refuses_runs_and_is_told_by_doctor(
-    several: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    several: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     rich, plain = several
     (plain / "tools").mkdir(exist_ok=True)
     (plain / "tools" / "bad.py").write_text("import no_such_module\n")
     monkeypatch.chdir(rich)
     settings = Settings()
-    for refused in (
-        goal_of(Wish("Count"), Catalogue.of(rich), settings, embedded=True),
-        doctor.run(settings, only_embedded=True),
-    ):
-        with pytest.raises(BadSettings, match=r"bad\.py:1: ModuleNotFoundError"):
-            await refused
+    with pytest.raises(BadSettings, match=r"bad\.py:1: ModuleNotFoundError"):
+        await goal_of(Wish("Count"), Catalogue.of(rich), settings, embedded=True)
+    (rich / "tools").mkdir(exist_ok=True)
+    (rich / "tools" / "worse.py").write_text("1 / 0\n")
+    assert await doctor.run(settings, only_embedded=True) == Code.FAILED
+    said = "".join(capsys.readouterr().out.split())
+    assert "bad.py:1:ModuleNotFoundError" in said and "worse.py:1:ZeroDivisionError" in said
+    assert "2thingsintheway" in said
 
 
 def test_a_project_that_is_not_among_the_several_is_refused(

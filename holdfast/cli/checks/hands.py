@@ -87,7 +87,9 @@ def _tell_owners(owners: list[str]) -> str:
 # ---------------------------------------------------------------- MCP servers
 
 
-async def check_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterator[Checkup]:
+async def check_servers(
+    catalogue: Catalogue, settings: Settings, tools: Mapping[str, Tool] | None = None
+) -> AsyncIterator[Checkup]:
     """Yield a line for each MCP server and each of its tools, for each tool that a role names and
     no server offers, and for each role that goes on without one.
 
@@ -95,7 +97,7 @@ async def check_servers(catalogue: Catalogue, settings: Settings) -> AsyncIterat
     """
     every = owners_in(catalogue)
     owners = {name: roles for name, roles in every.items() if name.startswith(OF_SERVERS)}
-    ours = tools_for(settings.project)
+    ours = tools_for(settings.project) if tools is None else tools
     gone = [name for name, tool in ours.items() if name in every and lacking_for(tool, settings)]
     try:
         servers = read_servers(settings.mcp_file, os.environ)

@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -24,12 +25,13 @@ from temporalio.service import RPCError
 
 from holdfast import __version__, embedded
 from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.activities.catalogue.sources import OWN
+from holdfast.activities.catalogue.sources import sources_for
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.gate.queue_rates import can_set_rates, queue_of, read_rate
 from holdfast.activities.prompts.files import system_prompts
-from holdfast.activities.review.lenses import analysers
-from holdfast.activities.toolset.shelf import IN_PLACE, tools_for
+from holdfast.activities.review.lenses import analysers, brought_lenses
+from holdfast.activities.toolset.shelf import IN_PLACE, look_at_tools
+from holdfast.activities.toolset.tool import Tool
 from holdfast.cli.checks.diagnosis import Checkup, Mark
 from holdfast.cli.checks.endpoint import check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
@@ -137,12 +139,14 @@ async def _checks(settings: Settings, only_embedded: bool) -> AsyncIterator[Chec
             yield await asyncio.to_thread(check_program, name)
     for check in check_extras():
         yield check
-    for folder in settings.projects:
-        await asyncio.to_thread(tools_for, folder)
-    catalogue = await asyncio.to_thread(Catalogue.of, settings.project)
-    for check in await asyncio.to_thread(check_tools, catalogue, settings):
+    tools, broken = await asyncio.to_thread(look_at_code, settings)
+    for check in broken:
         yield check
-    async for check in check_servers(catalogue, settings):
+    sources = sources_for(settings.project)
+    catalogue = await asyncio.to_thread(Catalogue.read, sources, lambda: tools)
+    for check in check_tools(catalogue, settings, tools):
+        yield check
+    async for check in check_servers(catalogue, settings, tools):
         yield check
     for check in (
         *find_brought(catalogue),
@@ -273,6 +277,16 @@ async def _attributes(client: Client, target: Target) -> Checkup:
 # ---------------------------------------------------------------- tools
 
 
+def look_at_code(settings: Settings) -> tuple[Mapping[str, Tool], list[Checkup]]:
+    """Return the project's tools that can be used, and what is wrong with others: its own, those of
+    projects that its worker serves beside it, and tools and lenses of packages.
+    """
+    tools, flaws = look_at_tools(settings.project)
+    others = (look_at_tools(each)[1] for each in settings.projects)
+    every = dict.fromkeys([*flaws, *chain.from_iterable(others), *brought_lenses()[1]])
+    return tools, [Checkup("agents", "broken", "bad", flaw) for flaw in every]
+
+
 def check_program(name: str) -> Checkup:
     """Check that a program of lenses or of the embedded server is there; shows its version."""
     beside = Path(sys.executable).parent / name
@@ -307,7 +321,7 @@ def find_unusable(catalogue: Catalogue) -> list[Checkup]:
     for name, each in found:
         # Of one name that is defined twice each file says the same.
         told = f"{each.why} ({each.source})" if each.source else each.why
-        lines.setdefault((name, told), "bad" if each.source == OWN else "note")
+        lines.setdefault((name, told), "bad" if each.source else "note")
     return [Checkup("files", name, mark, why) for (name, why), mark in lines.items()]
 
 
@@ -331,6 +345,8 @@ def find_brought(catalogue: Catalogue) -> list[Checkup]:
 
 def find_idle(catalogue: Catalogue) -> list[Checkup]:
     """Return the analysers that no review runs, because a role file was removed or is unusable."""
+    if brought_lenses()[1]:
+        return []
     why = "no role uses it, so no review runs it; restore its role file, or remove its module"
     return [
         Checkup("files", f"analyser {name}", "note", why) for name in catalogue.idle(analysers())

@@ -7,6 +7,7 @@ from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import say
 from holdfast.deployment.settings import Settings
+from holdfast.intake.goals import check_startable
 
 
 def command() -> int:
@@ -16,6 +17,8 @@ def command() -> int:
 
 def run(settings: Settings) -> int:
     """Start and hold up; print where they listen."""
+    # A worker that cannot start says so in its log alone.
+    check_startable(settings)
     endpoint = embedded.up(settings)
     say(f"Up: Temporal at {endpoint.target.address}, state in {settings.state_dir}")
     say(f"Web UI: {endpoint.target.ui_url}")
