@@ -69,11 +69,32 @@ def trust(folder: Path) -> None:
     """Remember that somebody on this machine has named this project."""
     state = state_of(folder)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (state / _MARK).write_bytes(_marked(folder))
+    (state / _MARK).write_bytes(_marked(folder) + _identity(folder))
 
 
 def _marked(folder: Path) -> bytes:
     return bytes(folder) + b"\n"
+
+
+def _identity(folder: Path) -> bytes:
+    """Return a line that stays the same when a folder is moved or renamed in its file system."""
+    found = folder.stat()
+    return f"{found.st_dev}:{found.st_ino}\n".encode()
+
+
+def find_moved(folder: Path) -> tuple[Path, Path] | None:
+    """Return where this project may have been before it was moved or renamed, and the state folder
+    of that place: a project with runs was there and is gone, and was this very folder or has its
+    name. None if there is none.
+    """
+    for mark in sorted((state_home() / "projects").glob(f"*/{_MARK}")):
+        place, _, identity = mark.read_bytes().partition(b"\n")
+        before = Path(os.fsdecode(place))
+        like = identity == _identity(folder) or before.name == folder.name
+        has_runs = (mark.parent / "temporal.db").exists()
+        if like and has_runs and before != folder and not (before / FILE).exists():
+            return before, mark.parent
+    return None
 
 
 def is_trusted(folder: Path) -> bool:
@@ -81,7 +102,7 @@ def is_trusted(folder: Path) -> bool:
     try:
         # Where others may write, a folder that was yours can be somebody else's by now.
         ours = folder.stat().st_uid in (os.geteuid(), 0)
-        return ours and (state_of(folder) / _MARK).read_bytes() == _marked(folder)
+        return ours and (state_of(folder) / _MARK).read_bytes().startswith(_marked(folder))
     except OSError:
         return False
 

@@ -152,6 +152,23 @@ def test_the_project_may_be_named_before_or_behind_a_command_and_is_then_trusted
     assert taken_out(goal) == (None, goal), "behind -- it is what somebody wants"
 
 
+@pytest.mark.parametrize("other", ["elsewhere/mine", "renamed"])
+def test_a_project_that_was_moved_or_renamed_says_where_its_runs_are_and_how_to_stop_its_server(
+    other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_STATE_DIR")
+    made(capsys, "init mine")
+    assert "is gone" not in made(capsys, "down --project mine")
+    (project.state_of(tmp_path / "mine") / "temporal.db").touch()
+    (tmp_path / other).parent.mkdir(exist_ok=True)
+    (tmp_path / "mine").rename(tmp_path / other)
+    said = made(capsys, f"down --project {other}")
+    assert f"{tmp_path / 'mine'} is gone, and its runs are kept for that place" in said
+    assert f"HOLDFAST_STATE_DIR={project.state_of(tmp_path / 'mine')} " in said
+    (told,) = [each for each in doctor.list_folders(Settings()) if each.name == "moved"]
+    assert told.detail in said
+
+
 def test_doctor_tells_a_project_that_was_typed_from_one_of_the_environment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.invocation import OPTION, STARTER, is_project_typed
 from holdfast.cli.screen.streams import OUT, draw, say
 from holdfast.cli.shared.connection import CONNECT_SECONDS, configured_target
+from holdfast.cli.shared.moved import describe_moved
 from holdfast.cli.shared.options import Embedded
 from holdfast.contracts import Tier
 from holdfast.contracts.policies import tools_queue
@@ -370,6 +371,8 @@ def list_folders(settings: Settings) -> list[Checkup]:
     found = []
     if settings.project:
         found.append(Checkup("project", "folder", "ok", f"{settings.project} ({settings.name})"))
+    if moved := describe_moved(settings):
+        found.append(Checkup("project", "moved", "note", moved))
     for name, own in settings.by_project.items() if settings.projects else ():
         if own.project and own.project != settings.project:
             found.append(Checkup("project", "folder", "ok", f"{own.project} ({name}), served too"))

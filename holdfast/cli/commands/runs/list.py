@@ -18,6 +18,7 @@ from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.patience import patience
 from holdfast.cli.screen.streams import OUT, put, put_json, say
 from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.moved import describe_moved
 from holdfast.cli.shared.options import AsJson, Embedded
 from holdfast.contracts.search import (
     MEMO_ASSUMED,
@@ -112,6 +113,8 @@ def _nothing_listed(connection: Connection) -> str:
             " their retention, or temporal.db there was lost or replaced. What reports they left"
             f" is in {state.reports}; to have the runs back, put their temporal.db back"
         )
+    if moved := describe_moved(connection.settings):
+        return f"No runs yet here. {moved}"
     return f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=."
 
 

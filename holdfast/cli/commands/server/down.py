@@ -6,6 +6,7 @@ from holdfast import embedded
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.patience import patience
 from holdfast.cli.screen.streams import say
+from holdfast.cli.shared.moved import describe_moved
 from holdfast.deployment.settings import Settings
 
 
@@ -21,5 +22,5 @@ def run(settings: Settings) -> int:
     if stopped:
         say(f"Stopped (pids {', '.join(map(str, stopped))}). Open runs go on at the next start.")
     else:
-        say("Nothing was running.")
+        say(f"Nothing was running. {describe_moved(settings)}".rstrip())
     return Code.COMPLETE
