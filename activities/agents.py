@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -36,7 +36,17 @@ from holdfast.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from holdfast.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, mark_absent
 from holdfast.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, join_rules, work_prompt
-from holdfast.contracts import Call, Draft, Plan, Problem, Reply, Subtask, Synthesis, Usage
+from holdfast.contracts import (
+    Call,
+    Draft,
+    PinnedInput,
+    Plan,
+    Problem,
+    Reply,
+    Subtask,
+    Synthesis,
+    Usage,
+)
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
 from holdfast.plans import checks, revision, validity
 from holdfast.ports import Budget, Code, Gate, Journal, Model, Store, Template
@@ -103,7 +113,7 @@ class Agents:
         wrong = checks.problems(material.subtask.checks)
         if wrong:
             raise CallRefused(f"checks: {'; '.join(wrong)}")
-        contents = await self._contents(call, material)
+        contents = await self._contents(call, material.inputs)
         return await self._ask(
             call,
             material,
@@ -119,7 +129,7 @@ class Agents:
         """Return one turn of an agent with tools: calls of tools, or its answer, which is checked
         here.
         """
-        contents = await self._contents(call, material.work)
+        contents = await self._contents(call, material.work.inputs)
         first = await _write_turn(call, work_prompt, material.work, contents)
         role = await self._role(call, material.work)
         system = join_rules(role, self._system_prompt(call, TAKE_TURN.prompt))
@@ -142,7 +152,8 @@ class Agents:
     @activity.defn
     async def review(self, call: Call, material: ReviewMaterial) -> Reply[Review]:
         """Return whether a draft meets the criteria that no check covers; another role is asked."""
-        return await self._ask(call, material, REVIEW)
+        contents = await self._contents(call, material.sources.inputs)
+        return await self._ask(call, material, REVIEW, contents)
 
     @activity.defn
     async def refine(self, call: Call, material: RefineMaterial) -> Reply[Refined]:
@@ -159,7 +170,8 @@ class Agents:
     @activity.defn
     async def judge(self, call: Call, material: JudgeMaterial) -> Reply[Judgement]:
         """Return the best of several findings, or the right side of a conflict."""
-        return await self._ask(call, material, JUDGE)
+        contents = await self._contents(call, material.sources.inputs)
+        return await self._ask(call, material, JUDGE, contents)
 
     @activity.defn
     async def digest(self, call: Call, material: DigestMaterial) -> Reply[Digest]:
@@ -199,7 +211,8 @@ class Agents:
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:
         """Return what is wrong with a synthesis, before anybody relies on it."""
-        return await self._ask(call, material, CRITIQUE)
+        contents = await self._contents(call, material.sources.inputs)
+        return await self._ask(call, material, CRITIQUE, contents)
 
     @activity.defn
     async def reach(self, call: Call, material: ReachMaterial) -> Reply[Reached]:  # noqa: ARG002
@@ -272,9 +285,9 @@ class Agents:
             budget=self.budget,
         )
 
-    async def _contents(self, call: Call, material: WorkMaterial) -> dict[str, str]:
-        """Return the inputs of a subtask by name."""
-        given = [each for each in material.inputs if each.enclosed]
+    async def _contents(self, call: Call, inputs: Iterable[PinnedInput]) -> dict[str, str]:
+        """Return the text of the inputs that stand in the prompt, by name."""
+        given = [each for each in inputs if each.enclosed]
         return {each.name: await self._read_kept(call, each.digest) for each in given}
 
     async def _read_kept(self, call: Call, digest: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,6 +106,7 @@ class Preparation:
     """The setting that bounds dollars here, if any: then every model needs a price."""
     untold: str = ""
     """Why the system prompts cannot be used here; empty: they can."""
+    today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
 
     @activity.defn
     async def prepare(self, goal: Goal) -> Briefing:
@@ -155,6 +157,7 @@ class Preparation:
                 },
                 endpoint=self.endpoint if goal.use_models else "",
                 most_dollars=self.most_dollars if goal.use_models else None,
+                today=(goal.today or self.today()) if goal.use_models else "",
             )
         refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable})

@@ -11,7 +11,7 @@ from typing import Any
 from simulator.script import Part, Rule, Script
 
 MARK = "(scripted)"
-LIMIT = re.compile(r"At most (\d+) subtasks")
+LIMIT = re.compile(r"at most (\d+) subtasks")
 ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):(.*)$", re.MULTILINE)
 TOOLS = re.compile(r" Its tools: ([\w, -]+)\.")
 INPUT = re.compile(
@@ -60,6 +60,7 @@ def planned(prompt: str, goal: str, script: Script, rule: Rule | None) -> dict[s
             }
             for number, (role, inputs) in enumerate(parts(prompt, count), 1)
         ],
+        "bounds": [],
     }
 
 
@@ -69,8 +70,6 @@ BLANK: dict[str, Any] = {
     "depends_on": [],
     "acceptance_criteria": "",
     "checks": [],
-    "timeout_seconds": 0,
-    "max_output": 0,
     "why": "(scripted) The goal asks for it, and this role can read what it needs.",
 }
 """What a scripted subtask does not set."""

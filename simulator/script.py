@@ -17,6 +17,7 @@ rules:                      # the first rule that applies decides
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,12 +38,12 @@ from holdfast.text.mistakes import mistakes
 
 TURN = "take_turn"
 """The call of a request that has tools, whatever its schema."""
-CALLS = {
-    next(iter(kind.answer.model_fields)): kind.name
-    for kind in (*MODEL_KINDS, PING)
-    if kind.name != TURN
-}
-"""First property of the requested schema → call, so that any request can be told from its body."""
+_ASKED = {kind.name: [*kind.answer.model_fields] for kind in (*MODEL_KINDS, PING)}
+_NAMES = Counter(name for names in _ASKED.values() for name in names)
+CALLS = {next(name for name in names if _NAMES[name] == 1): kind for kind, names in _ASKED.items()}
+"""A property that the schema of one call alone has → that call, so that any request can be told
+from its body.
+"""
 
 Fault = Literal[
     "hang", "drop_before_headers", "drop_mid_headers", "drop_mid_stream", "error_mid_stream",

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from holdfast.activities.asking.forms import MOST_MISTAKES, find_mistakes
 from holdfast.activities.asking.replies import Shape
 from holdfast.activities.catalogue.answer_forms import explain_columns
+from holdfast.calls.kind import schema_of as answer_schema
 from holdfast.calls.synthesize import (
     SYNTHESIZE,
     FormedAnswer,
@@ -65,7 +66,7 @@ def schema_of(form: AnswerForm) -> dict[str, Any]:
 
 def _wrap_schema(own: dict[str, Any]) -> dict[str, Any]:
     """Return the schema together with the fields that stand beside every answer."""
-    schema = FormedAnswer.model_json_schema()
+    schema = answer_schema(FormedAnswer)
     shared = own.pop("$defs", None)
     whole = {
         "type": "object",

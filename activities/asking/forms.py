@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from holdfast.activities.asking.replies import Shape
+from holdfast.calls.kind import schema_of
 from holdfast.calls.work import DataAnswer, WorkAnswer, to_draft
 from holdfast.contracts import Draft
 from holdfast.text import visible
@@ -29,7 +30,7 @@ def shape_of(form: Form) -> Shape[Any, Draft]:
 
 def _schema(form: Form) -> dict[str, Any]:
     """Return the schema of the whole answer: data, or words where there is no result."""
-    schema = DataAnswer.model_json_schema()
+    schema = schema_of(DataAnswer)
     shared = form.get("$defs")
     own = {name: value for name, value in form.items() if name != "$defs"}
     properties = schema["properties"] | {"result": {"anyOf": [own, {"type": "string"}]}}

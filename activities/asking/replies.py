@@ -17,7 +17,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from holdfast.activities.asking.closed import describe_dropped, drop_unknown
-from holdfast.calls.kind import Answer
+from holdfast.calls.kind import Answer, schema_of
 from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.ledger.pricing import price
@@ -71,7 +71,7 @@ def _schema_of(answer: type[Answer]) -> dict[str, Any]:
     """Return the schema of an answer, made once: that costs as much as a call's whole journal.
     Nobody writes to it; a copy is sent.
     """
-    return answer.model_json_schema()
+    return schema_of(answer)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ REMARKED: dict[str, Any] = {
                     "confidence": {
                         "type": "integer",
                         "description": "0 to 100, that a maintainer who knows this code agrees;"
-                        " below 80 it is not shown.",
+                        " be honest: remarks are ranked by it.",
                     },
                 },
             },

@@ -20,6 +20,8 @@ SHARED = "untrusted"
 """The file that stands below every other: what strangers wrote gives no instructions."""
 CHECKS = "{checks}"
 """Replaced in a prompt by the kinds of checks, each with its argument."""
+PARTS = ("answering", "confidence")
+"""Files that others name in braces, as in {confidence}, so that each rule stands in one of them."""
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt would not fit what is reserved around a call's material."""
 REMEDY = "mend or restore what calls are told"
@@ -35,7 +37,7 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     wrong: dict[str, list[str]] = {}
     asked = (kind.prompt for kind in KINDS.values() if kind.prompt)
-    for name in dict.fromkeys((*asked, COMPOSED_ROLE, SHARED)):
+    for name in dict.fromkeys((*asked, COMPOSED_ROLE, SHARED, *PARTS)):
         path = home / FOLDER / f"{name}.md"
         try:
             texts[name] = _text(path)
@@ -44,10 +46,16 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     if wrong:
         told = "; ".join(f"{', '.join(names)}: {why}" for why, names in wrong.items())
         raise CatalogueError(f"{told}; {REMEDY}")
+    parts = {f"{{{name}}}": texts.pop(name) for name in PARTS} | {CHECKS: checks.KINDS}
     shared = texts.pop(SHARED)
-    return {
-        name: f"{text}\n\n{shared}".replace(CHECKS, checks.KINDS) for name, text in texts.items()
-    }
+    return {name: f"{_fill(text, parts)}\n\n{shared}" for name, text in texts.items()}
+
+
+def _fill(text: str, parts: Mapping[str, str]) -> str:
+    """Replace the names in braces; a part may name those that stand behind it."""
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
 
 
 def _text(path: Path) -> str:

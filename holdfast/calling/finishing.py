@@ -7,6 +7,7 @@ and the report says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -202,17 +203,31 @@ def _next_conflict(state: State) -> Ask | None:
     synthesis = state.finishing.synthesis
     assert synthesis is not None
     listed = () if state.finishing.revised else synthesis.conflicts[:CONFLICTS_JUDGED]
-    question = "Which side of this contradiction is right? {}"
     return _first(
         _optional(
             state,
             JUDGE,
             f"judge-conflict{place + 1}",
-            partial(gathering.for_judge, state, question.format(conflict)),
+            partial(gathering.for_judge, state, _conflict_question(state, conflict)),
             place=place,
         )
         for place, conflict in enumerate(listed)
     )
+
+
+def _conflict_question(state: State, conflict: str) -> str:
+    if _is_within_one(state, conflict):
+        return (
+            "Both sides of this contradiction stand in one finding. Which of them do the inputs"
+            f" bear out? {conflict}"
+        )
+    return f"Which side of this contradiction is right? {conflict}"
+
+
+def _is_within_one(state: State, conflict: str) -> bool:
+    """True if a contradiction names one subtask alone: then no winner tells its sides apart."""
+    named = {each for each in re.findall(r"[\w-]+", conflict) if each in state.work}
+    return len(named) == 1
 
 
 def _next_reading(state: State) -> Ask | None:
@@ -330,6 +345,8 @@ def _take_judgement(state: State, ask: Ask, judgement: Judgement) -> State:
     assert finishing.synthesis is not None
     conflict = finishing.synthesis.conflicts[ask.place]
     ruled = f"judged for {judgement.winner}" if judgement.winner else "could not be decided"
+    if _is_within_one(state, conflict):
+        ruled = "judged by the inputs"
     said = f"{conflict} ({ruled}: {judgement.why})"
     return replace(state, finishing=replace(finishing, conflicts=(*finishing.conflicts, said)))
 

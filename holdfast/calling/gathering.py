@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from pydantic import JsonValue
 
 from holdfast.calling import context, verifying
+from holdfast.calls.about import About
 from holdfast.calls.critique import CritiqueMaterial
 from holdfast.calls.digest import DigestMaterial
 from holdfast.calls.findings import author_says
@@ -15,6 +17,7 @@ from holdfast.calls.plan import PlanMaterial
 from holdfast.calls.refine import RefineMaterial
 from holdfast.calls.replan import ReplanMaterial, Standing
 from holdfast.calls.review import ReviewMaterial
+from holdfast.calls.sources import Sources, choose_sources
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import (
@@ -24,6 +27,7 @@ from holdfast.contracts import (
     Plan,
     Problem,
     Subtask,
+    Synthesis,
 )
 from holdfast.state import graph
 from holdfast.state.parts import Progress, passes_on
@@ -52,7 +56,35 @@ def for_plan(state: State) -> PlanMaterial:
         subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         errors=state.plan_errors,
         asked=state.goal.asked,
+        about=about(state),
     )
+
+
+def about(state: State) -> About:
+    """Return the day of the run, and what the plan says of the answer."""
+    plan, today = state.plan, state.brief.today
+    if plan is None:
+        return About(today=today)
+    return About(
+        today=today,
+        goal=plan.goal,
+        answer=plan.synthesis_instruction,
+        alone=len(plan.subtasks) == 1,
+    )
+
+
+SOURCES_SHARE = 4
+"""A fourth of a context is the most for sources beside all findings."""
+
+
+def _sources(state: State, names: Collection[str], room: int) -> Sources:
+    """Return the inputs of these names, as far as somebody who judges can read them."""
+    return choose_sources(tuple(each for each in state.brief.inputs if each.name in names), room)
+
+
+def _given(state: State) -> Collection[str]:
+    """Return the names of the inputs that findings rest on."""
+    return [name for each in state.work.values() for name in each.subtask.inputs]
 
 
 def for_work(state: State, progress: Progress) -> WorkMaterial:
@@ -73,6 +105,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),
         prompt=role.prompt,
+        about=about(state),
     )
 
 
@@ -104,8 +137,17 @@ def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
 
 def for_review(state: State, progress: Progress) -> ReviewMaterial:
     assert progress.last is not None, "only a draft is reviewed"
-    wrong = last_malformed(state, f"review-{progress.subtask.id}")
-    return ReviewMaterial(subtask=progress.subtask, draft=progress.last, broken=wrong)
+    subtask, half = progress.subtask, context.room(state) // 2
+    findings = (state.work[edge].finding for edge in subtask.depends_on)
+    given = tuple(each for each in findings if each is not None)
+    return ReviewMaterial(
+        subtask=subtask,
+        draft=progress.last,
+        sources=_sources(state, subtask.inputs, half),
+        dependencies=context.cut_to_fit(given, half)[0],
+        broken=last_malformed(state, f"review-{subtask.id}"),
+        about=about(state),
+    )
 
 
 def for_refine(state: State, progress: Progress) -> RefineMaterial:
@@ -113,6 +155,7 @@ def for_refine(state: State, progress: Progress) -> RefineMaterial:
         subtask=progress.subtask,
         whys=tuple(each.why for each in progress.tries),
         broken=last_malformed(state, f"refine-{progress.subtask.id}"),
+        about=about(state),
     )
 
 
@@ -132,6 +175,7 @@ def for_replan(state: State) -> ReplanMaterial:
         subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         errors=state.replanning.errors,
         asked=state.goal.asked,
+        about=about(state),
     )
 
 
@@ -156,12 +200,21 @@ def for_digest(
         cut=cut,
         words=DIGEST_WORDS,
         broken=broken,
+        about=about(state),
     )
 
 
 def for_judge(state: State, question: str, broken: Problem | None) -> JudgeMaterial:
-    findings, cut = context.cut_to_fit(state.usable, context.room(state))
-    return JudgeMaterial(question=question, findings=findings, cut=cut, broken=broken)
+    room = context.room(state)
+    findings, cut = context.cut_to_fit(state.usable, room)
+    return JudgeMaterial(
+        question=question,
+        findings=findings,
+        cut=cut,
+        sources=_sources(state, _given(state), room // SOURCES_SHARE),
+        broken=broken,
+        about=about(state),
+    )
 
 
 def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
@@ -195,6 +248,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         to_verify=len(finishing.to_verify),
         verified=verifying.verified_remarks(state),
         broken=last_malformed(state, "synthesize"),
+        about=about(state),
         form=state.form,
     )
 
@@ -234,17 +288,19 @@ def _fit_beside(
 
 
 def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
-    assert state.plan is not None and state.finishing.synthesis is not None
-    written = state.finishing.synthesis
+    assert state.plan is not None
+    written = state.finishing.synthesis or Synthesis(answer="")
     said = author_says(written)
     findings, cut = _fit_beside(written.answer + said, state, context.room(state))
     return CritiqueMaterial(
         goal=state.goal.text,
         instruction=state.plan.synthesis_instruction,
-        synthesis=state.finishing.synthesis,
+        synthesis=written,
         findings=findings,
         cut=cut,
+        sources=_sources(state, _given(state), context.room(state) // SOURCES_SHARE),
         broken=broken,
+        about=about(state),
     )
 
 

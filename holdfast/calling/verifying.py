@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from holdfast.calls.about import About
 from holdfast.calls.verify import Place, Verdict, Verdicts, VerifyMaterial
 from holdfast.contracts import PinnedInput, Problem, Remark, policies
 from holdfast.contracts.remarks import (
@@ -118,6 +119,7 @@ def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial
         remarks=remarks,
         withheld=tuple(Place(file=file, line=line) for file, line in places if file in files),
         broken=broken,
+        about=About(today=state.brief.today),
     )
 
 

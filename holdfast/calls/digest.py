@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import section
 from holdfast.calls.findings import enclose_findings
 from holdfast.calls.kind import Answer, ModelKind
@@ -28,14 +29,16 @@ class DigestMaterial(Contract):
     cut: tuple[str, ...] = ()
     """Findings that were cut to fit the supervisor's context."""
     broken: Problem | None = None
+    about: About = About()
 
 
 def digest_prompt(material: DigestMaterial) -> str:
     return "\n\n".join(
         (
-            section("goal", material.goal),
             *enclose_findings(material.findings),
-            f"Shorten to at most {material.words} words.",
+            section("goal", material.goal),
+            *say_today(material.about),
+            f"Shorten the findings to at most {material.words} words for the reader of this goal.",
         )
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import section
 from holdfast.calls.findings import enclose_findings
 from holdfast.calls.kind import Answer, ModelKind
+from holdfast.calls.sources import NOTHING, Contents, Sources, enclose_sources
 from holdfast.contracts import Contract, Finding, Problem, Reply
 from holdfast.contracts.policies import model_policy
 
 
 class JudgeAnswer(Answer):
-    winner: str
     why: str
+    winner: str
 
 
 class Judgement(Contract):
@@ -25,7 +27,9 @@ class JudgeMaterial(Contract):
     findings: tuple[Finding, ...]
     cut: tuple[str, ...] = ()
     """Findings that were cut to fit the supervisor's context."""
+    sources: Sources = Sources()
     broken: Problem | None = None
+    about: About = About()
 
 
 def to_judgement(answer: JudgeAnswer, material: JudgeMaterial) -> Judgement:
@@ -38,9 +42,15 @@ def to_judgement(answer: JudgeAnswer, material: JudgeMaterial) -> Judgement:
     return Judgement(winner=winner, why=answer.why)
 
 
-def judge_prompt(material: JudgeMaterial) -> str:
+def judge_prompt(material: JudgeMaterial, contents: Contents = NOTHING) -> str:
     return "\n\n".join(
-        (section("question", material.question), *enclose_findings(material.findings))
+        (
+            *enclose_sources(material.sources, contents),
+            *enclose_findings(material.findings),
+            section("question", material.question),
+            *say_today(material.about),
+            "Decide the question.",
+        )
     )
 
 
@@ -52,5 +62,6 @@ JUDGE: ModelKind[JudgeMaterial, JudgeAnswer, Judgement] = ModelKind(
     value=to_judgement,
     prompt="judge",
     turn=judge_prompt,
+    beyond=lambda material: material.sources.size,
     words="which one holds",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -22,6 +22,26 @@ class Answer(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def schema_of(answer: type[Answer]) -> dict[str, Any]:
+    """Return the schema of an answer as a model is given it, without pydantic's titles: they repeat
+    the names of fields.
+    """
+    return cast("dict[str, Any]", _without_titles(answer.model_json_schema()))
+
+
+def _without_titles(part: Any) -> Any:
+    """Strip the titles of a schema; a property that is called title is an object, and stays."""
+    if isinstance(part, list):
+        return [_without_titles(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: _without_titles(value)
+        for name, value in part.items()
+        if not (name == "title" and isinstance(value, str))
+    }
 
 
 def _lower(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.work import WORK
@@ -30,17 +31,21 @@ class CheckAnswer(Answer):
 class SubtaskAnswer(Answer):
     id: str
     title: str
-    instruction: str
-    inputs: list[str]
+    why: str
     role: str
     secondary: str
     tier: Annotated[Literal["haiku", "sonnet", ""], AnyCase]
+    inputs: list[str]
     depends_on: list[str]
+    instruction: str
     acceptance_criteria: str
     checks: list[CheckAnswer]
+
+
+class BoundAnswer(Answer):
+    subtask: str
     timeout_seconds: int
     max_output: int
-    why: str
 
 
 class RoleAnswer(Answer):
@@ -51,11 +56,12 @@ class RoleAnswer(Answer):
 
 
 class PlanAnswer(Answer):
-    subtasks: list[SubtaskAnswer]
-    roles: list[RoleAnswer]
     goal: str
     strategy: Annotated[Strategy, AnyCase]
     synthesis_instruction: str
+    roles: list[RoleAnswer]
+    subtasks: list[SubtaskAnswer]
+    bounds: list[BoundAnswer]
 
 
 class PlanMaterial(Contract):
@@ -69,6 +75,7 @@ class PlanMaterial(Contract):
     errors: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
+    about: About = About()
 
 
 MOST_WHY = 300
@@ -81,35 +88,44 @@ def to_subtask(item: SubtaskAnswer) -> Subtask:
 
 
 def to_plan(answer: PlanAnswer) -> Plan:
-    """Return the plan that an answer means; `validity.problems` says whether it is valid."""
-    subtasks = tuple(map(to_subtask, answer.subtasks))
-    return Plan.model_validate(answer.model_dump() | {"subtasks": subtasks})
+    """Return the plan that an answer means; `validity.problems` says whether it is valid.
+    ValueError for bounds of a subtask that it does not have.
+    """
+    bounds = {each.subtask: each.model_dump(exclude={"subtask"}) for each in answer.bounds}
+    if strange := [name for name in bounds if name not in {each.id for each in answer.subtasks}]:
+        raise ValueError(f"bounds: the plan has no subtask {strange[0]!r}")
+    subtasks = tuple(
+        to_subtask(item).model_copy(update=bounds.get(item.id, {})) for item in answer.subtasks
+    )
+    return Plan.model_validate(answer.model_dump(exclude={"bounds"}) | {"subtasks": subtasks})
 
 
 def plan_prompt(material: PlanMaterial) -> str:
-    """Return the planner's user turn: goal, roles, inputs by preview, and earlier errors."""
+    """Return the planner's user turn: inputs by preview, roles, goal, and earlier errors."""
     inputs = "\n\n".join(_preview(pinned) for pinned in material.inputs) or "none"
     parts = [
-        section("goal", material.goal),
-        f"Roles you may assign:\n{menu(material.roles)}",
         f"Inputs of the goal, by name:\n{inputs}",
-        f"At most {material.subtask_limit} subtasks. {bounds(material.subtask_timeout_seconds)}",
+        f"Roles you may assign:\n{menu(material.roles)}",
     ]
     if material.guidance:
         parts.append(f"Guidance of this playbook:\n{material.guidance}")
+    parts.append(section("goal", material.goal))
+    parts += say_today(material.about)
     if material.errors:
         listed = "\n".join(f"- {error}" for error in material.errors)
         wrong = envelope("errors of your previous plan", listed)
         parts.append(f"Your previous plan was refused; mend every error:\n{wrong}")
+    parts.append(_bounds(material.subtask_timeout_seconds))
+    parts.append(f"Write the plan, with at most {material.subtask_limit} subtasks.")
     return "\n\n".join(parts)
 
 
-def bounds(longest: int) -> str:
-    """Return what a subtask may set for itself, for a planner."""
+def _bounds(longest: int) -> str:
+    """Return what a planner may set for the calls of a subtask."""
     least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
     return (
-        f"`timeout_seconds` of one call: 0, or 1 to {longest}. `max_output`, tokens of one answer"
-        f" with its thoughts: 0, or {least} to {most}."
+        f"In `bounds`: `timeout_seconds` of one call, 0 or 1 to {longest}; `max_output`, tokens of"
+        f" one answer with its thoughts, 0 or {least} to {most}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.calls.about import About, say_about
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, ModelKind
 from holdfast.contracts import Contract, Problem, Reply, Subtask
@@ -22,15 +23,17 @@ class RefineMaterial(Contract):
     subtask: Subtask
     whys: tuple[str, ...]
     broken: Problem | None = None
+    about: About = About()
 
 
 def refine_prompt(material: RefineMaterial) -> str:
     whys = "\n".join(f"try {number}: {why}" for number, why in enumerate(material.whys, start=1))
     return "\n\n".join(
         (
+            envelope("why the tries were not accepted", whys),
+            *say_about(material.about),
             section("instruction", material.subtask.instruction),
             section("acceptance_criteria", material.subtask.acceptance_criteria),
-            envelope("why the tries were not accepted", whys),
             "Write the better instruction.",
         )
     )

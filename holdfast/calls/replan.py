@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Literal
 
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
-from holdfast.calls.plan import LONGER, SubtaskAnswer, bounds, menu, to_subtask
+from holdfast.calls.plan import LONGER, SubtaskAnswer, menu, to_subtask
 from holdfast.contracts import Contract, FindingStatus, PinnedInput, Plan, Reply, RoleCard, Subtask
 from holdfast.contracts.policies import model_policy
 
 
 class ChangeAnswer(Answer):
+    why: str
     op: Annotated[Literal["add", "replace", "drop"], AnyCase]
     subtask: SubtaskAnswer
-    why: str
 
 
 class ReplanAnswer(Answer):
@@ -60,6 +61,7 @@ class ReplanMaterial(Contract):
     errors: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
+    about: About = About()
 
 
 def to_patch(answer: ReplanAnswer) -> Patch:
@@ -119,18 +121,19 @@ def replan_prompt(material: ReplanMaterial) -> str:
     inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
     others = _describe_others(material)
     parts = [
-        section("goal", material.goal),
         envelope("the plan as it stands", "\n".join([*lines, *([others] if others else [])])),
         envelope("what went wrong", material.trouble),
         f"Roles you may assign:\n{menu(material.roles)}",
+        section("goal", material.goal),
+        *say_today(material.about),
         f"Inputs of the goal, by name: {inputs}",
         f"Used ids: {', '.join(material.used_ids)}. At most {material.addable} may be added.",
-        bounds(material.subtask_timeout_seconds),
     ]
     if material.errors:
         listed = "\n".join(f"- {error}" for error in material.errors)
         wrong = envelope("errors of your previous changes", listed)
         parts.append(f"Your previous changes were refused; mend every error:\n{wrong}")
+    parts.append("Change the plan.")
     return "\n\n".join(parts)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from holdfast.calls.about import About, say_about
 from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.findings import enclose_findings
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
-from holdfast.contracts import Contract, Draft, Problem, Reply, Subtask
+from holdfast.calls.sources import NOTHING, Contents, Sources, enclose_sources
+from holdfast.contracts import Contract, Draft, Finding, Problem, Reply, Subtask
 from holdfast.contracts.policies import model_policy
 
 
 class ReviewAnswer(Answer):
-    verdict: Annotated[Literal["pass", "fail"], AnyCase]
     why: str
+    verdict: Annotated[Literal["pass", "fail"], AnyCase]
 
 
 class Review(Contract):
@@ -21,20 +24,28 @@ class Review(Contract):
 
 
 class ReviewMaterial(Contract):
-    """Material of `review`: the subtask and its draft, nothing about its author."""
+    """Material of `review`: the subtask, its draft and what that rests on; nothing about its
+    author.
+    """
 
     subtask: Subtask
     draft: Draft
+    sources: Sources = Sources()
+    dependencies: tuple[Finding, ...] = ()
     broken: Problem | None = None
+    about: About = About()
 
 
-def review_prompt(material: ReviewMaterial) -> str:
+def review_prompt(material: ReviewMaterial, contents: Contents = NOTHING) -> str:
     subtask = material.subtask
     return "\n\n".join(
         (
+            *enclose_sources(material.sources, contents),
+            *enclose_findings(material.dependencies),
+            envelope(f"result of subtask {subtask.id}", material.draft.content),
+            *say_about(material.about),
             section("instruction", subtask.instruction),
             section("acceptance_criteria", subtask.acceptance_criteria),
-            envelope(f"result of subtask {subtask.id}", material.draft.content),
             "Does the result meet the acceptance criteria?",
         )
     )
@@ -48,4 +59,5 @@ REVIEW: ModelKind[ReviewMaterial, ReviewAnswer, Review] = ModelKind(
     value=lambda answer, _: Review(passed=answer.verdict == "pass", why=answer.why),
     prompt="reviewer",
     turn=review_prompt,
+    beyond=lambda material: material.sources.size,
 )

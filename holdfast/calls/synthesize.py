@@ -6,6 +6,7 @@ import json
 
 from pydantic import JsonValue
 
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import defang, envelope, section
 from holdfast.calls.findings import as_data, shared_text, sureness
 from holdfast.calls.kind import Answer, ModelKind, percent
@@ -27,18 +28,18 @@ from holdfast.contracts.policies import model_policy
 
 class SynthesisAnswer(Answer):
     answer: str
-    confidence: int
     conflicts: list[str]
     gaps: list[str]
+    confidence: int
 
 
 class FormedAnswer(Answer):
     """The same with an answer that is data, by a schema of its own."""
 
     answer: JsonValue
-    confidence: int
     conflicts: list[str]
     gaps: list[str]
+    confidence: int
 
 
 class SynthesisMaterial(Contract):
@@ -68,6 +69,7 @@ class SynthesisMaterial(Contract):
     verified: tuple[Remark, ...] = ()
     """Those that one did verify, each with its verdict."""
     broken: Problem | None = None
+    about: About = About()
     form: AnswerForm = AnswerForm()
 
 
@@ -96,12 +98,9 @@ def to_synthesis(answer: SynthesisAnswer | FormedAnswer, text: str) -> Synthesis
 
 
 def synthesis_prompt(material: SynthesisMaterial) -> str:
-    """Return the synthesizer's user turn: goal, instruction, and every finding or why it failed."""
+    """Return the synthesizer's user turn: every finding or why it failed, goal and instruction."""
     titles = {subtask.id: subtask.title for subtask in material.subtasks}
-    parts = [
-        section("goal", material.goal),
-        section("instruction", material.instruction or "Answer the goal."),
-    ]
+    parts: list[str] = []
     for finding in material.findings:
         label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
         if finding.status == "complete":
@@ -110,14 +109,18 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
         else:
             text = f"{finding.why}\n{shared_text(finding)}".strip()
             parts.append(envelope(f"{label}, {finding.status}", text))
-    if material.form.is_data:
-        parts.append(_as_data(material.form))
     if material.previous:
         wanted = "\n".join((*material.issues, *material.judged))
         parts.append(envelope("your previous answer", material.previous))
         parts.append(envelope("what you said beside it", material.beside))
         parts.append(envelope("what must change", wanted))
-        parts.append("Write the answer anew with these changes and no others.")
+    parts.append(section("goal", material.goal))
+    parts.append(section("instruction", material.instruction or "Answer the goal."))
+    parts += say_today(material.about)
+    if material.form.is_data:
+        parts.append(_as_data(material.form))
+    again = "Write the answer anew with the changes named above and no others."
+    parts.append(again if material.previous else "Write the answer.")
     return "\n\n".join(parts)
 
 

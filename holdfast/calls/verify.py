@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.contracts import Contract, PinnedInput, Problem, Remark, Reply
@@ -15,8 +16,8 @@ from holdfast.contracts.remarks import lens_and_rule
 
 class VerdictAnswer(Answer):
     remark: int
-    verdict: Annotated[Literal["confirmed", "refuted", "undecided"], AnyCase]
     why: str
+    verdict: Annotated[Literal["confirmed", "refuted", "undecided"], AnyCase]
 
 
 class VerifyAnswer(Answer):
@@ -53,6 +54,7 @@ class VerifyMaterial(Contract):
     withheld: tuple[Place, ...] = ()
     """Lines of their files with a credential, which models may not see."""
     broken: Problem | None = None
+    about: About = About()
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,14 @@ def show_without_code(material: VerifyMaterial) -> tuple[Shown, ...]:
 
 def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:
     """Return the verifier's user turn: each remark under its number, and the code around it."""
-    parts = ["Verify each of these remarks."]
+    parts = []
     for number, (remark, shown) in enumerate(zip(material.remarks, code, strict=True), 1):
         by = lens_and_rule(remark)
         said = f"{remark.severity}, {by}, {shown.place}\n{shown.message}"
         parts.append(envelope(f"remark {number}", said))
         parts.append(envelope(f"code around remark {number}", shown.code or "none can be shown"))
+    parts += say_today(material.about)
+    parts.append(f"Verify each of these remarks, 1 to {len(material.remarks)}.")
     return "\n\n".join(parts)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
+from holdfast.calls.about import About, say_about
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.findings import as_data, shared_text, sureness
 from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
@@ -31,15 +32,15 @@ COMPOSED_ROLE = "composed"
 
 
 class _Worked(Answer, Generic[Result]):
-    status: Annotated[Literal["complete", "failed", "escalate"], AnyCase]
     result: Result
-    confidence: int
     sources: list[str]
+    why: str
+    confidence: int
+    status: Annotated[Literal["complete", "failed", "escalate"], AnyCase]
     reason: Annotated[
         Literal[EscalationReason, ""],
         AnyCase,
     ]
-    why: str
 
 
 # Without a docstring: models would read it as the description of their schema.
@@ -87,6 +88,7 @@ class WorkMaterial(Contract):
     """JSON schema of the result; empty: text."""
     prompt: str = ""
     """Digest of the role's system prompt, as in `RoleCard`."""
+    about: About = About()
 
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
@@ -113,13 +115,11 @@ def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | No
 
 
 def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
-    """Return an agent's user turn, with its inputs verbatim."""
+    """Return an agent's user turn: its inputs verbatim, then findings, then its instruction, so
+    that long material stands before what is asked of it.
+    """
     subtask = material.subtask
-    parts = [section("role", material.composed)] if material.composed else []
-    parts.append(section("instruction", subtask.instruction))
-    if subtask.acceptance_criteria:
-        parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
-    parts += [envelope(f"input {name}", text) for name, text in contents.items()]
+    parts = [envelope(f"input {name}", text) for name, text in contents.items()]
     unread = [_unread(pinned) for pinned in material.inputs if not pinned.enclosed]
     if unread:
         parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
@@ -135,6 +135,12 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
         parts.append(
             envelope("what an earlier try had found, partial and unchecked", material.partial)
         )
+    if material.composed:
+        parts.append(section("role", material.composed))
+    parts += say_about(material.about)
+    parts.append(section("instruction", subtask.instruction))
+    if subtask.acceptance_criteria:
+        parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
     if material.form:
         parts.append(AS_DATA)
     if subtask.max_output:

@@ -116,6 +116,8 @@ class Briefing(Contract):
     """Address of the model endpoint, without user, password and query; empty: no model is asked."""
     most_dollars: Money | None = None
     """The most that this deployment lets a run spend; None: what the Goal says."""
+    today: str = ""
+    """Day on which the run was prepared, in UTC, as in 2026-11-23; models are told it."""
 
     def within(self, limits: Limits) -> Limits:
         """Return a goal's limits, lowered to what this deployment allows."""

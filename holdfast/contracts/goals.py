@@ -178,3 +178,5 @@ class Goal(Contract):
     """The playbook whose roles the agents of a team may have, without its plan and guidance."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above a team have planned: none is planned again."""
+    today: str = ""
+    """The day that models are told, as in 2026-11-23; empty: that of the run's preparation."""

@@ -9,8 +9,14 @@ from holdfast.state import graph
 
 
 def apply_patch(plan: Plan, patch: Patch) -> Plan:
-    """Apply a patch. Replaced subtasks keep their place, added ones come last."""
+    """Apply a patch. Replaced subtasks keep their place and the bounds of their calls, added ones
+    come last.
+    """
     replaced = {each.subtask.id: each.subtask for each in patch.changes if each.op == "replace"}
+    for old in plan.subtasks:
+        if old.id in replaced:
+            bounds = {"timeout_seconds": old.timeout_seconds, "max_output": old.max_output}
+            replaced[old.id] = replaced[old.id].model_copy(update=bounds)
     dropped = [each.subtask.id for each in patch.changes if each.op == "drop"]
     kept = [replaced.get(each.id, each) for each in plan.subtasks if each.id not in dropped]
     added = [each.subtask for each in patch.changes if each.op == "add"]

@@ -139,7 +139,7 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
         plan = input_tokens(PLAN, gathering.for_plan(state))
         needed = least_call(brief, PLAN, plan) + _whole_goal(state)
     else:
-        state = replace(state, briefing=composing.brief_for_plan(brief, ready))
+        state = replace(state, briefing=composing.brief_for_plan(brief, ready), plan=ready)
         taken = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
         due = [each for each in ready.subtasks if each.id not in taken]
         due = due if whole else _dearest(due)

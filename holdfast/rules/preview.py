@@ -17,7 +17,7 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import most_written
-from holdfast.contracts import ModelCard, Subtask, Usage, policies
+from holdfast.contracts import Contract, ModelCard, Subtask, Usage, policies
 from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
@@ -87,9 +87,10 @@ def _rows(state: State) -> tuple[PreviewRow, ...]:
     rows = (*rows, *_digests(state))
     assert state.plan is not None
     if state.plan.strategy == "select" and len(state.work) > 1:
-        rows = (*rows, *_asked_of_findings(state, JUDGE, "judge", "choosing the best finding"))
-    written = _asked_of_findings(state, SYNTHESIZE, "synthesis", "writing the answer")
-    rows = (*rows, *written)
+        select = gathering.for_judge(state, state.goal.text, None)
+        rows = (*rows, *_asked(state, JUDGE, select, "judge", "choosing the best finding"))
+    write = gathering.for_synthesis(state)
+    rows = (*rows, *_asked(state, SYNTHESIZE, write, "synthesis", "writing the answer"))
     for reading in READINGS.values():
         rows = (*rows, *_reading(state, reading, rows))
     return rows
@@ -277,21 +278,22 @@ def _finding_tokens(state: State) -> dict[str, int]:
 
 def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
     """Yield a reading, unless the expected rest of the money would not pay for it."""
-    for row in _asked_of_findings(state, reading.kind, "reading", reading.title):
+    material = reading.gathered(state, None)
+    for row in _asked(state, reading.kind, material, "reading", reading.title):
         before = total_of([each.expected for each in rows])
         if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
             yield row.model_copy(update={"id": reading.kind.name})
 
 
-def _asked_of_findings(
-    state: State, kind: AnyKind, row: RowKind, title: str
+def _asked(
+    state: State, kind: AnyKind, material: Contract, row: RowKind, title: str
 ) -> Iterator[PreviewRow]:
     """Yield a call of the supervisor's own that reads the findings."""
     if not state.goal.use_models:
         return
     lengths = _finding_tokens(state)
-    tokens = sum(lengths.values()) + policies.EXPECTED_OVERHEAD_TOKENS
-    material = gathering.for_synthesis(state)
+    beside = kind.beyond(material) // context.EXPECTED_BYTES_PER_TOKEN
+    tokens = sum(lengths.values()) + beside + policies.EXPECTED_OVERHEAD_TOKENS
     ask = fitting_call(state, kind, row, material, keep=False)
     assert ask.call.model is not None
     most_read = state.goal.limits.supervisor_context_tokens

@@ -75,6 +75,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
         heard_json=state.heard_json,
         roles_of=state.goal.playbook or state.goal.roles_of,
         asked=_all_planned(state),
+        today=state.brief.today,
     )
     brief = state.brief.model_copy(update={"playbook": None, "inputs": goal.pinned})
     if keeping.short_of(goal, brief):

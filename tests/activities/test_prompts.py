@@ -24,10 +24,11 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import Role
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.model_endpoint import ModelEndpoint
-from holdfast.activities.prompts.files import CHECKS, LONGEST_BYTES, system_prompts
+from holdfast.activities.prompts.files import CHECKS, LONGEST_BYTES, PARTS, system_prompts
 from holdfast.activities.turns import conversation
 from holdfast.activities.wiring import Served
 from holdfast.calls import MODEL_KINDS
+from holdfast.calls.about import About
 from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
@@ -36,6 +37,7 @@ from holdfast.calls.plan import PlanMaterial, plan_prompt
 from holdfast.calls.refine import RefineMaterial, refine_prompt
 from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
+from holdfast.calls.sources import Sources
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
 from holdfast.calls.verify import Shown, VerifyMaterial, verify_prompt
 from holdfast.calls.work import WorkMaterial, join_rules, work_prompt
@@ -87,14 +89,25 @@ SUBTASK = subtask("t4", "t1", "t2").model_copy(
 PLAN = Plan(goal="Compare", subtasks=(subtask("t1"), subtask("t2"), subtask("t3"), SUBTASK))
 BROKEN = Problem(kind="malformed", why="confidence: not a number", answer='{"confidence": "?"}')
 
-PLANNING = PlanMaterial(goal="Compare two years", roles=ROLES, inputs=(REPORT,), subtask_limit=6)
-WORK = WorkMaterial(subtask=SUBTASK, inputs=(REPORT,), dependencies=(COMPLETE, PARTIAL))
+ABOUT = About(today="2026-11-23", goal="Compare two years", answer="For the board, a sentence")
+SOURCES = Sources(inputs=(REPORT,), unseen=("tape",))
+PLANNING = PlanMaterial(
+    goal="Compare two years",
+    roles=ROLES,
+    inputs=(REPORT,),
+    subtask_limit=6,
+    about=About(today="2026-11-23"),
+)
+WORK = WorkMaterial(
+    subtask=SUBTASK, inputs=(REPORT,), dependencies=(COMPLETE, PARTIAL), about=ABOUT
+)
 CONTENTS = {"report": "Revenue was 3, then 4"}
 SYNTHESIS = SynthesisMaterial(
     goal="Compare two years",
     instruction="One sentence",
     subtasks=PLAN.subtasks,
     findings=FINDINGS,
+    about=ABOUT,
 )
 REPLAN = ReplanMaterial(
     goal="Compare two years",
@@ -110,12 +123,15 @@ REPLAN = ReplanMaterial(
     inputs=(REPORT,),
     used_ids=("t1", "t2", "t3", "t4"),
     addable=2,
+    about=ABOUT,
 )
 CRITIQUE = CritiqueMaterial(
     goal="Compare two years",
     instruction="One sentence",
     synthesis=Synthesis(answer="It grew [t1].", conflicts=("t1 says 3, t2 says 4",)),
     findings=FINDINGS,
+    sources=SOURCES,
+    about=ABOUT,
 )
 REMARK = Remark(
     severity="critical",
@@ -152,6 +168,7 @@ PROMPTS = {
                     "number": 2,
                     "why": "confidence 10 is below 60",
                     "previous": "Perhaps it grew",
+                    "about": ABOUT.model_copy(update={"alone": True}),
                 }
             ),
             CONTENTS,
@@ -161,32 +178,48 @@ PROMPTS = {
     "review": (
         SYSTEM["reviewer"],
         review_prompt(
-            ReviewMaterial(subtask=SUBTASK, draft=WorkDraft(content="It grew from 3 to 4"))
+            ReviewMaterial(
+                subtask=SUBTASK,
+                draft=WorkDraft(content="It grew from 3 to 4"),
+                sources=SOURCES,
+                dependencies=(COMPLETE, PARTIAL),
+                about=ABOUT,
+            ),
+            CONTENTS,
         ),
     ),
     "refine": (
         SYSTEM["refiner"],
-        refine_prompt(RefineMaterial(subtask=SUBTASK, whys=("too short", "only one year"))),
+        refine_prompt(
+            RefineMaterial(subtask=SUBTASK, whys=("too short", "only one year"), about=ABOUT)
+        ),
     ),
     "replan": (SYSTEM["replanner"], replan_prompt(REPLAN)),
     "judge": (
         SYSTEM["judge"],
-        judge_prompt(JudgeMaterial(question="Which?", findings=(COMPLETE, PARTIAL))),
+        judge_prompt(
+            JudgeMaterial(
+                question="Which?", findings=(COMPLETE, PARTIAL), sources=SOURCES, about=ABOUT
+            ),
+            CONTENTS,
+        ),
     ),
     "digest": (
         SYSTEM["digester"],
-        digest_prompt(DigestMaterial(goal="Compare two years", findings=(COMPLETE,), words=100)),
+        digest_prompt(
+            DigestMaterial(goal="Compare two years", findings=(COMPLETE,), words=100, about=ABOUT)
+        ),
     ),
     "verify": (
         SYSTEM["verifier"],
         verify_prompt(
-            VerifyMaterial(repository=REPORT, remarks=(REMARK,)),
+            VerifyMaterial(repository=REPORT, remarks=(REMARK,), about=ABOUT),
             (Shown("a.py line 3", "the name of a command is built from input", "    3  run(x)"),),
         ),
     ),
     "synthesize": (SYSTEM["synthesizer"], synthesis_prompt(SYNTHESIS)),
     "synthesize-again": ("", synthesis_prompt(ANEW)),
-    "critique": (SYSTEM["critic"], critique_prompt(CRITIQUE)),
+    "critique": (SYSTEM["critic"], critique_prompt(CRITIQUE, CONTENTS)),
 }
 
 
@@ -221,8 +254,12 @@ def home(tmp_path: Path) -> Path:
 def test_every_file_of_the_folder_is_told_to_somebody_and_the_shared_one_to_all() -> None:
     told = "\n".join(SYSTEM.values())
     shared = (HOME / "prompts" / "untrusted.md").read_text("utf-8").strip()
-    for path in (HOME / "prompts").iterdir():
-        text = path.read_text("utf-8").strip().replace(CHECKS, checks.KINDS)
+    folder = HOME / "prompts"
+    for path in folder.iterdir():
+        text = path.read_text("utf-8").strip()
+        for part in PARTS:
+            text = text.replace(f"{{{part}}}", (folder / f"{part}.md").read_text("utf-8").strip())
+        text = text.replace(CHECKS, checks.KINDS)
         assert text in told, f"{path.name} is told to nobody"
     assert CHECKS not in told
     assert all(text.endswith(f"\n\n{shared}") for text in SYSTEM.values())
@@ -230,7 +267,7 @@ def test_every_file_of_the_folder_is_told_to_somebody_and_the_shared_one_to_all(
 
 def test_an_agent_is_told_its_role_first_and_then_how_to_answer() -> None:
     assert join_rules("You find.", SYSTEM["work_rules"]).startswith(
-        "You find.\n\n---\nHow to answer: "
+        "You find.\n\n---\nHow to answer. "
     )
 
 

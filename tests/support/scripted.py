@@ -45,20 +45,24 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
         "depends_on": list(depends_on),
         "acceptance_criteria": "",
         "checks": [],
-        "timeout_seconds": 0,
-        "max_output": 0,
         "why": f"Part {id} is asked for, and an {role} can judge it.",
         **fields,
     }
 
 
 def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
+    own = ("timeout_seconds", "max_output")
     return {
-        "subtasks": list(subtasks),
+        "subtasks": [{k: v for k, v in each.items() if k not in own} for each in subtasks],
         "goal": "the goal",
         "strategy": "merge",
         "synthesis_instruction": "Answer in a sentence.",
         "roles": [],
+        "bounds": [
+            {"subtask": each["id"], **{name: each.get(name, 0) for name in own}}
+            for each in subtasks
+            if any(name in each for name in own)
+        ],
     }
 
 

@@ -1,0 +1,48 @@
+"""What every call is told beside its material: the day, and what its work is part of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.calls.envelopes import defang
+from holdfast.contracts import Contract
+from holdfast.text import one_line
+
+MOST_LINE = 300
+"""Characters of a goal, or of what the answer is to be, beside another instruction."""
+
+
+class About(Contract):
+    """The day of the run, and the answer that a call works for. Empty: it is not said."""
+
+    today: str = ""
+    """Day on which the run was prepared, as in 2026-11-23, in UTC."""
+    goal: str = ""
+    """The plan's goal, in a line."""
+    answer: str = ""
+    """How the final answer is made: its reader, language, length and form."""
+    alone: bool = False
+    """True if its result is the answer, because no other subtask is planned."""
+
+
+def say_today(about: About) -> Iterator[str]:
+    if about.today:
+        yield f"Today is {about.today} (UTC)."
+
+
+def say_about(about: About) -> Iterator[str]:
+    """Yield the day and what a subtask is part of, in a line each."""
+    yield from say_today(about)
+    goal, answer = _quote(about.goal), _quote(about.answer)
+    if about.alone:
+        told = f" It must be as the goal's reader needs it: {answer}" if answer else ""
+        yield f"Your result is handed on as the answer, as it stands.{told}"
+    elif goal:
+        told = f" What you find is used for: {answer}" if answer else ""
+        yield f"Part of a larger goal, of which the instruction is yours: {goal}{told}"
+
+
+def _quote(text: str) -> str:
+    line = one_line(text)
+    short = line if len(line) <= MOST_LINE else f"{line[:MOST_LINE]}…"
+    return f"«{defang(short)}»" if short else ""
