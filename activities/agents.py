@@ -331,6 +331,7 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
         names,
         limit,
         material.asked,
+        material.barred,
         unread=unread,
         longest=longest,
         untrusted=material.inputs,

@@ -24,6 +24,7 @@ from holdfast.activities.toolset.serving import (
     Offer,
     RolesHere,
     add_offers,
+    bar_teams,
     drop_idle,
     drop_inputs,
     find_none_idle,
@@ -123,6 +124,8 @@ class Preparation:
             if goal.use_models:
                 self._check_models(goal)
             cards = self.catalogue.roles_for(_whose(goal))
+            barred = bar_teams(cards, goal.path)
+            cards = tuple(card for card in cards if card.name not in barred)
             ready = goal.plan or (playbook.plan if playbook else None)
             here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
             served = await add_offers(here, ready, self.offer)
@@ -156,11 +159,12 @@ class Preparation:
                     if any(name in card.tools for card in served.roles)
                 },
                 endpoint=self.endpoint if goal.use_models else "",
+                barred=barred,
                 most_dollars=self.most_dollars if goal.use_models else None,
                 today=(goal.today or self.today()) if goal.use_models else "",
             )
         refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
-        _refuse_bad_plan(goal, briefing, {**served.missing, **unusable})
+        _refuse_bad_plan(goal, briefing, {**served.missing, **unusable, **barred})
         _refuse_small_cap(goal, briefing)
         return briefing
 

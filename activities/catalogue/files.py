@@ -47,9 +47,11 @@ OwnModel = Literal[RoleTier, "inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
-    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases"
+    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases",
+    "repeat",
 )  # fmt: skip
 NEED_TOOLS = ("turns", "tools_only_for_inputs")
+NEED_A_TEAM = ("repeat",)
 NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
 """The agents of a team have roles of their own."""
 FILE_BYTES = 1024 * 1024
@@ -76,6 +78,8 @@ class FrontMatter(BaseModel):
     effort: Effort = "medium"
     fallback: str = ""
     team: bool = False
+    repeat: int = Field(1, ge=1, le=10)
+    """How often a team may stand on a path from the root run down."""
     fixed_tier: bool = False
     turns: int = Field(0, ge=0, le=100)
     """The most that an agent with tools takes; 0: as many as the run allows."""
@@ -231,6 +235,7 @@ def read_role(
         effort=front.effort,
         fallback=front.fallback,
         team=front.team,
+        repeat=front.repeat,
         fixed_tier=front.fixed_tier,
         prompt_bytes=len(body.encode()) + (count_bytes(tools, shelf) if tier != "none" else 0),
         turns=front.turns,
@@ -255,6 +260,8 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         none, who = [name for name in NEED_A_MODEL if name in fields], "for a role without a model"
     elif fields.get("team"):
         none, who = [name for name in NOT_FOR_TEAMS if name in fields], "for a role that is a team"
+    elif alone := [name for name in NEED_A_TEAM if name in fields]:
+        none, who = alone, "for a role that is no team"
     elif not fields.get("tools"):
         none, who = [name for name in NEED_TOOLS if name in fields], "for a role without tools"
     if none:

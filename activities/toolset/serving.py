@@ -123,6 +123,16 @@ def serve(
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
 
+def bar_teams(cards: Iterable[RoleCard], path: Sequence[str]) -> dict[str, str]:
+    """Return the teams that a run below these teams may not have once more, and why."""
+    above = " → ".join(path)
+    return {
+        card.name: f"it is a team above this run ({above}); `repeat` in its file allows more"
+        for card in cards
+        if card.team and path.count(card.name) >= card.repeat
+    }
+
+
 def mark_tools(
     here: RolesHere,
     effects: Collection[str],

@@ -57,6 +57,7 @@ def for_plan(state: State) -> PlanMaterial:
         errors=state.plan_errors,
         asked=state.goal.asked,
         about=about(state),
+        barred=state.brief.barred,
     )
 
 
@@ -176,6 +177,7 @@ def for_replan(state: State) -> ReplanMaterial:
         errors=state.replanning.errors,
         asked=state.goal.asked,
         about=about(state),
+        barred=state.brief.barred,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
@@ -76,6 +78,8 @@ class PlanMaterial(Contract):
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
     about: About = About()
+    barred: dict[str, str] = Field(default_factory=dict)
+    """Roles that no plan of this run may have, and why."""
 
 
 MOST_WHY = 300

@@ -29,6 +29,8 @@ class RoleCard(Contract):
     fallback: str = ""
     team: bool = False
     """True if the role is a team: its subtask is a run of its own, one level deeper."""
+    repeat: int = 1
+    """How often a team may stand on a path from the root run down."""
     fixed_tier: bool = False
     """True if it neither climbs to a stronger tier nor falls to a cheaper one."""
     specs: str = ""
@@ -114,6 +116,8 @@ class Briefing(Contract):
     """Where its roles' tools come from that are not shipped, as the rest of a sentence."""
     endpoint: str = ""
     """Address of the model endpoint, without user, password and query; empty: no model is asked."""
+    barred: dict[str, str] = Field(default_factory=dict)
+    """Roles that no plan of this run may have, and why: teams that it is a part of."""
     most_dollars: Money | None = None
     """The most that this deployment lets a run spend; None: what the Goal says."""
     today: str = ""

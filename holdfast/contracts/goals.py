@@ -180,3 +180,5 @@ class Goal(Contract):
     """Fingerprints of what the runs above a team have planned: none is planned again."""
     today: str = ""
     """The day that models are told, as in 2026-11-23; empty: that of the run's preparation."""
+    path: tuple[str, ...] = ()
+    """Roles of the teams from the root run down to this one."""

@@ -59,6 +59,7 @@ def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
         names,
         HARD_SUBTASK_LIMIT,
         material.asked,
+        material.barred,
         unread=unread,
         longest=material.subtask_timeout_seconds,
     )

@@ -76,6 +76,7 @@ def start(state: State, progress: Progress) -> StartTeam | None:
         roles_of=state.goal.playbook or state.goal.roles_of,
         asked=_all_planned(state),
         today=state.brief.today,
+        path=(*state.goal.path, subtask.role),
     )
     brief = state.brief.model_copy(update={"playbook": None, "inputs": goal.pinned})
     if keeping.short_of(goal, brief):

@@ -243,6 +243,7 @@ def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
         ("team: true\nturns: 4\n", "turns"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),
         ("team: true\nfixed_tier: true\n", "fixed_tier"),
+        ("repeat: 2\n", "repeat"),
         ("title: Review\n", "title"),
         ("model: none\ntools: [bugs]\ntitle: Find bugs\n", "title"),
     ],
@@ -265,6 +266,11 @@ def test_a_team_has_no_text_of_its_own_because_nobody_would_read_it(tmp_path: Pa
     assert (
         Catalogue.load(write(tmp_path, role("team: true\n", ""))).roles["code-reviewer"].card.team
     )
+
+
+def test_a_team_may_not_be_repeated_no_times_at_all(tmp_path: Path) -> None:
+    text = why(write(tmp_path, role("team: true\nrepeat: 0\n", "")))
+    assert text.endswith("one.md: front matter: repeat: Input should be greater than or equal to 1")
 
 
 @pytest.mark.parametrize("tools", ["", "tools: [bugs, security]\n"])

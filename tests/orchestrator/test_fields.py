@@ -93,6 +93,7 @@ COPIED: Mapping[tuple[type[BaseModel], str], type] = (
             "effort",
             "fallback",
             "team",
+            "repeat",
             "fixed_tier",
             "turns",
             "cases",

@@ -161,7 +161,7 @@ async def test_a_team_is_given_what_is_left_of_the_time_and_what_was_asked_above
         subtask("t1", role="department", instruction="find  out everything about part t1 OF"),
         subtask("t2"),
     )
-    report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs))
+    report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs, repeat=2))
     assert report.status == "complete"
     second = model.requests[[n for n, what in enumerate(model.heard) if what == "plan"][1]].prompt
     assert second.count("repeats a subtask of a run above: same role, same instruction") == 2

@@ -23,11 +23,12 @@ from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 pytestmark = pytest.mark.anyio
 
 
-def catalogue(runs: Runs) -> Catalogue:
-    """The shipped roles, and a team."""
+def catalogue(runs: Runs, repeat: int = 1) -> Catalogue:
+    """The shipped roles, and a team that may stand so often on a path."""
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)
     head = "name: department\ndescription: a whole team\nmodel: sonnet\nteam: true"
+    head += f"\nrepeat: {repeat}" if repeat > 1 else ""
     (home / "department.md").write_text(f"---\n{head}\n---\n")
     extra = Catalogue.load(runs.folder / "home")
     shipped = Catalogue.load()
