@@ -28,7 +28,7 @@ from holdfast.agent.state import (
     cut_event,
 )
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
-from holdfast.history.signals import HOLD
+from holdfast.contracts.signals import HOLD
 from holdfast.history.troubles import classify_trouble, describe_error, find_end, is_unsent
 from holdfast.rendering.board import agent_board
 from holdfast.rules.timers import to_datetime

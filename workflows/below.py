@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
-from holdfast.history.signals import HOLD
+from holdfast.contracts.signals import HOLD
 from holdfast.state.moves import StartAgent, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.workflows import scheduling

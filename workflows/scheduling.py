@@ -25,7 +25,7 @@ from holdfast.calls import KINDS
 from holdfast.calls.turn import ToolResult, UseMaterial
 from holdfast.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill, policies
 from holdfast.contracts.policies import Options
-from holdfast.history.signals import STANDSTILL
+from holdfast.contracts.signals import STANDSTILL
 from holdfast.rendering.board import call_summary, lens_summary
 from holdfast.state.moves import Examine, Prepare
 

@@ -23,9 +23,10 @@ from temporalio.exceptions import (
 )
 
 from holdfast.contracts import Goal, Order, Report, policies
+from holdfast.contracts.signals import SIGNALS
 from holdfast.contracts.view import RunView
 from holdfast.history import landings
-from holdfast.history.signals import SIGNALS, parse_signal
+from holdfast.history.signals import parse_signal
 from holdfast.rendering import listing, running
 from holdfast.rendering.board import agent_summary, board
 from holdfast.rules import next_moves, reducer, reporting, steering

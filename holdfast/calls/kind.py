@@ -21,7 +21,7 @@ class Answer(BaseModel):
     may change the case of an enum's values.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def schema_of(answer: type[Answer]) -> dict[str, Any]:

@@ -65,7 +65,8 @@ LONGEST_CALL_SECONDS = 3_600
 class Contract(BaseModel):
     """Base of every durable shape."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    # Built at first use: a command uses few of the shapes that it imports.
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Span(Contract):

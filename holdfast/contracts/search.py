@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from temporalio.common import SearchAttributeKey
 
+WORKFLOW = "SupervisorWorkflow"
+RUNS = f"WorkflowType = '{WORKFLOW}'"
+"""Every run, as a query of the server."""
+
 STATUS = SearchAttributeKey.for_keyword("HoldfastStatus")
 PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
 DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
@@ -19,5 +23,9 @@ OUTAGE = "outage"
 """Status of a run that waits for the model endpoint."""
 MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
 MEMO_REMARKS = "remarks"
+MEMO_TITLE = "title"
+MEMO_PROJECT = "project"
+MEMO_DRY = "dry_run"
+"""Memo field: true if the run was only to show its plan."""
 UNPRICED = "unpriced"
 """Stands for dollars where no price is known."""

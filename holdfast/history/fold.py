@@ -23,6 +23,7 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import CancelledError
 
 from holdfast.contracts import Goal, Order, Report
+from holdfast.contracts.signals import SIGNALS
 from holdfast.history import landings
 from holdfast.history.actions import describe_actions, is_action
 from holdfast.history.executions import AGENT, CLOSING, ENDS, Execution, Executions, time_of
@@ -34,7 +35,7 @@ from holdfast.history.payloads import (
     decode_cause,
     describe_unreadable,
 )
-from holdfast.history.signals import SIGNALS, parse_signal
+from holdfast.history.signals import parse_signal
 from holdfast.history.steps import WORDS, Step, Steps
 from holdfast.history.troubles import find_report
 from holdfast.rules import next_moves, reducer

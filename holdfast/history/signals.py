@@ -11,20 +11,9 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from holdfast.contracts import Standstill, Undone
+from holdfast.contracts.signals import RESET, STANDSTILL
 from holdfast.state.events import LONGEST_NAME, TeamWaits, WasReset
 from holdfast.text import one_line
-
-RESET = "reset"
-"""Tells a run what its reset undid. It is sent to the execution that is about to be left: Temporal
-hands it to the one that goes on, before anything else happens there.
-"""
-STANDSTILL = "standstill"
-"""Tells the run above that a team of it waits, or that it goes on."""
-SIGNALS = (RESET, STANDSTILL)
-HOLD = "hold"
-"""Tells an agent that the run above is paused. A worker hands it over behind all results of its
-workflow task, as it does with Updates, whatever place the SDK gives it among them.
-"""
 
 
 def parse_signal(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:

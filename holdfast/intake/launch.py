@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import secrets
 import string
 import uuid
@@ -17,10 +16,20 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from holdfast.contracts import Approval, Goal
-from holdfast.contracts.search import OUTAGE, SEARCH_ATTRIBUTES, STATUS
+from holdfast.contracts.search import (
+    MEMO_DRY,
+    MEMO_PROJECT,
+    MEMO_TITLE,
+    OUTAGE,
+    RUNS,
+    SEARCH_ATTRIBUTES,
+    STATUS,
+    WORKFLOW,
+)
 from holdfast.contracts.titles import title_of
 from holdfast.embedded import register_root
 from holdfast.intake.connection import Connection, Tell, require_worker
+from holdfast.intake.login import login
 from holdfast.intake.refusal import Refused
 from holdfast.intake.repositories import describe_inputs, roots_of
 from holdfast.rendering.amounts import money, seconds
@@ -28,14 +37,7 @@ from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
 from holdfast.tracing.context import MEMO_CONTEXT
 from holdfast.untrusted.roots import Roots
 
-WORKFLOW = "SupervisorWorkflow"
-RUNS = f"WorkflowType = '{WORKFLOW}'"
-"""Every run, as a query of the server."""
 PROBE = "holdfast: worker and starter share this store, {}"
-MEMO_TITLE = "title"
-MEMO_PROJECT = "project"
-MEMO_DRY = "dry_run"
-"""Memo field: true if the run was only to show its plan."""
 _MEMO_CHARACTERS = 160
 _SUMMARY_CHARACTERS = 100
 _SUMMARY_BYTES = 400
@@ -141,14 +143,6 @@ async def _complete(goal: Goal, connection: Connection) -> Goal:
             "requester": goal.requester or login(),
         }
     )
-
-
-def login() -> str:
-    """Return the user's login name for the record; empty if the system knows none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 async def title_before(goal: Goal, roots: Roots, project: Path | None = None) -> str:

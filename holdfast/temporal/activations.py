@@ -30,7 +30,7 @@ from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, Workflo
 from temporalio.workflow import Info
 
 from holdfast.contracts.errors import BadGoal
-from holdfast.history.signals import HOLD
+from holdfast.contracts.signals import HOLD
 from holdfast.text.mistakes import mistakes
 
 RESULTS = (

@@ -16,7 +16,8 @@ from test_reducer import EXAMPLES, Chance, limits, plans
 
 from driving import START, Drive
 from holdfast.contracts import Bill, Lost, Undone, Usage, seal_word
-from holdfast.history.signals import RESET, SIGNALS, parse_signal
+from holdfast.contracts.signals import RESET, SIGNALS
+from holdfast.history.signals import parse_signal
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rules import reporting
 from holdfast.rules.reducer import _may_have_asked

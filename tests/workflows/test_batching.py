@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError
 import by_hand
 from by_hand import SECOND
 from holdfast.contracts import Limits, Plan, Standstill
-from holdfast.history.signals import STANDSTILL
+from holdfast.contracts.signals import STANDSTILL
 from holdfast.rules.timers import to_datetime
 from holdfast.temporal.activations import REFUSED
 from outcomes import DRAFTS, PROBLEMS

@@ -21,7 +21,7 @@ from holdfast.agent.money import worst_turn
 from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolResult, ToolUse, Turn
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Bill, Plan, Reply, Span
-from holdfast.history.signals import HOLD
+from holdfast.contracts.signals import HOLD
 from holdfast.rules.timers import to_datetime
 from serving import Played, goal, recorded
 

@@ -18,7 +18,7 @@ from test_agents import READS, catalogue, goal
 from bench.instruments.clients import outcome
 from conftest import Runs
 from holdfast.contracts import Order
-from holdfast.history.signals import HOLD, RESET, STANDSTILL
+from holdfast.contracts.signals import HOLD, RESET, STANDSTILL
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio

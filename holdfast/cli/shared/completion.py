@@ -137,7 +137,7 @@ def _target() -> Target | None:
 
 
 async def _runs(target: Target, which: str, incomplete: str) -> Ids:
-    from holdfast.intake.launch import RUNS
+    from holdfast.contracts.search import RUNS
     from holdfast.temporal.connection import connect
 
     client = await connect(target, SECONDS)

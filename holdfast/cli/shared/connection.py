@@ -165,6 +165,18 @@ def tell(line: str, *, warning: bool = False) -> None:
     say(line, "magenta" if warning else "dim")
 
 
+async def announce(connection: Connection, run_id: str) -> None:
+    """Print the run's id and where to watch its board in a browser."""
+    say(f"Run: {run_id}", "bold")
+    await say_where(connection, run_id)
+
+
+async def say_where(connection: Connection, run_id: str) -> None:
+    """Print where the Web UI shows a run's board, if its address is known."""
+    if link := await connection.board(run_id):
+        say(f"Web UI: {link}")
+
+
 def explain_failure(error: RPCError, address: str) -> Exit:
     """Return what a failed request means to a person."""
     if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):

@@ -15,7 +15,7 @@ from holdfast.cli.screen.streams import say
 from holdfast.cli.shared.reading import Reader, no_such_run
 from holdfast.contracts import Order
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import login
+from holdfast.intake.login import login
 from holdfast.state.run import State
 
 PATIENCE_SECONDS = 3.0

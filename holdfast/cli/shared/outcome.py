@@ -11,11 +11,11 @@ from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.exits import Code, code_of
 from holdfast.cli.screen.invocation import STARTER, to_type
 from holdfast.cli.screen.streams import say
+from holdfast.cli.shared.connection import say_where
 from holdfast.cli.shared.delivery import deliver, files_of, place, with_files
 from holdfast.cli.shared.doing import Turns
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.reading import Look, with_notes
-from holdfast.cli.shared.starting import say_where
 from holdfast.contracts import Report
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection

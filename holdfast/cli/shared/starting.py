@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.cli.checks.endpoint import endpoint_of
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
-from holdfast.cli.shared.connection import tell, with_connection
+from holdfast.cli.shared.connection import announce, tell, with_connection
 from holdfast.contracts import Approval, Goal
 from holdfast.deployment.address import address_of
 from holdfast.deployment.settings import Settings
@@ -94,15 +94,3 @@ async def start_run(
     if launched.attached:
         say("A run of this id and goal exists already; attached to it.", "dim")
     return launched.run_id
-
-
-async def announce(connection: Connection, run_id: str) -> None:
-    """Print the run's id and where to watch its board in a browser."""
-    say(f"Run: {run_id}", "bold")
-    await say_where(connection, run_id)
-
-
-async def say_where(connection: Connection, run_id: str) -> None:
-    """Print where the Web UI shows a run's board, if its address is known."""
-    if link := await connection.board(run_id):
-        say(f"Web UI: {link}")

@@ -11,7 +11,7 @@ from holdfast.cli.shared import outcome
 from holdfast.cli.shared.follow import Lines, watch
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import login
+from holdfast.intake.login import login
 from holdfast.rendering.amounts import at_most
 
 

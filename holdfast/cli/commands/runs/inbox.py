@@ -17,10 +17,10 @@ from holdfast.cli.screen.waiting import Reminder, reminders
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import AsJson, Embedded
 from holdfast.cli.shared.reading import Reader
-from holdfast.contracts.search import WAITING
+from holdfast.contracts.search import RUNS, WAITING
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import RUNS, in_outage, search_attributes_of
+from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.text import one_line, pluralize
 
 AT_ONCE = 10

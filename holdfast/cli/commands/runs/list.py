@@ -23,11 +23,15 @@ from holdfast.cli.shared.options import AsJson, Embedded
 from holdfast.contracts.search import (
     MEMO_ASSUMED,
     MEMO_DOLLARS,
+    MEMO_DRY,
+    MEMO_PROJECT,
     MEMO_REMARKS,
     MEMO_STATUS,
+    MEMO_TITLE,
     MEMO_WHY,
     OUTAGE,
     PLAYBOOK,
+    RUNS,
     STATUS,
     UNPRICED,
     WAITING,
@@ -35,7 +39,6 @@ from holdfast.contracts.search import (
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import MEMO_DRY, MEMO_PROJECT, MEMO_TITLE, RUNS
 from holdfast.rendering.amounts import at_most, seconds
 from holdfast.temporal.connection import PAUSED, is_paused
 from holdfast.text import for_terminal

@@ -10,7 +10,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.report import show_finding
 from holdfast.cli.screen.streams import OUT, draw, put_json, say_all
 from holdfast.cli.shared import outcome
-from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.connection import say_where, with_connection
 from holdfast.cli.shared.options import (
     AsJson,
     CommentFile,
@@ -28,7 +28,6 @@ from holdfast.cli.shared.options import (
 )
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.reading import Reader
-from holdfast.cli.shared.starting import say_where
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.rules.reporting import report

@@ -13,7 +13,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import ERR, at_terminal, say
 from holdfast.cli.shared import outcome
-from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.connection import announce, with_connection
 from holdfast.cli.shared.follow import display, look_at, watch
 from holdfast.cli.shared.options import (
     AsJson,
@@ -29,7 +29,6 @@ from holdfast.cli.shared.options import (
 )
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.reading import Look
-from holdfast.cli.shared.starting import announce
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection

@@ -17,7 +17,7 @@ from holdfast.contracts import Order
 from holdfast.deployment.settings import Settings
 from holdfast.history.executions import AGENT
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import login
+from holdfast.intake.login import login
 
 
 def command(run_id: OpenRunId, subtask: SubtaskId = "", embedded: Embedded = False) -> int:

@@ -25,10 +25,10 @@ from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
 from holdfast.cli.shared.stuck import Stuck, examine, examine_again
 from holdfast.contracts import Lost, Undone, seal_word
+from holdfast.contracts.signals import RESET
 from holdfast.deployment.settings import Settings
-from holdfast.history.signals import RESET
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import login
+from holdfast.intake.login import login
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rendering.amounts import at_most, calls
 from holdfast.replaying import undoing
