@@ -18,14 +18,14 @@ import httpx2
 from holdfast.activities.asking.patience import Patience, finish
 from holdfast.activities.claude.classify import NO_SUCH_PATH, NOBODY_HOME
 from holdfast.activities.claude.clients import Clients
-from holdfast.activities.claude.endpoint import OFFICIAL, explain_unreached, make_client
+from holdfast.activities.claude.endpoint import explain_unreached, make_client
 from holdfast.activities.claude.failures import CUT, Exchange, Failures
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from holdfast.activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
 from holdfast.activities.claude.turns import find_flaw
 from holdfast.activities.claude.wire import countable, extract_json, most_tokens, shape
-from holdfast.deployment.address import address_of, withheld_of
+from holdfast.deployment.address import OFFICIAL, address_of, withheld_of
 from holdfast.ports import ModelAnswer, ModelRequest, PriceOf
 from holdfast.untrusted.known_secrets import KnownSecrets
 

@@ -19,11 +19,10 @@ import httpx2
 from holdfast.activities.claude import passage as claude_passage
 from holdfast.activities.claude.classify import lacks_api
 from holdfast.contracts import Capabilities
-from holdfast.deployment.address import is_loopback
+from holdfast.deployment.address import OFFICIAL, is_loopback
 from holdfast.deployment.places import UNDERSTOOD
 from holdfast.text import visible
 
-OFFICIAL = "https://api.anthropic.com"
 PROBE_SECONDS = 5.0
 REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")

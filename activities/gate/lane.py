@@ -43,6 +43,8 @@ class Lane:
     """State of one tier."""
 
     throttle: Throttle = FULL_SPEED
+    endpoint: str = ""
+    """Address of the endpoint that its calls go to."""
     workers: int = 1
     quotas: Quotas = field(default_factory=Quotas)
     flying: list[Sent] = field(default_factory=list)
@@ -151,7 +153,7 @@ class Lane:
     def refused(self, sent: Sent | None, seconds: float, cause: str, now: float) -> None:
         """Take in that a call was refused for want of capacity; None: one that nobody let leave."""
         others = self._remove(sent, now) if sent else 0
-        held, shut = self.throttle, shut_for(seconds, cause, now)
+        held, shut = self.throttle, shut_for(seconds, cause, now, self.endpoint)
         if held.by_hand or (sent and not sent.stated and self._is_chance()):
             return
         self.stepped, self.borne = now, False

@@ -80,7 +80,9 @@ class _Tier:
 class RateGate:
     """Implements the `Gate` port. One a worker process; `keep` shares it with the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoint: str = "") -> None:
+        self._endpoint = endpoint
+        """Its address: what workers with another one were refused is not taken over."""
         self._tiers: dict[str, _Tier] = {}
         self._sent: dict[asyncio.Task[Any] | None, tuple[Lane, Sent]] = {}
         """The calls in flight, by the task that makes each."""
@@ -178,8 +180,9 @@ class RateGate:
         # A look soon after a change may still find what was before it.
         if found.written > tier.kept.written:
             tier.kept, shared = found, found.throttle(name, now)
+            ours = shared.endpoint in ("", self._endpoint)
             # What is shut here stays so until its wait is over.
-            if shared.by_hand or shared.shut(now) or not lane.throttle.shut(now):
+            if ours and (shared.by_hand or shared.shut(now) or not lane.throttle.shut(now)):
                 lane.throttle = shared
         line, rate = describe(name, lane.throttle, now), lane.throttle.per_second(now)
         if not (lane.throttle.by_hand or tier.kept.says(rate, line)):
@@ -187,4 +190,4 @@ class RateGate:
             logger.info("%s", line)
 
     def _tier(self, name: str) -> _Tier:
-        return self._tiers.setdefault(name, _Tier(name))
+        return self._tiers.setdefault(name, _Tier(name, Lane(endpoint=self._endpoint)))

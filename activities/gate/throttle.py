@@ -15,8 +15,8 @@ LONGEST_SHUT = 300.0
 CAUSE_CHARACTERS = 160
 
 _LINE = re.compile(
-    r"(?:throttled ([\d.]+) s, then (?:full speed|([\d.]+)/s|(\d+) in flight)"
-    r"|slowed after a throttle|limited to (\d+) in flight): (.*)"
+    r"(?:at (\S+) )?(?:throttled ([\d.]+) s, then (?:full speed|([\d.]+)/s|(\d+) in flight)"
+    r"|slowed after a throttle|held to (\d+) in flight after a refusal): (.*)"
 )
 
 
@@ -33,6 +33,8 @@ class Throttle:
     """Calls per second that may leave then; 0: any number."""
     most: float = 0.0
     """Calls of all workers together that may be in flight then; 0: any number."""
+    endpoint: str = ""
+    """Address of the endpoint that refused; of another one it says nothing."""
     by_hand: bool = False
     """True if a person has set it: no refusal changes it."""
 
@@ -47,10 +49,11 @@ class Throttle:
 FULL_SPEED = Throttle()
 
 
-def shut_for(seconds: float, cause: str, now: float) -> Throttle:
+def shut_for(seconds: float, cause: str, now: float, endpoint: str = "") -> Throttle:
     """Return what an endpoint asks for that refuses a call and names these seconds."""
     said = " ".join(cause.split())[:CAUSE_CHARACTERS]
-    return Throttle(said, now, now + min(max(seconds, 0.0), LONGEST_SHUT))
+    until = now + min(max(seconds, 0.0), LONGEST_SHUT)
+    return Throttle(said, now, until, endpoint=endpoint)
 
 
 def describe(tier: str, held: Throttle, now: float) -> str:
@@ -59,13 +62,14 @@ def describe(tier: str, held: Throttle, now: float) -> str:
     if held.by_hand:
         why = f": {held.cause}" if held.cause else ""
         return f"{tier} limited to {held.rate:g} calls/s by hand{why}"
+    name = f"{tier} at {held.endpoint}" if held.endpoint else tier
     if held.shut(now):
         then = places or (f"{held.rate:.2f}/s" if held.rate else "full speed")
         seconds = round(held.until - held.since, 1)
-        return f"{tier} throttled {seconds:g} s, then {then}: {held.cause}"
+        return f"{name} throttled {seconds:g} s, then {then}: {held.cause}"
     if places:
-        return f"{tier} limited to {places}: {held.cause}"
-    return f"{tier} slowed after a throttle: {held.cause}" if held.rate else f"{tier} at full speed"
+        return f"{name} held to {places} after a refusal: {held.cause}"
+    return f"{name} slowed after a throttle: {held.cause}" if held.rate else f"{tier} at full speed"
 
 
 def parse(tier: str, rate: float | None, line: str, written: float, now: float) -> Throttle:
@@ -79,7 +83,8 @@ def parse(tier: str, rate: float | None, line: str, written: float, now: float) 
         return FULL_SPEED
     if found is None:
         return Throttle(line, until=0.0 if rate else math.inf, rate=rate or 0.0, by_hand=True)
-    shut, then, later, most = (float(each or 0) for each in found.groups()[:4])
+    endpoint, *figures, cause = found.groups()
+    shut, then, later, most = (float(each or 0) for each in figures)
     since = min(written, now)
     until = since + min(shut, LONGEST_SHUT)
-    return Throttle(found[5], since, until, then or rate or 0.0, later or most)
+    return Throttle(cause, since, until, then or rate or 0.0, later or most, endpoint or "")

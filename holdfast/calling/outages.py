@@ -236,7 +236,7 @@ def give_up(state: State, trouble: Trouble) -> State:
 
 def describe(outage: Outage) -> str:
     since = f"{outage.since:%Y-%m-%d %H:%M:%S} UTC"
-    what = "does not answer calls" if outage.loses else "cannot be reached"
+    what = "fails calls" if outage.loses else "cannot be reached"
     return f"the endpoint {outage.unreached.address} {what} since {since} ({outage.unreached.why})"
 
 

@@ -8,6 +8,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from holdfast.text import visible
 
+OFFICIAL = "https://api.anthropic.com"
+"""The endpoint where no other is set."""
+
 
 def address_of(url: str) -> str:
     """Return scheme, host, port and path of an address, without user, password, query and fragment,

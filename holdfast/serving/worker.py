@@ -41,6 +41,7 @@ from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, s
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
 from holdfast.deployment import project
+from holdfast.deployment.address import OFFICIAL, address_of
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import EmbeddedError, StateDir, attendance, embedded_target
@@ -272,7 +273,7 @@ def main(
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, given.sibling, embedded=target.embedded)
         _warn(settings)
-        gate = RateGate()
+        gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL))
         served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:

@@ -273,7 +273,7 @@ def test_the_time_of_the_small_calls_counts_towards_the_limit_and_not_towards_th
     run.put(Unanswered(flying(run, "reach-10"), Trouble("not_billed", "timed out")))
     stop = run.state.stop
     assert stop is not None and stop.reason == "endpoint"
-    assert "the endpoint http://a does not answer calls since 2026-01-01 00:00:00 UTC" in stop.why
+    assert "the endpoint http://a fails calls since 2026-01-01 00:00:00 UTC" in stop.why
 
 
 def test_who_waits_for_no_endpoint_tries_what_may_have_been_paid_three_times_at_once() -> None:
@@ -324,7 +324,7 @@ def test_an_agent_goes_on_counting_losses_that_are_its_own() -> None:
 def test_people_are_told_since_when_why_and_what_is_tried_next() -> None:
     run = begun(subtask("a"))
     loses(run, "work-a-1", "closed, reset, half-open, black hole, 502, 504, a page")
-    told = "the endpoint http://a does not answer calls since 2026-01-01 00:00:00 UTC (502)"
+    told = "the endpoint http://a fails calls since 2026-01-01 00:00:00 UTC (502)"
     assert notes(run) == f"waiting: {told}; looks follow at most 30 s apart; {GOES_ON}"
     looked(run, 1)
     small = "a call of a few tokens shows whether it answers again"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from holdfast import embedded
 from holdfast.cli.checks.diagnosis import Checkup, Mark
 from holdfast.cli.screen.invocation import STARTER
-from holdfast.deployment.address import address_of
+from holdfast.deployment.address import OFFICIAL, address_of
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.identity import model_environment
 from holdfast.text import for_terminal
@@ -28,7 +28,7 @@ _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it 
 
 def endpoint_of(settings: Settings) -> str:
     """Return the address of the models that an embedded worker asks."""
-    return settings.anthropic_base_url or "https://api.anthropic.com"
+    return settings.anthropic_base_url or OFFICIAL
 
 
 async def check_models(settings: Settings) -> list[Checkup]:

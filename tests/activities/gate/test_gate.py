@@ -122,7 +122,7 @@ def test_what_a_person_reads_says_how_long_and_why_and_stays_the_same() -> None:
     assert describe("haiku", shut, 0.0) == describe("haiku", shut, 11.0) == line
     assert parse("haiku", 0.0, line, 0.0, 0.0) == shut
     limited = Throttle(CAUSE, most=4)
-    assert describe("haiku", limited, 0.0) == f"haiku limited to 4 in flight: {CAUSE}"
+    assert describe("haiku", limited, 0.0) == f"haiku held to 4 in flight after a refusal: {CAUSE}"
 
 
 @pytest.mark.parametrize("reason", ["", "quiet hours", "haiku slowed down", "sonnet at full speed"])

@@ -116,6 +116,21 @@ async def test_what_a_dead_worker_left_shut_is_opened_by_the_next(
     assert opened.rate == pytest.approx(7.6)
 
 
+async def test_a_throttle_of_an_endpoint_that_was_replaced_holds_nothing_back(
+    env: WorkflowEnvironment, queue: str
+) -> None:
+    shut = shut_for(120.0, CAUSE, time.time(), "http://before")
+    await write_rate(env.client, queue, "haiku", 0.0, describe("haiku", shut, time.time()))
+    gate = RateGate("http://now")
+    async with keeping(env.client, queue, gate):
+        opened = await until(env.client, queue, lambda found: "throttled" not in found.reason)
+        assert opened.reason == "haiku at full speed"
+        await gate.turn("haiku")
+        await gate.throttled("haiku", 60.0, CAUSE)
+        held = await until(env.client, queue, lambda found: found.rate == 0)
+    assert held.reason.startswith("haiku at http://now throttled 60 s, then ")
+
+
 async def test_a_limit_in_flight_holds_on_every_worker_until_a_call_is_over(
     env: WorkflowEnvironment, queue: str
 ) -> None:
@@ -124,7 +139,7 @@ async def test_a_limit_in_flight_holds_on_every_worker_until_a_call_is_over(
     async with keeping(env.client, queue, gate):
         while not gate.slowed():  # noqa: ASYNC110 - it is polled by users, too
             await asyncio.sleep(0.05)
-        assert gate.slowed() == {"haiku": f"haiku limited to 1 in flight: {CAUSE}"}
+        assert gate.slowed() == {"haiku": f"haiku held to 1 in flight after a refusal: {CAUSE}"}
         left: list[int] = []
 
         async def call(number: int) -> None:
