@@ -51,7 +51,7 @@ from holdfast.rendering.html.pictured import (
 )
 from holdfast.rendering.html.plan import plan
 from holdfast.rendering.html.prose import prose
-from holdfast.rendering.html.review import is_review, review
+from holdfast.rendering.html.review import review
 from holdfast.rendering.html.steering import Live, lost, scripted, steering
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.times import times
@@ -166,7 +166,7 @@ def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
     """Yield each by its anchor; None where it has nothing to say."""
     report = run.report
     chapters = {
-        "answer": review(run) if is_review(run) else _answer(run),
+        "answer": review(run) or _answer(run),
         "files": _chapter(run, "files", listed(chapters_of.files(report, run.where))),
         "missing": _missing(run),
         "notes": _chapter(run, "notes", listed(report.notes)),

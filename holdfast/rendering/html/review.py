@@ -48,14 +48,11 @@ from holdfast.text import pluralize
 NAME_LETTERS = 300
 
 
-def is_review(run: Pictured) -> bool:
-    """Return True if the answer is a list of remarks."""
-    data = run.report.data
-    return "by_severity" in data and isinstance(data.get("remarks"), list)
-
-
-def review(run: Pictured) -> Element:
-    data = read_review(run.report) or ReviewData()
+def review(run: Pictured) -> Element | None:
+    """Return the chapter of a review's answer; None if the answer is of no review."""
+    data = read_review(run.report)
+    if data is None:
+        return None
     remarks = data.remarks
     lenses = list(dict.fromkeys(each.lens for each in remarks if each.lens))[:LENSES]
     files: dict[str, list[Remark]] = {}
