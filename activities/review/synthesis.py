@@ -5,7 +5,7 @@ what a model said of the remarks that it verified. What it refuted is ranked las
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from holdfast.activities.review import taken_out
 from holdfast.activities.review.analysing.advice import add_advice
@@ -51,8 +51,7 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     found = {each.subtask_id: sightings_of(each, inputs.get(each.subtask_id, ())) for each in done}
     agents = {each.subtask_id: each.tool_calls for each in done if is_from_agent(each)}
     lenses = {name: each for name, each in found.items() if name not in agents}
-    narrowings = [each.narrowing for each in lenses.values() if each.narrowing != Narrowing()]
-    narrowing = narrowings[-1] if narrowings else Narrowing()
+    narrowing = _narrowing_of(lenses)
 
     merged = merge_remarks(remark for each in found.values() for remark in each.remarks)
     told = rank_remarks(add_verdicts(merged, material.verified))
@@ -62,10 +61,7 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     above = [each for each in weighed if each.confidence >= material.min_confidence]
     shown = [each for each in above if not each.hidden]
     remarks = [add_advice(each) for each in shown if not each.summed]
-    summed: defaultdict[str, list[Remark]] = defaultdict(list)
-    for each in elsewhere.select_production(shown):
-        if each.summed:
-            summed[each.lens].append(each)
+    summed = _summed_by_lens(shown)
 
     looked = Looked(lenses, agents)
     # The lenses read one snapshot, so what they say of its files is counted once.
@@ -115,6 +111,21 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
         notes=tuple(dict.fromkeys(note for each in lenses.values() for note in each.notes)),
         missing=missing,
     )
+
+
+def _narrowing_of(lenses: Mapping[str, Sightings]) -> Narrowing:
+    """Return what narrowed the lenses: as the last one says that was narrowed."""
+    narrowings = [each.narrowing for each in lenses.values() if each.narrowing != Narrowing()]
+    return narrowings[-1] if narrowings else Narrowing()
+
+
+def _summed_by_lens(shown: Iterable[Remark]) -> Mapping[str, list[Remark]]:
+    """Return, by lens, the remarks on production code that are told as a sum."""
+    summed: defaultdict[str, list[Remark]] = defaultdict(list)
+    for each in elsewhere.select_production(shown):
+        if each.summed:
+            summed[each.lens].append(each)
+    return summed
 
 
 def _is_open(remark: Remark, agents: Collection[str]) -> bool:
