@@ -16,6 +16,7 @@ from holdfast.activities.catalogue import sources
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.review import lenses
 from holdfast.activities.toolset import shelf
+from holdfast.cli.commands.care import doctor
 from holdfast.deployment.packages import Brought
 from holdfast.deployment.project import BadSettings
 from holdfast.deployment.settings import HOME
@@ -274,6 +275,7 @@ def test_a_package_brings_roles_playbooks_and_tools_by_its_entry_points(
     assert flaw.why == (
         "package zebra: holdfast.roles: mine = zebra.nowhere: there is no such folder"
     )
+    assert [each.mark for each in doctor.find_unusable(found)] == ["bad"], "it is in the way"
     own = Catalogue.of(write(tmp_path / "own", {"roles/analyst.md": role("analyst")}))
     assert own.roles["analyst"].card.source == "from your project"
 
