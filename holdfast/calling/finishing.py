@@ -22,6 +22,7 @@ from holdfast.calls.kind import AnyKind
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY, Verdicts
 from holdfast.contracts import Call, Contract, Finding, Problem, Synthesis, Tier
+from holdfast.contracts.data import is_data
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.state.edits import update
@@ -87,6 +88,18 @@ def close(state: State) -> State:
     if over or state.stopped_by("cancelled"):
         return replace(state, phase="closed", finished=state.now)
     return state
+
+
+def single_answer(state: State) -> Synthesis | None:
+    """Return the complete finding of a plan's only subtask as the answer; None: one is written."""
+    if state.single is None:
+        return None
+    (finding,) = state.findings
+    if finding.status != "complete" or is_data(finding):
+        return None
+    return Synthesis(
+        answer=finding.content, confidence=finding.confidence, finding=finding.subtask_id
+    )
 
 
 # ---------------------------------------------------------------- before the synthesis

@@ -70,7 +70,7 @@ def about(state: State) -> About:
         today=today,
         goal=plan.goal,
         answer=plan.synthesis_instruction,
-        alone=len(plan.subtasks) == 1,
+        alone=state.single is not None,
     )
 
 

@@ -101,7 +101,10 @@ def to_plan(answer: PlanAnswer) -> Plan:
     subtasks = tuple(
         to_subtask(item).model_copy(update=bounds.get(item.id, {})) for item in answer.subtasks
     )
-    return Plan.model_validate(answer.model_dump(exclude={"bounds"}) | {"subtasks": subtasks})
+    # Of one there is nothing to select: no call is worth asking a model to say so.
+    strategy = answer.strategy if len(subtasks) > 1 else "merge"
+    update = {"subtasks": subtasks, "strategy": strategy}
+    return Plan.model_validate(answer.model_dump(exclude={"bounds"}) | update)
 
 
 def plan_prompt(material: PlanMaterial) -> str:

@@ -293,6 +293,8 @@ class Synthesis(Contract):
     misfit: str = ""
     """Faults of the answer against the form that was asked for; empty if none."""
     by_template: bool = False
+    finding: str = ""
+    """The only subtask, whose finding it is as it stands; empty: it was written from findings."""
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     """Statements, citations and links of the answer without support in any finding."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from holdfast.contracts.base import CheckKind, Contract, Strategy, Tier
@@ -58,3 +59,16 @@ class Plan(Contract):
     subtasks: tuple[Subtask, ...]
     roles: tuple[ComposedRole, ...] = ()
     """Made for this plan, beside those of the deployment."""
+
+    @classmethod
+    def single(cls, goal: str, role: str, inputs: Iterable[str] = ()) -> Plan:
+        """Return the plan in which one agent of this role gets the goal as it stands."""
+        whole = Subtask(
+            id="t1", title="The whole goal", instruction=goal, inputs=tuple(inputs), role=role
+        )
+        return cls(goal=goal, subtasks=(whole,))
+
+    @property
+    def is_goal(self) -> bool:
+        """True if its only subtask is the goal as it stands, in the words of whoever asks."""
+        return len(self.subtasks) == 1 and self.subtasks[0].instruction == self.goal

@@ -146,6 +146,12 @@ class Preview(Contract):
     """A cap under which the plan is carried out as it stands, where the run's own is too small for
     that; None: it is not, or no allowed cap would do.
     """
+    single: str = ""
+    """Says that the only subtask's finding is the answer, and why one is enough; else empty."""
+    alone: PreviewRow | None = None
+    """The whole goal by one agent, beside a team of several; None: there is no such team."""
+    overstaffed: str = ""
+    """Why the plan seems to have more agents than work; empty if it does not."""
     plan: Plan | None = None
     """Everything that is asked: instructions, criteria, checks and inputs of each subtask."""
 

@@ -17,7 +17,7 @@ from holdfast.activities.catalogue.files import PlaybookFile
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.toolset.shelf import tools_for
-from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan, policies
 from holdfast.deployment.settings import Settings
 from holdfast.intake import plans
 from holdfast.intake.answers import WantedForm, form_of
@@ -47,6 +47,10 @@ class Wish:
     ask_people: bool = False
     wait_for_raise: bool = False
     form: WantedForm = ANY_FORM
+    single: bool = False
+    """True if one agent is to have the whole goal, without a planner."""
+    role: str = ""
+    """The role of that agent; empty: the usual one."""
 
 
 async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
@@ -65,6 +69,8 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     inputs = tuple(input_of(each, playbook) for each in wish.inputs)
     check_inputs(inputs, playbook)
     plan = _check(given, wish, catalogue, inputs, limits) if given else None
+    if wish.single or wish.role:
+        plan = _single(wish, playbook, text, limits, catalogue)
     declared = playbook.inputs if playbook else {}
     await check_repositories(inputs, declared, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
@@ -117,6 +123,40 @@ def _check(
     )
     if wrong:
         raise plans.refuse_plan(f"--plan {wish.plan}", wrong)
+    return plan
+
+
+def _single(
+    wish: Wish,
+    playbook: PlaybookFile | None,
+    text: str,
+    limits: Limits,
+    catalogue: Catalogue,
+) -> Plan:
+    """Return the plan in which one agent has the whole goal. Refused if the rest of what was asked
+    says otherwise.
+    """
+    if not wish.single:
+        raise Refused(
+            f"--role {wish.role!r}: it says who has the whole goal; give --single with it"
+        )
+    if wish.plan:
+        raise Refused(f"--single and --plan {wish.plan}: one agent, or that plan; leave one out")
+    if playbook and (playbook.plan or playbook.lenses):
+        raise Refused(f"--single: playbook {wish.playbook!r} brings a plan; leave one out")
+    if "subtasks" in limits.model_fields_set and limits.subtasks > 1:
+        raise Refused(f"--single and --limits subtasks={limits.subtasks}: leave one out")
+    role = wish.role or policies.FALLBACK_ROLE
+    cards = {each.name: each for each in catalogue.roles_for(wish.playbook)}
+    if wish.role and role in cards and cards[role].tier == "none":
+        raise Refused(f"--role {role}: it asks no model, and cannot have a whole goal")
+    names = [pair.partition("=")[0] for pair in wish.inputs]
+    plan = Plan.single(text, role, names)
+    unusable = catalogue.unusable_for(wish.playbook)
+    wrong = validity.problems(plan, tuple(cards.values()), names, 1, unusable=unusable)
+    if wrong:
+        what = f"--role {wish.role!r}" if wish.role else "--single"
+        raise Refused(f"{what}: {'; '.join(each.partition(': ')[2] for each in wrong)}")
     return plan
 
 

@@ -55,6 +55,8 @@ def problems(
             found.append(f"{where}: this id is used twice")
         wrong = (*_who_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
         wrong = (*wrong, *_check_range(subtask, longest))
+        # Whoever asks in few words is answered; whoever plans must say what is to be done.
+        wrong = wrong if plan.is_goal else (*wrong, *_check_instruction(subtask))
         found += [f"{where}: {problem}" for problem in wrong]
         # To select the best of several attempts, the same instruction may stand more than once.
         if plan.strategy != "select" and signatures[graph.signature(subtask)] < place:
@@ -71,6 +73,8 @@ def problems(
 def _check_size(plan: Plan, limit: int) -> Iterator[str]:
     if not plan.subtasks:
         yield "subtasks: the plan is empty; plan at least one subtask"
+    if plan.strategy == "select" and len(plan.subtasks) == 1:
+        yield "strategy: select needs two subtasks or more to choose from; plan them, or say merge"
     if len(plan.subtasks) > limit:
         yield f"subtasks: {len(plan.subtasks)} are planned, the limit is {limit}"
 
@@ -179,12 +183,15 @@ def _second_problems(
     return [f"secondary: {wrong}" for wrong in _role_problems(instead, roles, unusable)]
 
 
+def _check_instruction(subtask: Subtask) -> Iterator[str]:
+    if len(subtask.instruction.split()) < FEWEST_INSTRUCTION_WORDS:
+        yield "instruction: not concrete; say what to do, on what, and what to return"
+
+
 def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]) -> list[str]:
     found: list[str] = []
     if not 0 < len(subtask.id) <= ID_LENGTH or not set(subtask.id) <= ID_CHARACTERS:
         found.append(f"an id is 1 to {ID_LENGTH} of a-z, 0-9, '-' and '_'")
-    if len(subtask.instruction.split()) < FEWEST_INSTRUCTION_WORDS:
-        found.append("instruction: not concrete; say what to do, on what, and what to return")
     for name in subtask.inputs:
         if name not in inputs:
             named = ", ".join(sorted(inputs)) or "none"

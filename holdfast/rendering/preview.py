@@ -77,6 +77,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     path = " → ".join([*first, *([f"{more} more"] if more else [])])
     work = f"about {seconds(plan.makespan)} of work"
     lines = [f"Expected: {price(plan)}{_against(plan, cap)} · {work}"]
+    lines += filter(None, (plan.single, _alone(plan), plan.overstaffed))
     lines += _under(plan, cap)
     if len(plan.critical_path) > 1:
         lines.append(f"Critical path: {path}")
@@ -113,6 +114,13 @@ def _against(plan: Preview, cap: Money) -> str:
     if plan.expected is not None and plan.expected > cap:
         return f", more than the cap of {money(cap)}: work stops there, at what is finished"
     return f", never above {money(cap)}"
+
+
+def _alone(plan: Preview) -> str:
+    if plan.alone is None or plan.alone.expected is None:
+        return ""
+    how = "one call" if plan.alone.kind == "subtask" else f"up to {plan.alone.turns} turns"
+    return f"One agent, {how}: about {format_price(plan.alone.expected)}"
 
 
 def _under(plan: Preview, cap: Money) -> Iterator[str]:

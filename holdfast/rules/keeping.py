@@ -14,7 +14,7 @@ from holdfast.calls.plan import PLAN
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.turn import Resume
 from holdfast.calls.work import WORK, most_written
-from holdfast.contracts import Briefing, Goal, Limits, Subtask, Tier, policies
+from holdfast.contracts import Briefing, Goal, Limits, Plan, Subtask, Tier, policies
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.plans import composing
@@ -59,6 +59,15 @@ def grow_kept(ledger: Ledger, limits: Limits, brief: Briefing) -> Ledger:
     """Keep more under a higher cap, if what was spent leaves room for it."""
     more = replace(ledger, kept=kept_amount(limits, brief))
     return more if more.fits(Amount()) else ledger
+
+
+def keep_for_answer(state: State) -> State:
+    """Keep money for a synthesis as the plan stands: none where a finding is the answer."""
+    if not state.goal.use_models or verifying.is_wanted(state):
+        return state
+    if state.single:
+        return replace(state, ledger=replace(state.ledger, kept=Amount()))
+    return replace(state, ledger=grow_kept(state.ledger, state.goal.limits, state.brief))
 
 
 def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
@@ -145,8 +154,10 @@ def least(goal: Goal, brief: Briefing, *, whole: bool = False) -> Amount:
         due = due if whole else _dearest(due)
         works = [_least_of_subtask(state, each) for each in due]
         needed = _in_turn(works) if whole else _most(works)
-    if verifying.is_wanted(state):
-        # Code writes the answer; what cannot be verified stands as it is.
+        work = {each.id: Progress(each, tier="none") for each in ready.subtasks}
+        state = replace(state, work=Work(work))
+    if verifying.is_wanted(state) or state.single:
+        # Code writes the answer, and what cannot be verified stands as it is; or an agent does.
         return needed
     smallest = [*_syntheses(goal.limits, brief)][-1]
     # Under a cap of this size the kept synthesis takes its share, or is the smallest.
@@ -220,10 +231,10 @@ def _whole_goal(state: State) -> Amount:
     role = max(state.brief.roles, key=lambda card: card.prompt_bytes, default=None)
     if role is None:
         return Amount()
-    names = tuple(each.name for each in state.brief.inputs)
-    carried = Subtask(id="t1", title="", instruction=state.goal.text, inputs=names, role=role.name)
+    names = (each.name for each in state.brief.inputs)
+    (whole,) = Plan.single(state.goal.text, role.name, names).subtasks
     *_, cheapest = tiers(state.brief, "sonnet")
-    return _least_of_try(state, carried, cheapest)
+    return _least_of_try(state, whole, cheapest)
 
 
 def _least_of_subtask(state: State, subtask: Subtask) -> Amount:

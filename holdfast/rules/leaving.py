@@ -20,7 +20,7 @@ def list_sent(state: State) -> tuple[str, ...]:
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
     named = {name: None for progress in asking for name in progress.subtask.inputs}
     inputs = [_describe_input(each) for each in state.brief.inputs if each.name in named]
-    first = ("the goal", "the findings")
+    first = ("the goal",) if state.single else ("the goal", "the findings")
     if verifying.is_wanted(state):
         code = verifying.repository(state)
         assert code is not None, "remarks of a repository are verified"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from holdfast.calling import verifying
+from holdfast.calling import finishing, verifying
 from holdfast.contracts.replacing import replace
 from holdfast.state.moves import Stop, StopReason
 from holdfast.state.run import State
@@ -67,13 +67,16 @@ def _end_of_work(state: State) -> State:
         return state
     if state.stopped_by("cancelled") or not state.usable:
         return replace(state, phase="closed", finished=state.now)
+    if (answer := finishing.single_answer(state)) is not None:
+        done = replace(state.finishing, synthesis=answer)
+        return replace(state, phase="closed", finished=state.now, finishing=done)
     complete = any(finding.status == "complete" for finding in state.findings)
     # Nothing complete: what there is is shown, and nothing is paid for it.
     free = not complete or not state.goal.use_models or state.stopped_by(*HOPELESS)
     # A template's answer that a model verifies is not written anew by one.
     free = free or verifying.is_wanted(state)
-    finishing = replace(state.finishing, by_template=state.finishing.by_template or free)
-    return verifying.choose_remarks(replace(state, phase="synthesizing", finishing=finishing))
+    done = replace(state.finishing, by_template=state.finishing.by_template or free)
+    return verifying.choose_remarks(replace(state, phase="synthesizing", finishing=done))
 
 
 def move_clock(state: State, now: datetime, unserved: timedelta) -> State:

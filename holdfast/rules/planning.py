@@ -10,6 +10,7 @@ from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Tier, Usage, p
 from holdfast.contracts.replacing import replace
 from holdfast.plans.composing import brief_for_plan
 from holdfast.plans.revision import NO_CHANGES
+from holdfast.rules import keeping
 from holdfast.rules.preview import predict
 from holdfast.state import graph
 from holdfast.state.moves import Stop
@@ -43,14 +44,9 @@ def fall_back(state: State) -> State:
     role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
     if role is None:
         return replace(state, stop=Stop("endpoint", "no valid plan, and no role can take the goal"))
-    subtask = Subtask(
-        id="t1",
-        title="The whole goal",
-        instruction=state.goal.text,
-        inputs=tuple(pinned.name for pinned in state.brief.inputs),
-        role=role.name,
-    )
-    if role.team and graph.fingerprint(subtask) in state.goal.asked:
+    names = (pinned.name for pinned in state.brief.inputs)
+    plan = Plan.single(state.goal.text, role.name, names)
+    if role.team and graph.fingerprint(plan.subtasks[0]) in state.goal.asked:
         return replace(
             state, stop=Stop("endpoint", f"no valid plan, and {role.name} was asked above")
         )
@@ -58,7 +54,7 @@ def fall_back(state: State) -> State:
         f"The planner gave no valid plan ({group_lines(state.plan_errors)}): one agent took it all."
     )
     state = replace(state, notes=(*state.notes, note))
-    return _propose(state, Plan(goal=state.goal.text, subtasks=(subtask,)))
+    return _propose(state, plan)
 
 
 def _propose(state: State, plan: Plan) -> State:
@@ -86,7 +82,7 @@ def adopt(state: State, plan: Plan) -> State:
     work = {subtask.id: begin_subtask(state, subtask) for subtask in plan.subtasks}
     work |= _take_over(state, work)
     replanning = replace(state.replanning, used_ids=tuple(work))
-    return replace(
+    state = replace(
         state,
         plan=plan,
         plan_errors=(),
@@ -94,6 +90,7 @@ def adopt(state: State, plan: Plan) -> State:
         phase="working",
         replanning=replanning,
     )
+    return keeping.keep_for_answer(state)
 
 
 def _take_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress]:
@@ -195,7 +192,8 @@ def _apply_patch(state: State, patch: Patch) -> State:
     )
     subtasks = tuple(progress.subtask for progress in state.work.values())
     plan = plan.model_copy(update={"subtasks": subtasks})
-    return _drop_covered(replace(state, plan=plan, replanning=replanning))
+    state = keeping.keep_for_answer(replace(state, plan=plan, replanning=replanning))
+    return _drop_covered(state)
 
 
 def is_waiting(state: State, change: Change) -> bool:

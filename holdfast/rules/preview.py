@@ -22,7 +22,7 @@ from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
-from holdfast.rules import agents, approvals, teams, tight
+from holdfast.rules import agents, approvals, one_agent, teams, tight
 from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
 from holdfast.state import graph
 from holdfast.state.parts import Progress
@@ -59,8 +59,17 @@ def predict(state: State) -> Preview:
         brought=tuple(_brought(state, rows)),
         lowered=lowered,
         enough=tight.find_enough(state, _rows, ample) if short else None,
+        single=one_agent.say_single(state),
+        alone=_one_agent(state),
+        overstaffed=one_agent.say_overstaffed(state),
         plan=state.plan,
     )
+
+
+def _one_agent(state: State) -> PreviewRow | None:
+    """Price the whole goal by one agent, beside a team of several."""
+    alone = None if verifying.is_wanted(state) else one_agent.with_one_agent(state)
+    return None if alone is None else next(_work(alone))
 
 
 def _brought(state: State, rows: Iterable[PreviewRow]) -> Iterator[str]:
@@ -84,6 +93,8 @@ def _rows(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
     if verifying.is_wanted(state):
         return (*rows, *_verification(state))
+    if state.single:
+        return rows
     rows = (*rows, *_digests(state))
     assert state.plan is not None
     if state.plan.strategy == "select" and len(state.work) > 1:

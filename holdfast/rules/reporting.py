@@ -15,6 +15,7 @@ from holdfast.contracts.titles import title_of
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_role
 from holdfast.rules import keeping, leaving
+from holdfast.rules.one_agent import say_single
 from holdfast.rules.unread import find_unread
 from holdfast.state import graph
 from holdfast.state.paying import bill_notes
@@ -173,6 +174,8 @@ def notes(state: State) -> tuple[str, ...]:
         *keeping.cheaper_lines(state),
         *bill_notes(state),
     ]
+    if state.estimate and state.estimate.overstaffed:
+        found.append(state.estimate.overstaffed)
     reused = [each.subtask_id for each in state.findings if each.reused_from]
     if reused and state.goal.fork:
         found.append(f"{', '.join(reused)}: taken over from run {state.goal.fork.run_id}, unpaid.")
@@ -180,6 +183,7 @@ def notes(state: State) -> tuple[str, ...]:
         found.append(f"Work was stopped: {sentence(state.stop.why)}")
     done = state.finishing
     if done.synthesis:
+        found += [say_single(state)] if done.synthesis.finding else []
         found += done.synthesis.notes
         # What a template names as missing is the report's gaps.
         found += () if done.synthesis.by_template else _own_gaps(state)

@@ -9,6 +9,7 @@ from decimal import ROUND_UP, Decimal
 
 from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import PreviewRow
+from holdfast.ledger.ledger import Amount
 from holdfast.ledger.ranges import total_of
 from holdfast.rules import keeping
 from holdfast.state.run import State
@@ -23,7 +24,9 @@ STEP = Decimal("1.1")
 def with_cap(state: State, dollars: Decimal) -> State:
     limits = state.goal.limits.model_copy(update={"dollars": dollars})
     cap = replace(state.ledger.cap, dollars=dollars)
-    ledger = replace(state.ledger, cap=cap, kept=keeping.kept_amount(limits, state.brief))
+    ledger = replace(state.ledger, cap=cap)
+    if ledger.kept != Amount():
+        ledger = replace(ledger, kept=keeping.kept_amount(limits, state.brief))
     return replace(state, goal=state.goal.model_copy(update={"limits": limits}), ledger=ledger)
 
 

@@ -16,6 +16,7 @@ from holdfast.contracts import (
     Plan,
     Problem,
     Standstill,
+    Subtask,
     Undone,
     policies,
 )
@@ -111,6 +112,20 @@ class State:
         if self.goal.form.kind or self.briefing is None or self.briefing.playbook is None:
             return self.goal.form
         return self.briefing.playbook.form
+
+    @property
+    def single(self) -> Subtask | None:
+        """The only subtask of a plan, where its finding is the answer as it stands: text, of an
+        agent, for an answer that is text. None: an answer is made of the findings.
+        """
+        if len(self.work) != 1 or not self.goal.use_models or self.form.is_data:
+            return None
+        playbook = self.brief.playbook
+        (progress,) = self.work.values()
+        roles = map(self.brief.role, (progress.subtask.role, *progress.former))
+        if (playbook and playbook.verify) or any(r.result or r.tier == "none" for r in roles):
+            return None
+        return progress.subtask
 
     def find_order(self, number: int) -> Given | None:
         return next((each for each in self.orders if each.number == number), None)

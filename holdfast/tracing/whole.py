@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from holdfast.contracts import FindingStatus
+from holdfast.rules.one_agent import SINGLE
 from holdfast.rules.reporting import status_of
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -118,7 +119,9 @@ def describe_end(state: State) -> Facts:
     """Return what a run came to, by its state; nothing of one that goes on."""
     if state.phase != "closed":
         return {}
-    return {"verdict": status_of(state), "why": state.stop.why if state.stop else ""}
+    written = state.finishing.synthesis
+    single = SINGLE if written and written.finding else ""
+    return {"verdict": status_of(state), "why": state.stop.why if state.stop else single}
 
 
 def sum_prices(state: State) -> Facts:

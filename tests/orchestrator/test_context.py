@@ -74,8 +74,9 @@ def test_a_digest_a_judge_or_a_critic_that_fails_is_left_out_with_a_note() -> No
 
 
 def test_what_fits_is_not_touched_and_no_note_is_made() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     assert asked(run, "synthesize")[0].material.cut == ()  # type: ignore[attr-defined]
     assert not [each for each in reporting.notes(run.state) if "context" in each]
 

@@ -38,8 +38,9 @@ def replanning() -> Drive:
 
 
 def synthesizing() -> Drive:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     return run
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from driving import BRIEFING, START, Drive, model, subtask
@@ -118,9 +118,10 @@ def test_the_rows_of_any_plan_add_up_to_its_prices_to_the_digit(
             assert row.low <= row.expected <= row.high
     kinds = [row.kind for row in preview.rows]
     assert kinds[0] == "planning" and preview.rows[0].paid
-    assert kinds.count("synthesis") == 1 and preview.asks and preview.leaves
+    alone = len(plan.subtasks) == 1 and preview.subtasks[0].tier != "none"
+    assert kinds.count("synthesis") == (not alone) and preview.asks and preview.leaves
     assert ("judge" in kinds) == (plan.strategy == "select" and len(plan.subtasks) > 1)
-    assert ("digest" in kinds) == (digest == 100)
+    assert ("digest" in kinds) == (digest == 100 and not alone)
     assert [row.id for row in preview.subtasks] == [each.id for each in plan.subtasks]
     assert preview.plan == plan
 
@@ -149,10 +150,11 @@ def test_without_models_tools_are_free_and_nothing_leaves() -> None:
 
 
 def test_a_fork_that_only_writes_the_answer_anew_is_not_free() -> None:
-    plan = Plan(goal="Compare", subtasks=(subtask("a"),))
+    plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b")))
     found = Finding(subtask_id="a", status="complete", content="found " * 100, confidence=90)
-    preview = preview_of(plan, fork=Fork(run_id="first", findings=(found,)))
-    reused, synthesis, _ = preview.rows
+    other = found.model_copy(update={"subtask_id": "b"})
+    preview = preview_of(plan, fork=Fork(run_id="first", findings=(found, other)))
+    reused, _, synthesis, _ = preview.rows
     assert reused.reused and not reused.asks and reused.high == 0
     assert synthesis.asks and preview.expected is not None and preview.expected > 0
     assert preview.leaves == ("the goal", "the findings")
@@ -406,8 +408,9 @@ def test_a_role_with_tools_for_inputs_alone_is_priced_as_one_call_without_such_a
 
 
 def bounded(**fields: int) -> Preview:
-    """Of a plan of one subtask with these fields."""
-    wanted = Plan(goal="g", subtasks=(subtask("t1").model_copy(update=fields),))
+    """Of a plan whose first subtask has these fields."""
+    first = subtask("t1").model_copy(update=fields)
+    wanted = Plan(goal="g", subtasks=(first, subtask("t2")))
     preview = planned(wanted, BRIEFING).estimate
     assert preview is not None
     return preview
@@ -415,7 +418,7 @@ def bounded(**fields: int) -> Preview:
 
 def test_bounds_of_a_subtask_are_shown_and_a_shorter_answer_costs_less_at_worst() -> None:
     usual, short = bounded(), bounded(timeout_seconds=60, max_output=2_000)
-    (before,), (after,) = usual.subtasks, short.subtasks
+    before, after = usual.subtasks[0], short.subtasks[0]
     assert before.high is not None and after.high is not None
     assert after.high < before.high and after.expected == before.expected
     # What reads the finding is bounded with it.
@@ -450,7 +453,12 @@ def test_the_least_cap_is_that_of_the_dearest_subtask_however_few_are_priced(pla
         goal = Goal.model_validate({"text": "Compare", "use_models": True, "plan": part})
         return keeping.least(goal, WITH_TEAM)
 
-    alone = [least(each.model_copy(update={"depends_on": ()})) for each in plan.subtasks]
+    assume(len(plan.subtasks) > 1)
+    # Beside a copy of itself, because no synthesis is kept for a single subtask.
+    alone = [
+        least(*(each.model_copy(update={"id": id, "depends_on": ()}) for id in ("x0", "y0")))
+        for each in plan.subtasks
+    ]
     whole = least(*plan.subtasks)
     dearest = max(each.tokens for each in alone)
     # The only subtask of a plan is told more of the answer, because its result is the answer.

@@ -307,7 +307,11 @@ def check_closed(drive: Drive, chance: Chance) -> None:
     complete = [each for each in state.findings if each.status == "complete"]
     if state.stop is None or state.stop.reason not in ("cancelled", "endpoint", "allowance"):
         synthesized = any(each.startswith("synthesize-") for each in drive.started)
-        assert synthesized == bool(state.usable), "what exists is synthesized"
+        whole = bool(state.single and complete)
+        assert synthesized == (bool(state.usable) and not whole), "what exists is synthesized"
+        if whole:
+            assert report.answer == complete[0].content and report.confidence == 90
+            assert not any(each.startswith("critique-") for each in drive.started)
     if not complete:
         stopped = "budget_stopped" if state.stopped_by("allowance") else "failed"
         assert report.status in (stopped, "cancelled")

@@ -128,8 +128,9 @@ def test_a_run_at_the_cap_of_its_deployment_was_stopped_for_money_and_has_not_fa
 
 
 def test_a_cap_of_the_deployment_that_comes_after_the_whole_answer_changes_nothing() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     end(run, "synthesize-1")
     end(run, "critique-1", "allowance")
     assert closed(run).status == "complete"
@@ -163,8 +164,9 @@ def test_each_try_has_what_its_answered_calls_cost() -> None:
 
 
 def test_an_answer_that_a_template_made_says_so() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     end(run, "synthesize-1", "refused")
     end(run, "synthesize-2", value=Synthesis(answer="found", by_template=True, notes=("Short.",)))
     report = reporting.report(run.state)
@@ -175,8 +177,9 @@ def test_an_answer_that_a_template_made_says_so() -> None:
 
 
 def test_a_template_s_paste_in_place_of_a_synthesis_has_no_confidence() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     end(run, "synthesize-1", "refused")
     end(run, "synthesize-2", value=Synthesis(answer="found", by_template=True, confidence=90))
     assert reporting.report(run.state).confidence is None
@@ -297,7 +300,7 @@ def test_durations_are_measured_from_when_things_happened() -> None:
 
 
 def test_the_time_that_a_run_waited_for_people_is_told_before_and_after_the_first_payment() -> None:
-    plan = Plan(goal="g", subtasks=(subtask("a"),))
+    plan = Plan(goal="g", subtasks=(subtask("a"), subtask("b", "a")))
     run = Drive(plan, AMPLE, BRIEFING, approval=Approval(when="always"))
     run.wait(30)
     run.put(Steered(2, "approve", Order()))
@@ -408,8 +411,9 @@ def test_findings_are_listed_in_the_plans_order() -> None:
 
 
 def test_what_a_revision_may_still_mend_is_not_called_not_mended() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     end(run, "synthesize-1")
     end(run, "critique-1", "failed")
     assert in_flight(run) == ["synthesize-2"]
@@ -419,8 +423,9 @@ def test_what_a_revision_may_still_mend_is_not_called_not_mended() -> None:
 
 
 def test_what_a_critic_found_and_what_became_of_it_stands_in_each_form() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     end(run, "synthesize-1")
     issues = (
         Issue(severity="warning", problem="The year is wrong."),

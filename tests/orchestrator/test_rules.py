@@ -145,11 +145,11 @@ def test_a_call_that_may_have_been_billed_is_asked_again_in_a_call_of_its_own() 
 
 def test_when_the_cap_is_near_a_role_falls_to_a_cheaper_tier_and_a_fixed_one_stops() -> None:
     kept = Drive(None, LEAST).state.ledger.kept.dollars
-    cheap = begun(subtask("a", role="expert"), dollars=kept + Decimal("0.05"))
+    cheap = begun(subtask("a", role="expert"), subtask("b", "a"), dollars=kept + Decimal("0.05"))
     assert [ask.call.tier for ask in cheap.asks["a"]] == ["haiku"]
     end(cheap, "work-a-1")
     assert [each.tier for each in cheap.finding("a").tries] == ["haiku"]
-    fixed = begun(subtask("a", role="sorter"), dollars=kept + Decimal("0.01"))
+    fixed = begun(subtask("a", role="sorter"), subtask("b"), dollars=kept + Decimal("0.01"))
     assert fixed.finding("a").why.startswith("not started: the rest of the budget")
 
 
@@ -167,16 +167,19 @@ def test_a_small_cap_keeps_a_smaller_synthesis_and_at_last_one_by_a_cheaper_mode
 
 
 def test_the_synthesis_takes_the_most_room_that_is_left() -> None:
-    run = begun(subtask("a", role="sorter"), dollars=Decimal("0.35"))
+    two = subtask("a", role="sorter"), subtask("b", role="scanner")
+    run = begun(*two, dollars=Decimal("0.35"))
     end(run, "work-a-1")
+    end(run, "examine-b-1")
     (ask,) = run.in_flight
     assert isinstance(ask, Ask) and ask.call.kind == "synthesize"
     assert (ask.call.tier, ask.call.max_output) == ("sonnet", 16_000)
-    small = begun(subtask("a", role="sorter"), dollars=Decimal("0.125"))
+    small = begun(*two, dollars=Decimal("0.125"))
     end(small, "work-a-1")
+    end(small, "examine-b-1")
     (ask,) = small.in_flight
     assert isinstance(ask, Ask)
-    assert (ask.call.tier, ask.call.max_output) == ("sonnet", 4_000)
+    assert (ask.call.tier, ask.call.max_output) == ("sonnet", 2_000)
 
 
 def test_a_plan_that_a_cheaper_model_makes_because_of_the_cap_is_noted() -> None:

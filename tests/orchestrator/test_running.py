@@ -60,8 +60,9 @@ def test_the_status_is_shown_only_when_the_run_is_over() -> None:
 
 
 def test_an_order_about_a_subtask_that_is_over_says_where_the_run_is() -> None:
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1")
+    end(run, "work-b-1")
     assert run.state.phase == "synthesizing"
     order = Order(subtask_id="a", text="40")
     assert steering.refusal(run.state, "answer", order) == (

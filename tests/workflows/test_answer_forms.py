@@ -38,8 +38,8 @@ def says(answer: Any, **fields: Any) -> dict[str, Any]:
     return {"answer": answer, "confidence": 88, "conflicts": [], "gaps": [], **fields}
 
 
-def goal(form: AnswerForm) -> Goal:
-    plan = ready(subtask("t1"))
+def goal(form: AnswerForm, *more: dict[str, Any]) -> Goal:
+    plan = ready(subtask("t1"), *more)
     return Goal(text="Compare the engines", use_models=True, form=form, plan=plan)
 
 
@@ -227,8 +227,8 @@ async def test_a_revision_that_leaves_the_form_leaves_the_answer_that_has_it(run
 
 
 async def test_an_answer_in_markdown_is_asked_for_as_ever(runs: Runs) -> None:
-    model = script(says("C is best [t1]."))
-    report = await runs.run(goal(AnswerForm(kind="markdown")), model)
+    model = script(says("C is best [t1]."), t2=[works("two")])
+    report = await runs.run(goal(AnswerForm(kind="markdown"), subtask("t2")), model)
     assert report.status == "complete" and report.document is None
     assert asked(model)[0].schema["properties"]["answer"]["type"] == "string"
 

@@ -109,7 +109,7 @@ async def test_of_two_calls_of_a_turn_one_is_approved_and_one_goes_back_with_the
     assert "written: 40" in approved["content"] and "is_error" not in approved
     assert declined["is_error"]
     assert "A person declined this call: 41 is wrong" in declined["content"]
-    assert report.model_calls == 4, "two turns, the synthesis and its critic: nobody asked twice"
+    assert report.model_calls == 2, "two turns: nobody asked twice"
 
 
 async def test_where_people_are_not_asked_the_call_is_declined_and_the_preview_says_so(

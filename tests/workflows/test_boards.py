@@ -48,7 +48,7 @@ async def test_a_board_is_drawn_when_somebody_asks_and_at_no_event(
         return board(view)
 
     monkeypatch.setattr(supervisor, "board", noted)
-    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("Just [t1].")]})
+    model = ScriptedModel({"t1": [works("Just one.")]})
     goal = Goal(text="Compare", plan=ready(subtask("t1")), use_models=True)
     async with runs.worker(model):
         handle = await runs.start(goal)
@@ -56,7 +56,7 @@ async def test_a_board_is_drawn_when_somebody_asks_and_at_no_event(
         assert drawn == []
         shown = await details(handle)
         assert drawn == ["closed"]
-    assert "**Complete**" in shown and "| t1\N{NO-BREAK SPACE}" in shown and "Just [t1]." in shown
+    assert "**Complete**" in shown and "| t1\N{NO-BREAK SPACE}" in shown and "Just one." in shown
 
 
 async def test_what_the_web_ui_asks_of_a_wide_run_comes_whole_to_a_client_without_our_store(

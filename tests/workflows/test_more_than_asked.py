@@ -30,8 +30,11 @@ async def test_no_call_is_paid_again_for_a_property_that_nobody_asked_for(runs: 
     issue = {"severity": "info", "problem": "Dull.", "fix": "", "line": 3}
     model = ScriptedModel(
         {
-            "plan": [plans(subtask("t1", acceptance_criteria="is good") | more) | more],
+            "plan": [
+                plans(subtask("t1", acceptance_criteria="is good") | more, subtask("t2")) | more
+            ],
             "t1": [works("one", **more)],
+            "t2": [works("two")],
             "review": [{"verdict": "pass", "why": "", **more}],
             "synthesize": [synthesizes("One [t1].", **more)],
             "critique": [{"issues": [issue], **more}],
@@ -39,7 +42,7 @@ async def test_no_call_is_paid_again_for_a_property_that_nobody_asked_for(runs: 
     )
     report = await runs.run(Goal(text="Compare", use_models=True), model)
     assert report.status == "complete", report.gaps
-    assert report.model_calls == 5
+    assert report.model_calls == 6
     told = [note for note in report.notes if LEFT_OUT in note]
     assert any("thoughts (work-t1-1" in note for note in told), report.notes
     assert any("issues[0].line, thoughts (critique-1)" in note for note in told), report.notes

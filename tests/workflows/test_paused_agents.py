@@ -65,7 +65,7 @@ async def test_an_agent_of_a_paused_run_lands_what_flies_and_goes_on_after_resum
     assert report.status == "complete", report.gaps
     below = await segments(runs, report)
     assert below == [["turn-1"], ["tool-1-1", "turn-2"]], "the call of the tool was not lost"
-    assert report.assumed == 0 and report.model_calls == 4
+    assert report.assumed == 0 and report.model_calls == 2
     assert report.timings is not None and report.timings.waited > 0
 
 

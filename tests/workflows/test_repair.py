@@ -487,29 +487,31 @@ async def test_contradictions_are_judged_and_both_sides_stay_where_nobody_can_de
 
 
 async def test_a_critic_gets_one_revision_and_no_more(runs: Runs) -> None:
-    plan = ready(subtask("t1"))
+    plan = ready(subtask("t1"), subtask("t2", "t1"))
     serious = {"severity": "critical", "problem": "the second half is missing", "fix": "add it"}
     model = ScriptedModel(
         {
             "t1": [works("both halves")],
+            "t2": [works("nothing more")],
             "synthesize": [synthesizes("one half"), synthesizes("both halves")],
             "critique": [{"issues": [serious]}],
         }
     )
     report = await runs.run(goal(plan=plan), model)
     assert report.answer == "both halves"
-    assert model.heard == ["t1", "synthesize", "critique", "synthesize"]
+    assert model.heard == ["t1", "t2", "synthesize", "critique", "synthesize"]
     assert "the second half is missing" in model.requests[-1].prompt
 
 
 async def test_a_revision_that_fails_leaves_the_first_answer_and_names_what_was_not_mended(
     runs: Runs,
 ) -> None:
-    plan = ready(subtask("t1"))
+    plan = ready(subtask("t1"), subtask("t2", "t1"))
     serious = {"severity": "critical", "problem": "the second half is missing", "fix": "add it"}
     model = ScriptedModel(
         {
             "t1": [works("both halves")],
+            "t2": [works("nothing more")],
             "synthesize": [synthesizes("one half"), CallRefused("400")],
             "critique": [{"issues": [serious]}],
         }
@@ -520,10 +522,14 @@ async def test_a_revision_that_fails_leaves_the_first_answer_and_names_what_was_
 
 
 async def test_what_no_finding_supports_is_flagged(runs: Runs) -> None:
-    plan = ready(subtask("t1"))
+    plan = ready(subtask("t1"), subtask("t2", "t1"))
     answer = "It grew by 12.5% to 4,200 [t1], or 77% [t9]; see https://example.com/made-up."
     model = ScriptedModel(
-        {"t1": [works("Growth 12.5% to 4200.")], "synthesize": [synthesizes(answer)]}
+        {
+            "t1": [works("Growth 12.5% to 4200.")],
+            "t2": [works("Nothing more.")],
+            "synthesize": [synthesizes(answer)],
+        }
     )
     report = await runs.run(goal(plan=plan), model)
     assert report.flags == (
@@ -610,5 +616,5 @@ async def test_a_lost_review_is_asked_again_and_the_loss_is_paid(runs: Runs) -> 
     )
     report = await runs.run(goal(plan=plan), model)
     assert report.findings[0].tries[0].verdict == "accepted"
-    assert report.model_calls == 5
+    assert report.model_calls == 3
     assert "review-t1-2" in await runs.activities()

@@ -203,7 +203,7 @@ async def test_a_bad_answer_is_tried_again_one_tier_up_with_the_reason(
     again = model.requests[2].prompt
     assert "why the previous try was not accepted" in again
     assert finding.tries[0].why.splitlines()[0][:40] in again
-    assert report.model_calls == 5
+    assert report.model_calls == 3
 
 
 async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_own(
@@ -212,8 +212,9 @@ async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_o
     """D4: one malformed reply costs a call, not the run."""
     model = ScriptedModel(
         {
-            "plan": [plans(subtask("t1", tier="haiku"))],
+            "plan": [plans(subtask("t1", tier="haiku"), subtask("t2", "t1"))],
             "t1": ["Sure! Here is", works("one")],
+            "t2": [works("two")],
             "synthesize": ["also not JSON", synthesizes("done")],
         }
     )
@@ -225,12 +226,13 @@ async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_o
         "plan-1",
         "work-t1-1",
         "repair-t1-1",
+        "work-t2-1",
         "synthesize-1",
         "synthesize-2",
         "critique-1",
     ]
     assert "Sure! Here is" in model.requests[2].prompt
-    assert report.model_calls == 6
+    assert report.model_calls == 7
 
 
 async def test_an_answer_that_stays_malformed_is_tried_again_one_tier_up(runs: Runs) -> None:
@@ -312,7 +314,12 @@ async def test_a_failed_synthesis_is_replaced_by_a_template_and_the_report_says_
     runs: Runs,
 ) -> None:
     model = ScriptedModel(
-        {"plan": [plans(subtask("t1"))], "t1": [works("one")], "synthesize": ["garbage"] * 3}
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"))],
+            "t1": [works("one")],
+            "t2": [works("two")],
+            "synthesize": ["garbage"] * 3,
+        }
     )
     report = await runs.run(goal(), model)
     assert report.status == "complete_with_gaps"
@@ -380,10 +387,10 @@ async def test_a_cap_without_room_for_the_strongest_model_has_the_usual_one_plan
 
 async def test_a_ready_plan_skips_the_planner(runs: Runs) -> None:
     plan = ready(subtask("t1", tier="haiku"))
-    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("done")]})
+    model = ScriptedModel({"t1": [works("one")]})
     report = await runs.run(goal(plan=plan), model)
     assert report.status == "complete"
-    assert model.heard == ["t1", "synthesize", "critique"]
+    assert model.heard == ["t1"]
 
 
 async def test_a_bad_goal_closes_the_run_failed_at_once(runs: Runs) -> None:

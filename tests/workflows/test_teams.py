@@ -79,21 +79,24 @@ async def test_what_a_team_admits_stands_in_the_report_above_it(runs: Runs) -> N
     bad = plans(subtask("a1", role="nobody"))
     model = ScriptedModel(
         {
-            "plan": [bad, bad, bad, bad],
+            "plan": [bad, bad, bad, bad, plans(subtask("c"), subtask("d"))],
             "the whole goal": [works("one")],
+            "c": [works("see")],
+            "d": [works("dee")],
             "synthesize": [synthesizes("a part of 4711"), synthesizes("whole")],
         }
     )
-    plan = ready(subtask("t1", role="department"))
-    report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs))
-    team = runs.client.get_workflow_handle(f"{report.run_id}.t1.1", result_type=type(report))
-    below = await team.result()
-    assert below.notes and below.flags
-    for line in below.notes:
-        assert f"t1, by its team: {line}" in report.notes
+    plan = ready(subtask("t1", role="department"), subtask("t2", role="department"))
+    wanted = goal(plan=plan, limits={"concurrency": 1})
+    report = await runs.run(wanted, model, catalogue=catalogue(runs))
+    for id in ("t1", "t2"):
+        team = runs.client.get_workflow_handle(f"{report.run_id}.{id}.1", result_type=type(report))
+        below = await team.result()
+        for line in below.notes:
+            assert f"{id}, by its team: {line}" in report.notes
     assert "no valid plan" in " ".join(report.notes)
     (flag,) = below.flags
-    assert f"t1, by its team: not supported by any finding: {flag}" in report.notes
+    assert f"t2, by its team: not supported by any finding: {flag}" in report.notes
     assert not [each for each in report.notes if "not run" in each], "the run above says it itself"
 
 

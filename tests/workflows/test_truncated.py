@@ -105,8 +105,10 @@ async def test_without_money_for_twice_the_room_it_is_asked_with_as_much_as_befo
     runs: Runs,
 ) -> None:
     """The synthesis is what the rest of the cap was kept for; twice of it does not fit."""
-    lines = {"plan": [plans(subtask("t1"))], "t1": [works("one")]}
-    model = CutOff({**lines, "synthesize": [synthesizes("done")]}, left={"synthesize": 1})
+    lines = {"plan": [plans(subtask("t1"), subtask("t2"))], "t1": [works("one")]}
+    model = CutOff(
+        {**lines, "t2": [works("two")], "synthesize": [synthesizes("done")]}, left={"synthesize": 1}
+    )
     report = await run(runs, model, dollars="0.45")
     room = CALLS["synthesize"].policy.max_output
     assert model.limits("synthesize") == [room, room] and report.answer == "done"

@@ -25,23 +25,19 @@ async def test_two_levels_of_teams_work_at_the_default_cap_and_each_bill_holds_t
             "plan": [plans(subtask("b", role="department")), plans(subtask("c"), subtask("d"))],
             "c": [works("see")],
             "d": [works("dee")],
-            "synthesize": [
-                synthesizes("lowest [c] [d]"),
-                synthesizes("middle"),
-                synthesizes("top"),
-            ],
+            "synthesize": [synthesizes("lowest [c] [d]")],
         }
     )
     plan = ready(subtask("a", role="department"))
     report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs, repeat=2))
-    assert (report.status, report.answer) == ("complete", "top")
+    assert (report.status, report.answer) == ("complete", "lowest [c] [d]")
     below = runs.client.get_workflow_handle(f"{report.run_id}.a.1", result_type=Report)
     lowest = runs.client.get_workflow_handle(f"{below.id}.b.1", result_type=Report)
     reports = [report, await below.result(), await lowest.result()]
     assert [each.status for each in reports] == ["complete"] * 3
     for above, team in pairwise(reports):
         assert above.findings[0].dollars == team.dollars
-        assert above.model_calls > team.model_calls
+        assert above.model_calls >= team.model_calls
     for handle in (below, lowest):
         assert await replay(await handle.fetch_history(), WORKFLOWS, runs.store) == ()
 

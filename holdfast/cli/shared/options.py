@@ -81,6 +81,22 @@ PlanFile = Annotated[
     Path | None,
     typer.Option("--plan", metavar="FILE", help="A ready plan, JSON or YAML; nothing is planned."),
 ]
+Single = Annotated[
+    bool,
+    typer.Option(
+        "--single", help="One agent has the whole goal; nothing is planned or written anew."
+    ),
+]
+SingleRole = Annotated[
+    str,
+    typer.Option(
+        "--role",
+        metavar="NAME",
+        help="With --single: the agent's role; else analyst.",
+        autocompletion=completion.roles,
+        callback=_not_empty,
+    ),
+]
 LimitPairs = Annotated[
     list[str] | None,
     typer.Option(

@@ -38,6 +38,8 @@ from holdfast.cli.shared.options import (
     Playbook,
     SarifFile,
     SchemaFile,
+    Single,
+    SingleRole,
     Unpriced,
     WaitForRaise,
     Yes,
@@ -79,6 +81,8 @@ def command(
     playbook: Playbook = "",
     inputs: Inputs = None,
     plan: PlanFile = None,
+    single: Single = False,
+    role: SingleRole = "",
     limits: LimitPairs = None,
     run_id: GivenId = "",
     as_json: AsJson = False,
@@ -127,6 +131,8 @@ def command(
         ask_people,
         wait_for_raise,
         WantedForm(answer, schema, columns),
+        single,
+        role,
     )
     if dry and run_id:
         raise Exit("--dry-run starts and closes a run of its own; leave out --id")

@@ -23,6 +23,8 @@ from holdfast.cli.shared.options import (
     PlanFile,
     Playbook,
     SchemaFile,
+    Single,
+    SingleRole,
     Unpriced,
     WaitForRaise,
 )
@@ -43,6 +45,8 @@ def command(
     playbook: Playbook = "",
     inputs: Inputs = None,
     plan: PlanFile = None,
+    single: Single = False,
+    role: SingleRole = "",
     limits: LimitPairs = None,
     run_id: GivenId = "",
     models: Models = False,
@@ -70,6 +74,8 @@ def command(
         ask_people,
         wait_for_raise,
         WantedForm(answer, schema, columns),
+        single,
+        role,
     )
     ours = embedded or not settings.uses_own_server
     if not ours:

@@ -1,0 +1,98 @@
+"""One agent or a team: what a plan says of that, as a person is told. Pure.
+
+The numbers are rules of thumb of those who run such teams; docs/when-a-team.md has them all.
+"""
+
+from __future__ import annotations
+
+from holdfast.calling import context
+from holdfast.contracts import Plan, policies
+from holdfast.contracts.replacing import replace
+from holdfast.rules import agents
+from holdfast.state import graph
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+from holdfast.state.work import Work
+from holdfast.text import pluralize, sentence
+
+SINGLE = "One subtask: its finding is the answer"
+LITTLE = 50_000
+"""Tokens of material below which one agent without tools often does as well as several."""
+FEW_KINDS = 3
+"""Kinds of work from which on several agents are worth it whatever the material."""
+MANY_AGENTS = 5
+"""Agents of one supervisor beyond which the overhead outweighs what more of them find."""
+
+
+def say_single(state: State) -> str:
+    """Return that nobody writes the answer anew, with the planner's reason for one subtask; empty
+    if somebody does.
+    """
+    if state.single is None:
+        return ""
+    why = f" Why one: {sentence(state.single.why)}" if state.single.why else ""
+    return f"{sentence(SINGLE)}{why}"
+
+
+def with_one_agent(state: State) -> State | None:
+    """Return the state as it were if one agent had the whole goal; None if no common role could, or
+    the plan has no team of agents to compare it with.
+    """
+    role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
+    if role is None or role.tier == "none" or len(_asked(state)) < 2:
+        return None
+    plan = Plan.single(state.goal.text, role.name, (each.name for each in state.brief.inputs))
+    (whole,) = plan.subtasks
+    return replace(state, plan=plan, work=Work({whole.id: Progress(whole, tier=role.tier)}))
+
+
+def say_overstaffed(state: State) -> str:
+    """Return why a plan seems to have more agents than work; empty if it does not."""
+    asked = _asked(state)
+    assert state.plan is not None
+    if len(asked) < 2 or state.plan.strategy == "select":
+        return ""
+    kinds = {each.subtask.role for each in asked}
+    if len(kinds) == 1 and _is_chain(state, asked):
+        return _advise(f"{len(asked)} agents of one role work one after the other")
+    if any(_needs_tools(state, each) for each in asked):
+        return ""
+    size = len(state.goal.text.encode()) + sum(each.size for each in state.brief.inputs)
+    tokens = size // context.EXPECTED_BYTES_PER_TOKEN
+    if tokens >= LITTLE or (len(kinds) >= FEW_KINDS and len(asked) <= MANY_AGENTS):
+        return ""
+    return _advise(
+        f"{len(asked)} agents, {pluralize(len(kinds), 'role')}, no tools that look anything up, and"
+        f" about {tokens:,} tokens of material"
+    )
+
+
+def _advise(why: str) -> str:
+    return f"More agents than work? {why}: one agent often does as well for less (--single)."
+
+
+def _asked(state: State) -> list[Progress]:
+    """Return the subtasks that models are still to do."""
+    return [each for each in state.work.values() if each.tier != "none" and not each.finding]
+
+
+def _is_chain(state: State, asked: list[Progress]) -> bool:
+    """True if each of these needs the one before it, so that none runs beside another."""
+    subtasks = [each.subtask for each in state.work.values()]
+    chain = graph.longest_chain(subtasks, {each.subtask.id: 1.0 for each in asked})
+    return all(each.subtask.id in chain for each in asked)
+
+
+def _needs_tools(state: State, progress: Progress) -> bool:
+    """True if a subtask's agent does more with tools than compute: it reads what stands in no
+    prompt, or its tools reach out, change something or are not shipped.
+    """
+    brief, named = state.brief, progress.subtask.inputs
+    role = brief.role(progress.subtask.role)
+    unread = any(each.name in named and not each.enclosed for each in brief.inputs)
+    if role.team or unread:
+        return True
+    if not agents.uses_tools(state, progress):
+        return False
+    reach = any(outlet.serves(role.tools) for outlet in brief.outlets)
+    return reach or bool(role.effects) or any(name in brief.tool_sources for name in role.tools)
