@@ -172,10 +172,11 @@ class Journal(Protocol):
 class Gate(Protocol):
     """How fast the calls of each tier may leave, for all runs together."""
 
-    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> str:
         """Wait, for a few seconds at most, until a call of this tier with about so many tokens may
         leave. NotBilled if that is further away: the call goes back to the server. The call is in
-        flight until the task that asked ends, or `ended` is called.
+        flight until the task that asked ends, or `ended` is called. Return the limit of the
+        deployment's own that it waited for, in words; empty: for none.
         """
         ...
 

@@ -197,6 +197,7 @@ class Runs:
             Target("", store_url=self.store.root.as_uri(), embedded=False),
             make_lenses=lambda *_: tools or {},
             make_journal=lambda _: self.journal,
+            gate=more.get("gate"),
             store=self.store,
             catalogue=catalogue if catalogue or projects else _shipped(),
             endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),

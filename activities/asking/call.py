@@ -72,13 +72,14 @@ class Asking:
         key, past = call_key(call, material), Past.read()
         # On its first attempt only an execution that was reset can have sent it before.
         earlier = self.flights.under_way(key) and activity.info().attempt == 1
+        held = ""
         sending = Sending(self.model, self.journal, self.gate, self.chance, self.budget)
 
         async def fly(notes: Notes) -> str:
-            nonlocal earlier
+            nonlocal earlier, held
             trip = Trip(key, call, request, past, notes)
             kept = await sending.fly(trip)
-            earlier = earlier or trip.earlier
+            earlier, held = earlier or trip.earlier, trip.held
             return kept
 
         kept = await self.flights.join(key, Notes(read_notes()), fly)
@@ -87,7 +88,8 @@ class Asking:
         else:
             # An answer that is paid is handed on, even if the call was cut in the same moment.
             reply = await finish(asyncio.to_thread(make_reply, call, shape, kept, self.price))
-        if not earlier:
+        if not (earlier or held):
             return reply
-        bill = reply.bill.model_copy(update={"earlier": True})
+        notes = "; ".join(filter(None, (reply.bill.note, held)))
+        bill = reply.bill.model_copy(update={"earlier": earlier, "note": notes})
         return reply.model_copy(update={"bill": bill})

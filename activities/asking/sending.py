@@ -218,7 +218,7 @@ class Sending:
         if self.gate is None:
             return
         try:
-            await self.gate.turn(trip.call.tier, trip.likely, trip.call.max_output)
+            trip.held = await self.gate.turn(trip.call.tier, trip.likely, trip.call.max_output)
         except NotBilled:
             trip.past.note(trip.notes)
             raise

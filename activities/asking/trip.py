@@ -39,6 +39,8 @@ class Trip:
     """Estimate of these tokens."""
     earlier: bool = False
     """True if the journal knew it before its first attempt: from before the run was reset."""
+    held: str = ""
+    """The limit of the deployment's own that it waited for, in words; empty: for none."""
     began: float = field(default_factory=time.monotonic)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -19,10 +19,12 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from holdfast.activities.gate.lane import GLANCE_SECONDS, Lane
+from holdfast.activities.gate.own_limit import OwnLimit, Place
 from holdfast.activities.gate.queue_rates import CANNOT, QueueRate, read_rate, write_rate
 from holdfast.activities.gate.quotas import Cost, Sent, cost_of
 from holdfast.activities.gate.throttle import FULL_SPEED, LONGEST_SHUT, describe
 from holdfast.contracts.errors import NotBilled
+from holdfast.embedded.trouble import EmbeddedError
 from holdfast.ports import Head
 
 HOLD_SECONDS = 5.0
@@ -56,9 +58,30 @@ class _Tier:
     """The turn of the last call that went back to the server."""
     kept: QueueRate = field(default_factory=QueueRate)
     """Rate last read from or written to the server."""
+    own: OwnLimit | None = None
+    """The deployment's own limits of it."""
+    paced: bool = False
+    """True while a call waits for these."""
+
+    def interval(self, cost: Cost) -> float:
+        """Return the seconds between two calls, once they have to wait."""
+        return max(self.lane.interval(cost), self.own.interval if self.own else 0.0)
+
+    def enter(self, now: float) -> Place | float:
+        """Return a call's place, or when to look again."""
+        if self.own is None:
+            return Place()
+        try:
+            found = self.own.enter()
+        except (OSError, EmbeddedError) as error:
+            raise NotBilled(f"nothing was sent: {str(self.own.folder)!r}: {error}") from None
+        self.paced = not isinstance(found, Place)
+        return found if isinstance(found, Place) else now + found
 
     def explain(self, cost: Cost, now: float) -> str:
         """Return how fast it goes and why."""
+        if self.own and self.paced and not self.lane.throttle.shut(now):
+            return self.own.explain()
         held = self.lane.quotas.explain(cost, now) if self.lane.throttle == FULL_SPEED else ""
         return f"{self.name} {held}" if held else describe(self.name, self.lane.throttle, now)
 
@@ -69,7 +92,7 @@ class _Tier:
         furthest = now + LONGEST_SHUT
         opens = min(max(now, self.lane.throttle.until), furthest)
         turn = max(min(turn, furthest), opens)
-        self.promised = max(turn, self.promised + self.lane.interval(cost))
+        self.promised = max(turn, self.promised + self.interval(cost))
         if self.promised > turn + SPREAD_SECONDS:
             self.promised = turn
         wait = timedelta(seconds=max(opens - now + (self.promised - opens) / 2, 1.0))
@@ -78,49 +101,61 @@ class _Tier:
 
 
 class RateGate:
-    """Implements the `Gate` port. One a worker process; `keep` shares it with the others."""
+    """Implements the `Gate` port. One a worker process; `keep` shares it with the others. `own` are
+    the deployment's limits of its own.
+    """
 
-    def __init__(self, endpoint: str = "") -> None:
+    def __init__(self, endpoint: str = "", own: Iterable[OwnLimit] = ()) -> None:
         self._endpoint = endpoint
         """Its address: what workers with another one were refused is not taken over."""
-        self._tiers: dict[str, _Tier] = {}
-        self._sent: dict[asyncio.Task[Any] | None, tuple[Lane, Sent]] = {}
+        self._tiers = {each.tier: _Tier(each.tier, own=each) for each in own}
+        self._sent: dict[asyncio.Task[Any] | None, tuple[Lane, Sent, Place]] = {}
         """The calls in flight, by the task that makes each."""
 
-    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> str:
         found = self._tier(tier)
         lane, began = found.lane, found.lane.advance(_now())
         cost = cost_of(tokens, max_output, lane.wrote)
-        turn = lane.ready(began, cost) + found.waiting * lane.interval(cost)
+        turn = lane.ready(began, cost) + found.waiting * found.interval(cost)
+        waited_for = ""
         if turn > began + HOLD_SECONDS:
             raise found.later(cost, began, turn)
         found.waiting += 1
         try:
             async with found.door:
-                while (ready := lane.ready(now := lane.advance(_now()), cost)) > now:
-                    if ready > began + HOLD_SECONDS:
-                        raise found.later(cost, now, ready)
-                    await asyncio.sleep(min(ready - now, GLANCE_SECONDS))
-                self._leave(lane, lane.left(now, cost))
+                while True:
+                    ready = lane.ready(now := lane.advance(_now()), cost)
+                    place = found.enter(now) if ready <= now else ready
+                    if isinstance(place, Place):
+                        break
+                    if found.own and found.paced:
+                        waited_for = found.own.explain()
+                    if place > began + HOLD_SECONDS:
+                        raise found.later(cost, now, place)
+                    await asyncio.sleep(min(place - now, GLANCE_SECONDS))
+                self._leave(lane, lane.left(now, cost), place)
         finally:
             found.waiting -= 1
+            found.paced = found.paced and found.waiting > 0
+        return waited_for
 
-    def _leave(self, lane: Lane, sent: Sent) -> None:
+    def _leave(self, lane: Lane, sent: Sent, place: Place) -> None:
         self.ended()
         task = asyncio.current_task()
         assert task is not None, "called within no task"
-        self._sent[task] = lane, sent
+        self._sent[task] = lane, sent, place
         # However it ends: nothing else may say that its call is over.
         task.add_done_callback(self._over)
 
     def _over(self, task: asyncio.Task[Any] | None, output_tokens: int = 0) -> None:
         if task in self._sent:
-            lane, sent = self._sent.pop(task)
+            lane, sent, place = self._sent.pop(task)
+            place.leave()
             lane.ended(sent, lane.advance(_now()), output_tokens)
 
     def heard(self, head: Head) -> None:
         if found := self._sent.get(asyncio.current_task()):
-            lane, sent = found
+            lane, sent, _ = found
             lane.heard(sent, head, lane.advance(_now()))
 
     def ended(self, output_tokens: int = 0) -> None:
@@ -128,7 +163,8 @@ class RateGate:
 
     async def throttled(self, tier: str, seconds: float, reason: str) -> None:
         lane = self._tier(tier).lane
-        _, sent = self._sent.pop(asyncio.current_task(), (lane, None))
+        _, sent, place = self._sent.pop(asyncio.current_task(), (lane, None, Place()))
+        place.leave()
         lane.refused(sent, seconds, reason, lane.advance(_now()))
 
     def slowed(self) -> Mapping[str, str]:
@@ -139,7 +175,9 @@ class RateGate:
         return {
             each.name: each.explain(ONE, now)
             for each in tuple(self._tiers.values())
-            if each.lane.throttle != full or (each.waiting and each.lane.quotas.explain(ONE, now))
+            if each.lane.throttle != full
+            or each.paced
+            or (each.waiting and each.lane.quotas.explain(ONE, now))
         }
 
     def figures(self) -> Mapping[str, tuple[int, float | None]]:

@@ -37,6 +37,7 @@ from pydantic_settings import (
 
 from holdfast.deployment import project as own
 from holdfast.deployment.address import in_headers, withheld_of
+from holdfast.deployment.pacing import read_in_flight, read_rates
 from holdfast.deployment.places import (
     findable,
     level,
@@ -187,6 +188,17 @@ class Settings(BaseSettings):
     )
     model_opus: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
         "claude-opus-5-5", description="Model id of the opus tier."
+    )
+    rate: Annotated[str, AfterValidator(read_rates), OF_MODELS] = Field(
+        "",
+        examples=["haiku=60/min, sonnet=20/min"],
+        description="Calls of a tier that leave at most, evenly, in a second (s), a minute (min) or"
+        " an hour (h), for each state directory.",
+    )
+    in_flight: Annotated[str, AfterValidator(read_in_flight), OF_MODELS] = Field(
+        "",
+        examples=["haiku=5"],
+        description="Calls of a tier that are under way at most, for each state directory.",
     )
     price_file: Annotated[_Place | None, OF_MODELS, OF_PROJECT] = Field(
         None,

@@ -109,6 +109,11 @@ class StateDir:
         return self.path / "spent.json"
 
     @property
+    def pace(self) -> Path:
+        """Folder by which worker processes keep the deployment's own rates and limits in flight."""
+        return self.path / "pace"
+
+    @property
     def reports(self) -> Path:
         return self.path / "reports"
 

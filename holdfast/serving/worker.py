@@ -36,6 +36,7 @@ from temporalio.worker import (
 
 from holdfast import __version__
 from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.gate.own_limit import own_limits
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
@@ -273,7 +274,8 @@ def main(
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, given.sibling, embedded=target.embedded)
         _warn(settings)
-        gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL))
+        own = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
+        gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL), own)
         served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:

@@ -211,3 +211,15 @@ def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     file.write_text("")
     lines = check_storage(Settings(_env_file=None, state_dir=file, store_url=file.as_uri()))
     assert [(name, mark) for name, mark, _ in lines] == [("state", "bad"), ("STORE_URL", "bad")]
+
+
+def test_the_deployments_own_limits_are_told_tier_by_tier(state: StateDir) -> None:
+    given = Settings(
+        _env_file=None, state_dir=state.path, rate="haiku=60/min, opus=1/s", in_flight="haiku=5"
+    )
+    told = {name: said for name, _, said in check_storage(given) if name.startswith("own limit")}
+    assert told == {
+        "own limit haiku": "60/min and 5 in flight, for this state directory (HOLDFAST_RATE,"
+        " HOLDFAST_IN_FLIGHT)",
+        "own limit opus": "1/s, for this state directory (HOLDFAST_RATE)",
+    }

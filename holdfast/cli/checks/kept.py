@@ -13,6 +13,7 @@ from holdfast.activities.asking import allowance, journal
 from holdfast.cli.checks.diagnosis import Mark
 from holdfast.cli.screen.invocation import STARTER
 from holdfast.contracts.policies import MOST_DAY
+from holdfast.deployment.pacing import paces
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import EmbeddedError, StateDir, count_unreadable
 from holdfast.embedded.database import find_trouble
@@ -35,6 +36,7 @@ def check_storage(settings: Settings) -> list[Line]:
         lines += _database(state)
         lines += _journal(state)
         lines += _day(settings, state)
+        lines += _pace(settings)
     return [*lines, *_store(settings, state)]
 
 
@@ -126,6 +128,14 @@ def _day(settings: Settings, state: StateDir) -> Iterator[Line]:
     open_calls = f", ${held:f} set aside for calls under way" if held else ""
     said = f"${paid:f} of ${most:f} since 0:00 UTC{open_calls}"
     yield "spent today", "note" if paid + held >= most else "ok", f"{said} ({MOST_DAY})"
+
+
+def _pace(settings: Settings) -> Iterator[Line]:
+    """Show the limits that this deployment sets its calls."""
+    for tier, pace in paces(settings.rate, settings.in_flight).items():
+        named = [settings.variable("rate")] if pace.rate else []
+        named += [settings.variable("in_flight")] if pace.in_flight else []
+        yield f"own limit {tier}", "ok", f"{pace}, for this state directory ({', '.join(named)})"
 
 
 def _store(settings: Settings, state: StateDir) -> Iterator[Line]:

@@ -79,10 +79,11 @@ class Watched:
     """Tokens of the prompt, and most of the answer, of each call that asks for its turn."""
     heads: list[Head] = field(default_factory=list)
 
-    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> None:
+    async def turn(self, tier: str, tokens: int = 0, max_output: int = 0) -> str:
         self.sizes.append((tokens, max_output))
         if self.shut:
             raise self.shut
+        return ""
 
     def heard(self, head: Head) -> None:
         self.heads.append(head)
