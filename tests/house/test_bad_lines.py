@@ -177,6 +177,8 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
                            "http://a\nb", "http://x:99999", "http://x:y", "//x", "http://[::1"),
     "model_haiku": (" ", "a\nb"), "model_sonnet": (" ", "a\nb"), "model_opus": (" ", "a\nb"),
     "price_file": ("missing", "text", "folder", "looping", "dangling", LONG),
+    "rate": ("nope", "60/min", "haiku=0/min", "haiku=-1/min", "gold=1/min", "haiku=1e9/s"),
+    "in_flight": ("nope", "5", "haiku=0", "haiku=-1", "gold=1", "haiku=1.5"),
     "capabilities": ("nope", "schemas,nope", "schemas;effort"),
     "web_search": ("nope", "brave:", "brave:a b", "brave:é", "searxng:x", "google:KEY"),
     "endpoint_web": ("nope", "2", "tru"),
