@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re as linear
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import re2
+from pydantic import JsonValue
 
 from holdfast.contracts import Check, CheckKind, Draft, Plan
 
@@ -38,8 +39,33 @@ def plan_problems(plan: Plan) -> tuple[str, ...]:
 
 
 def problems(wanted: Sequence[Check]) -> tuple[str, ...]:
-    """Return a sentence for every check that cannot be carried out."""
-    return tuple(why for check in wanted if (why := _problem(check)))
+    """Return a sentence for every check that cannot be carried out, or that no answer can meet."""
+    found = [why for check in wanted if (why := _problem(check))]
+    return tuple(found or _contradictions(wanted))
+
+
+def _contradictions(wanted: Sequence[Check]) -> Iterator[str]:
+    least = [int(check.argument) for check in wanted if check.kind == "min_words"]
+    most = [int(check.argument) for check in wanted if check.kind == "max_words"]
+    if least and most and max(least) > min(most):
+        yield f"no answer has at least {max(least)} and at most {min(most)} words; change one"
+
+
+def foreign_keys(wanted: Sequence[Check], form: Mapping[str, JsonValue]) -> str:
+    """Return why no result in this form can have the keys that are wanted; empty: one can. `form`
+    is the JSON schema of a closed object; empty: text.
+    """
+    properties = form.get("properties")
+    if not isinstance(properties, dict):
+        return ""
+    keys = [key for check in wanted if check.kind == "keys" for key in _named(check.argument)]
+    foreign = [key for key in keys if key not in properties]
+    known = ", ".join(properties)
+    return f"checks: keys: {', '.join(foreign)}: its result has only {known}" if foreign else ""
+
+
+def _named(argument: str) -> list[str]:
+    return [key.strip() for key in argument.split(",") if key.strip()]
 
 
 def _problem(check: Check) -> str:
@@ -102,9 +128,10 @@ def _keys(argument: str, draft: Draft) -> str:
     except ValueError:
         return "the result is not valid JSON, so it has no keys"
     rows = value if isinstance(value, list) else [value]
-    wanted = [key.strip() for key in argument.split(",") if key.strip()]
     missing = [
-        key for key in wanted if any(not isinstance(row, dict) or key not in row for row in rows)
+        key
+        for key in _named(argument)
+        if any(not isinstance(row, dict) or key not in row for row in rows)
     ]
     if not rows:
         return "the list is empty, so it has no keys"

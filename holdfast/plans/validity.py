@@ -165,6 +165,9 @@ def _who_problems(
     subtask: Subtask, roles: Mapping[str, RoleCard], unusable: Mapping[str, str]
 ) -> list[str]:
     wrong = _role_problems(subtask, roles, unusable)
+    role = roles.get(subtask.role)
+    if role and (foreign := checks.foreign_keys(subtask.checks, role.result)):
+        wrong.append(foreign)
     return wrong + (_second_problems(subtask, roles, unusable) if subtask.secondary else [])
 
 

@@ -99,6 +99,13 @@ TWICE = {
         ({"type": "array", "items": {"type": "string"}}, "result:", "`type: object`"),
         ({"type": "object"}, "result:", "`properties`"),
         (with_(minLength=3), "result.properties.a", "minLength: structured outputs"),
+        (
+            with_(type="array", items={"type": "string"}, minItems=1, maxItems=0),
+            "result.properties.a",
+            "maxItems",
+        ),
+        (with_(type="integer", minimum=5, maximum=1), "result.properties.a", "minimum, maximum"),
+        (with_(pattern="^a{5}$", maxLength=2), "result.properties.a", "pattern, maxLength"),
         (with_(pattern="a+"), "result.properties.a", "pattern"),
         (with_(type="integer", minimum=3), "result.properties.a", "minimum"),
         (with_(type=["string", "null"]), "result.properties.a", "one `type`"),

@@ -9,10 +9,11 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from driving import subtask
-from holdfast.contracts import Check, CheckKind, Draft, Plan
-from holdfast.plans import checks
+from holdfast.contracts import Check, CheckKind, Draft, Plan, RoleCard
+from holdfast.plans import checks, validity
 
 EXAMPLES = settings(max_examples=80, deadline=None, database=None)
 
@@ -148,3 +149,25 @@ def test_a_planner_is_told_every_kind_of_check_with_its_argument() -> None:
     told = re.findall(r"(\w+) \(([^)]+)\)", checks.KINDS)
     assert [kind for kind, _ in told] == list(get_args(CheckKind))
     assert dict(told)["min_words"] == "a number"
+
+
+def test_a_plan_with_checks_that_no_answer_can_meet_is_refused() -> None:
+    counts = (Check(kind="min_words", argument="200"), Check(kind="max_words", argument="50"))
+    told = checks.problems((*counts, Check(kind="min_words", argument="10")))
+    assert told == ("no answer has at least 200 and at most 50 words; change one",)
+    assert checks.problems((counts[0],)) == ()
+
+
+def test_keys_that_the_closed_form_of_a_role_does_not_have_are_refused_by_name() -> None:
+    form: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"engines": {"type": "array", "items": {"type": "string"}}},
+    }
+    role = RoleCard(name="lister", description="Lists engines", result=form)
+    wanted = (Check(kind="keys", argument="engines, licence"),)
+    checked = subtask("a").model_copy(update={"role": "lister", "checks": wanted})
+    plan = Plan(goal="Compare", subtasks=(checked,))
+    (told,) = validity.problems(plan, (role,), (), 6)
+    assert told == "subtasks[0] 'a': checks: keys: licence: its result has only engines"
+    text = role.model_copy(update={"result": {}})
+    assert validity.problems(plan, (text,), (), 6) == ()
