@@ -21,6 +21,7 @@ from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.turns.taking import Unfit, accept_any, take
+from holdfast.calls.choose import CHOOSE, Choice, ChoiceMaterial
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial
 from holdfast.calls.envelopes import mend
@@ -101,6 +102,11 @@ class Agents:
         for subtask in reply.value.subtasks if reply.value else ():
             activity.logger.info(routing_line(subtask))
         return reply
+
+    @activity.defn
+    async def choose(self, call: Call, material: ChoiceMaterial) -> Reply[Choice]:
+        """Return the groups of roles that a planner is shown for this goal."""
+        return await self._ask(call, material, CHOOSE)
 
     @activity.defn
     async def work(self, call: Call, material: WorkMaterial) -> Reply[Draft]:

@@ -12,6 +12,7 @@ from simulator.script import CALLS, Flaw, Rule, Script
 FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
 REMARK = re.compile(r'<material source="remark (\d+)">')
 GOAL = re.compile(r"<goal>\n(.*?)\n</goal>", re.DOTALL)
+GROUP = re.compile(r"^- ([^:(\n]+?)(?::[^\n]*)? \([^\n]*\)$", re.MULTILINE)
 INSTRUCTION = re.compile(r"<instruction>\n(.*?)\n</instruction>", re.DOTALL)
 CONFIDENCE = 90
 
@@ -70,6 +71,8 @@ def answer(
 def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[str, Any]:
     """What the request itself decides of an answer; the rest is filled in by its schema."""
     match call:
+        case "choose":
+            return {"reason": f"{MARK} all could help", "groups": GROUP.findall(prompt)}
         case "plan":
             goal = _first(GOAL, prompt)
             return planned(prompt, _excerpt(goal), script, rule)

@@ -1,9 +1,9 @@
 """Read a role or a playbook from its file, or refuse it with the file's name and the mistake.
 
 A role is Markdown with front matter (name, description, cases, model, tools, tools_only_for_inputs,
-turns, title, effort, fallback, team, fixed_tier, result) and the system prompt as its body; people
-read the body of a role without a model, and a team has none. Nothing in a file is accepted in
-silence: what would have no effect is refused.
+turns, title, effort, fallback, team, fixed_tier, group, result) and the system prompt as its body;
+people read the body of a role without a model, and a team has none. Nothing in a file is accepted
+in silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
     "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases",
-    "repeat",
+    "repeat", "group",
 )  # fmt: skip
 NEED_TOOLS = ("turns", "tools_only_for_inputs")
 NEED_A_TEAM = ("repeat",)
@@ -83,6 +83,8 @@ class FrontMatter(BaseModel):
     fixed_tier: bool = False
     turns: int = Field(0, ge=0, le=100)
     """The most that an agent with tools takes; 0: as many as the run allows."""
+    group: str = Field("", max_length=200, pattern=r"^\w[^\n,]*(,[^\n]*)?$")
+    """The group that it stands in on a large menu; after a comma, what the group is for."""
     tools_only_for_inputs: bool = False
     """True if a subtask without an input that only tools can read is asked once, without them."""
     result: Any = None
@@ -242,6 +244,7 @@ def read_role(
         tools_only_for_inputs=front.tools_only_for_inputs,
         result=result_of(path, front.result),
         source=source,
+        group=front.group or playbook or ("own" if source else "common"),
     )
     return Role(card, body, playbook, front.title)
 

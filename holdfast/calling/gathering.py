@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from holdfast.calling import context, verifying
 from holdfast.calls.about import About
+from holdfast.calls.choose import MOST_ON_MENU, ChoiceMaterial, group_of, groups_of
 from holdfast.calls.critique import CritiqueMaterial
 from holdfast.calls.digest import DigestMaterial
 from holdfast.calls.findings import author_says
@@ -26,6 +27,7 @@ from holdfast.contracts import (
     Finding,
     Plan,
     Problem,
+    RoleCard,
     Subtask,
     Synthesis,
 )
@@ -33,6 +35,8 @@ from holdfast.state import graph
 from holdfast.state.parts import Progress, passes_on
 from holdfast.state.run import State
 
+COMMON = "common"
+"""The group of the roles that any goal may have."""
 DIGEST_WORDS = 400
 LEAST_SHARE = 4
 """A fourth of the context is left to findings, however long the answer beside them is."""
@@ -49,7 +53,7 @@ def for_plan(state: State) -> PlanMaterial:
     brief = state.brief
     return PlanMaterial(
         goal=state.goal.text,
-        roles=brief.roles,
+        roles=on_menu(state),
         inputs=brief.inputs,
         guidance=brief.playbook.guidance if brief.playbook else "",
         subtask_limit=state.goal.limits.subtasks,
@@ -58,6 +62,32 @@ def for_plan(state: State) -> PlanMaterial:
         asked=state.goal.asked,
         about=about(state),
         barred=state.brief.barred,
+    )
+
+
+def is_large_menu(state: State) -> bool:
+    """True if a planner would be shown more roles than it chooses among surely, in several groups.
+    Who names a playbook has chosen its roles: the common ones beside them do not count.
+    """
+    groups = groups_of(state.brief.roles)
+    beside = COMMON if state.brief.playbook else ""
+    count = sum(len(roles) for name, roles in groups.items() if name != beside)
+    return count > MOST_ON_MENU and len(groups) > 1
+
+
+def on_menu(state: State) -> tuple[RoleCard, ...]:
+    """Return the roles that a planner is shown: those of the chosen groups, else all."""
+    if not state.groups:
+        return state.brief.roles
+    return tuple(each for each in state.brief.roles if group_of(each) in state.groups)
+
+
+def for_choice(state: State) -> ChoiceMaterial:
+    return ChoiceMaterial(
+        goal=state.goal.text,
+        roles=state.brief.roles,
+        inputs=tuple(each.model_copy(update={"preview": ""}) for each in state.brief.inputs),
+        about=about(state),
     )
 
 
@@ -169,7 +199,7 @@ def for_replan(state: State) -> ReplanMaterial:
         plan=state.plan,
         standings=standings,
         trouble="; ".join(f"{each.subtask_id}: {each.why}" for each in setbacks),
-        roles=state.brief.roles,
+        roles=on_menu(state),
         inputs=state.brief.inputs,
         used_ids=state.replanning.used_ids,
         addable=min(state.goal.limits.subtasks, HARD_SUBTASK_LIMIT - len(state.work)),

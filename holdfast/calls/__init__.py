@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.calls.choose import CHOOSE
 from holdfast.calls.critique import CRITIQUE
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.judge import JUDGE
@@ -35,6 +36,7 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     SYNTHESIZE,
     VERIFY,
     CRITIQUE,
+    CHOOSE,
 )
 KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, PING, REACH)

@@ -140,9 +140,13 @@ def menu(roles: Iterable[RoleCard]) -> str:
     """Return the roles that a planner may assign, one a line."""
     return "\n".join(
         f"- {role.name} ({role.tier}): {role.description}{_besides(role)}"
-        for role in roles
-        if role.tier in ("haiku", "sonnet")
+        for role in filter(is_offered, roles)
     )
+
+
+def is_offered(role: RoleCard) -> bool:
+    """True if a planner may assign it: neither a tool nor of the dearest tier."""
+    return role.tier in ("haiku", "sonnet")
 
 
 def _besides(role: RoleCard) -> str:

@@ -51,6 +51,8 @@ class RoleCard(Contract):
     """JSON schema of its agents' results, closed objects only; empty: text."""
     source: str = ""
     """Source, to end a sentence with; empty: it is shipped."""
+    group: str = ""
+    """The group that it stands in on a large menu; after a comma, what the group is for."""
 
 
 class PlaybookCard(Contract):

@@ -146,6 +146,8 @@ class Preview(Contract):
     """A cap under which the plan is carried out as it stands, where the run's own is too small for
     that; None: it is not, or no allowed cap would do.
     """
+    choice: str = ""
+    """Which of many roles the planner was shown, and why; empty: all, of few."""
     single: str = ""
     """Says that the only subtask's finding is the answer, and why one is enough; else empty."""
     alone: PreviewRow | None = None

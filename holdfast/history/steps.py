@@ -28,7 +28,8 @@ from holdfast.state.run import State
 
 PREPARE = Prepare().id
 WORDS = {
-    PREPARE: "Prepare", "plan": "Plan", "replan": "Change of the plan", "digest": "Digests",
+    PREPARE: "Prepare", "choose": "Choice of roles", "plan": "Plan",
+    "replan": "Change of the plan", "digest": "Digests",
     "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
     "verify": "Verification", "reach": "Look for the endpoint",
     "ping": "Whether it answers",

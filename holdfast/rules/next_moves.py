@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.calling import finishing, gathering, outages
 from holdfast.calling.reserving import fitting_call, reservation, work_call
+from holdfast.calls.choose import CHOOSE
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
 from holdfast.calls.refine import REFINE
@@ -98,12 +99,27 @@ def _plan(state: State) -> Move | None:
     # The last go, after all others were refused, is the strongest model's.
     first = planning.STRONGEST if state.plan_tries == policies.REPAIRS else None
     ask = fitting_call(state, PLAN, "plan", material, first=first)
+    choice = _choice(state)
+    if choice is not None:
+        return choice
     if not state.ledger.fits(ask.amount):
         if state.short:
             return None
         why = keeping.why_short(state.goal, state.brief, state.ledger.cap)
         return _out_of_money(state, why)
     return ask
+
+
+def _choice(state: State) -> Ask | None:
+    """Return the call that chooses which roles the planner is shown, where there are too many and
+    the cap pays for it beside the least that the run must ask for.
+    """
+    asked = state.groups is not None or state.numbers.get("plan")
+    if asked or not gathering.is_large_menu(state):
+        return None
+    ask = fitting_call(state, CHOOSE, "choose", gathering.for_choice(state))
+    rest = keeping.least(state.goal, state.brief)
+    return ask if state.ledger.fits(ask.amount + rest, keep=False) else None
 
 
 def _work(state: State) -> Move | None:

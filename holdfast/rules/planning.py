@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from holdfast.calls.choose import Choice, groups_of
 from holdfast.calls.replan import Change, Patch
 from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Tier, Usage, policies
 from holdfast.contracts.replacing import replace
@@ -18,11 +19,24 @@ from holdfast.state.parts import Progress
 from holdfast.state.run import State
 from holdfast.state.settling import skip
 from holdfast.state.work import Work
-from holdfast.text import group_lines
+from holdfast.text import group_lines, one_line, sentence
 
 STRONGEST: Tier = "opus"
 """Asked for a plan once, when plans of other models were refused."""
 DRY = Stop("declined", "it was a dry run: its plan was shown, and none of it was run")
+
+
+def take_choice(state: State, choice: Choice | None, why: str) -> State:
+    """Show the planner the chosen groups of roles; all of them where no choice came."""
+    every = groups_of(state.brief.roles)
+    count = sum(map(len, every.values()))
+    if choice is None:
+        said = f"The planner was shown all {count} roles: no groups of them were chosen ({why})"
+        return replace(state, groups=(), choice=sentence(said))
+    shown = sum(len(every[name]) for name in choice.groups)
+    said = f"Of {count} roles the planner was shown the {shown} of {' and '.join(choice.groups)}"
+    told = f": {one_line(choice.why)}" if choice.why.strip() else ""
+    return replace(state, groups=choice.groups, choice=sentence(f"{said}{told}"))
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:

@@ -59,6 +59,7 @@ def predict(state: State) -> Preview:
         brought=tuple(_brought(state, rows)),
         lowered=lowered,
         enough=tight.find_enough(state, _rows, ample) if short else None,
+        choice=state.choice,
         single=one_agent.say_single(state),
         alone=_one_agent(state),
         overstaffed=one_agent.say_overstaffed(state),

@@ -174,6 +174,8 @@ def notes(state: State) -> tuple[str, ...]:
         *keeping.cheaper_lines(state),
         *bill_notes(state),
     ]
+    if state.choice:
+        found.append(state.choice)
     if state.estimate and state.estimate.overstaffed:
         found.append(state.estimate.overstaffed)
     reused = [each.subtask_id for each in state.findings if each.reused_from]

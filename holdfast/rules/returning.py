@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from holdfast.calling import finishing, outages
+from holdfast.calls.choose import Choice
 from holdfast.calls.reach import Reached
 from holdfast.calls.refine import Refined
 from holdfast.calls.replan import Patch
@@ -33,8 +34,8 @@ from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
 PREPARE = Prepare().id
-OWN_REPAIR = ("plan", "replan")
-"""These calls are told all errors at once, malformed or invalid alike."""
+OWN_REPAIR = ("plan", "replan", "choose")
+"""These calls are told all errors at once, malformed or invalid alike; a choice is done without."""
 STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
 """Every further call would end the same way."""
 HOPELESS = ("refused", *STOPS, "cancelled", "not_billed", "unreachable")
@@ -88,6 +89,8 @@ def _take(state: State, move: Ask, value: Contract | None, problem: Problem | No
     match call.kind:
         case "plan":
             return planning.judge_plan(state, _as(Plan, value), why)
+        case "choose":
+            return planning.take_choice(state, _as(Choice, value), why)
         case "replan":
             return planning.judge_patch(state, _as(Patch, value), why)
         case "review":

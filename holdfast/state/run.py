@@ -40,6 +40,12 @@ class State:
     """Temporal's id of the first execution: it survives a reset, and so do its calls."""
     phase: Phase = "preparing"
     briefing: Briefing | None = None
+    groups: tuple[str, ...] | None = None
+    """Groups of roles that the planner is shown, where there are too many roles for one menu; none:
+    all of them. None: nobody has chosen.
+    """
+    choice: str = ""
+    """Says which groups they are, and why."""
     plan: Plan | None = None
     plan_errors: tuple[str, ...] = ()
     plan_tries: int = 0

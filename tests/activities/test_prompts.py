@@ -29,6 +29,7 @@ from holdfast.activities.turns import conversation
 from holdfast.activities.wiring import Served
 from holdfast.calls import MODEL_KINDS
 from holdfast.calls.about import About
+from holdfast.calls.choose import ChoiceMaterial, choice_prompt
 from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
@@ -151,7 +152,27 @@ ANEW = SYNTHESIS.model_copy(
     }
 )
 
+GROUPED = tuple(
+    RoleCard(name=name, description="works", group=group)
+    for name, group in (
+        ("analyst", "common"),
+        ("clause-reader", "legal, what contracts and statutes say"),
+        ("risk-reader", "legal"),
+    )
+)
+
 PROMPTS = {
+    "choose": (
+        SYSTEM["chooser"],
+        choice_prompt(
+            ChoiceMaterial(
+                goal="Compare two contracts",
+                roles=GROUPED,
+                inputs=(REPORT,),
+                about=About(today="2026-11-23"),
+            )
+        ),
+    ),
     "plan": (SYSTEM["planner"], plan_prompt(PLANNING)),
     "plan-again": (
         "",

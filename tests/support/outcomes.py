@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from driving import Drive, bill_of, subtask
+from holdfast.calls.choose import Choice
 from holdfast.calls.critique import Critique, Issue
 from holdfast.calls.digest import Digest
 from holdfast.calls.judge import Judgement
@@ -142,6 +143,8 @@ def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
     """What a complete answer holds; "failed": what makes more work, where the call can say it."""
     failed = outcome == "failed"
     match ask.call.kind:
+        case "choose":
+            return Choice(groups=("common",))
         case "plan":
             return plan
         case "review":
