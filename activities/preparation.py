@@ -148,6 +148,7 @@ class Preparation:
                 playbook=self._card(playbook, plan) if playbook else None,
                 inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
+                planner=self.pricing.planner() if goal.use_models else None,
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
                 unreached=served.named(named),
@@ -211,7 +212,8 @@ class Preparation:
             )
         if self.untold:
             raise BadGoal(self.untold)
-        unpriced = [card.id for card in self.pricing.cards() if not card.prices]
+        cards = (*self.pricing.cards(), self.pricing.planner())
+        unpriced = [card.id for card in cards if card and not card.prices]
         if unpriced and self.capped:
             raise BadGoal(
                 f"{self.capped} is set, and no price is known for {', '.join(unpriced)};"

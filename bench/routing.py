@@ -108,7 +108,7 @@ async def asked(served: Served, folder: Path, case: Case, tier: Tier) -> Ask:
     briefing: Briefing = await ActivityEnvironment().run(prepare, goal)
     state = first_state(case.id, goal, datetime.now(UTC), case.id)
     state = apply(apply(state, Started(Prepare())), Prepared(briefing))
-    return paid_call(state, PLAN, "plan", gathering.for_plan(state), tier=tier)
+    return paid_call(state, PLAN, "plan", gathering.for_plan(state), model=briefing.model(tier))
 
 
 async def chosen(served: Served, case: Case, ask: Ask) -> Choice:

@@ -232,6 +232,10 @@ class Pricing(Protocol):
         """Return one card per tier served; a card without steps is unpriced."""
         ...
 
+    def planner(self) -> ModelCard | None:
+        """Return the card of the model that plans; None: that of the usual tier does."""
+        ...
+
     def price(self, model: str, usage: Usage) -> Decimal | None:
         """Return a call's dollars by the model that served it; None when it is unpriced."""
         ...

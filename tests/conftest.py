@@ -193,6 +193,7 @@ class Runs:
                 allowed_roots=(self.folder,),
                 mcp_file=more.get("mcp_file", self.folder / "no.json"),
                 endpoint_web=more.get("endpoint_web", False),
+                model_planner=more.get("model_planner"),
             ),
             Target("", store_url=self.store.root.as_uri(), embedded=False),
             make_lenses=lambda *_: tools or {},

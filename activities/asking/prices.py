@@ -22,6 +22,7 @@ from genai_prices import calc_price
 from genai_prices.types import TieredPrices
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from holdfast.calls.plan import PLAN
 from holdfast.contracts import ModelCard, PriceStep, Tier, Usage
 from holdfast.deployment.settings import Settings
 from holdfast.ledger import pricing
@@ -82,8 +83,10 @@ class Prices:
         models: Mapping[Tier, str],
         overrides: Mapping[str, tuple[PriceStep, ...]] | None = None,
         file: str = "the override file",
+        planner: str | None = None,
     ) -> None:
         self._models = dict(models)
+        self._planner = planner
         self._file = f"from {file}"
         self._overrides = dict(overrides or {})
 
@@ -97,21 +100,33 @@ class Prices:
             "sonnet": settings.model_sonnet,
             "opus": settings.model_opus,
         }
+        planner = settings.model_planner
         if settings.price_file is None:
-            return cls(models)
-        return cls(models, read_price_file(settings.price_file), settings.price_file.name)
+            return cls(models, planner=planner)
+        overrides = read_price_file(settings.price_file)
+        return cls(models, overrides, settings.price_file.name, planner)
 
     def cards(self) -> tuple[ModelCard, ...]:
         """Return a card per tier that this deployment serves; one without steps is unpriced."""
-        return tuple(
-            ModelCard(
-                tier=tier,
-                id=model,
-                prices=self.steps(model),
-                search=library_search(model),
-                source=self._file if model in self._overrides else "",
-            )
-            for tier, model in self._models.items()
+        return tuple(self._card(tier, model) for tier, model in self._models.items())
+
+    def planner(self) -> ModelCard | None:
+        """Return the card of the model that is set to plan, of the tier that it serves, else of the
+        one that its id names.
+        """
+        if not self._planner:
+            return None
+        serving = [tier for tier, model in self._models.items() if model == self._planner]
+        named = [tier for tier in self._models if tier in self._planner]
+        return self._card([*serving, *named, PLAN.policy.tier][0], self._planner)
+
+    def _card(self, tier: Tier, model: str) -> ModelCard:
+        return ModelCard(
+            tier=tier,
+            id=model,
+            prices=self.steps(model),
+            search=library_search(model),
+            source=self._file if model in self._overrides else "",
         )
 
     @property

@@ -22,7 +22,7 @@ from holdfast.activities.catalogue.results import REMARKED
 from holdfast.activities.catalogue.sources import Origin, sources_for
 from holdfast.activities.catalogue.tools import CatalogueError, Shelf, load_shipped
 from holdfast.calls.turn import READS_ON
-from holdfast.contracts import RoleCard
+from holdfast.contracts import RoleCard, policies
 from holdfast.contracts.remarks import REVIEW
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import FEWEST_INSTRUCTION_WORDS
@@ -316,12 +316,12 @@ def _select_consistent(
     twice = [role for role in roles if _is_claimed(role.card.source, found[role.card.name])]
     wrong = [_twice(role, found[role.card.name]) for role in twice]
     usable = {role.card.name: role for role in roles if role not in twice}
-    while lost := [role for role in usable.values() if not _has_fallback(role, usable)]:
-        for role in lost:
-            del usable[role.card.name]
-            why = f"role {role.card.name!r}: fallback {role.card.fallback!r} is no usable role"
-            wrong.append(Unusable(role.card.name, why, role.playbook, role.card.source))
-    return usable, wrong
+    while lost := {name: why for name in usable if (why := _misled(name, usable))}:
+        for name, why in lost.items():
+            role = usable.pop(name)
+            why = f"role {name!r}: fallback {role.card.fallback!r} {why}"
+            wrong.append(Unusable(name, why, role.playbook, role.card.source))
+    return {name: _with_fallback(role, usable) for name, role in usable.items()}, wrong
 
 
 def _is_claimed(source: str, all_sources: list[str]) -> bool:
@@ -337,8 +337,37 @@ def _twice(role: Role, all_sources: list[str]) -> Unusable:
     return Unusable(name, why, role.playbook, source)
 
 
-def _has_fallback(role: Role, usable: dict[str, Role]) -> bool:
+def _misled(name: str, usable: Mapping[str, Role]) -> str:
+    """Return what is wrong with the fallback of a role; empty if nothing is, or it names none."""
+    role = usable[name]
+    if role.card.fallback == name:
+        return "is the role itself; name another"
+    chain = _chain_from(name, usable)
+    if chain[-1] == name and len(chain) > 1:
+        return f"leads back to it: {' → '.join(chain)}; leave one out"
     other = usable.get(role.card.fallback)
     if not role.card.fallback:
-        return True
-    return other is not None and other.card.tier != "none" and other.playbook in ("", role.playbook)
+        return ""
+    near = other and other.card.tier != "none" and other.playbook in ("", role.playbook)
+    return "" if near else "is no usable role"
+
+
+def _chain_from(name: str, usable: Mapping[str, Role]) -> list[str]:
+    """Return a role and its fallbacks in turn, up to one without, or the first that comes again."""
+    chain = [name]
+    while chain[-1] in usable and (after := usable[chain[-1]].card.fallback):
+        chain.append(after)
+        if after in chain[:-1]:
+            break
+    return chain
+
+
+def _with_fallback(role: Role, usable: Mapping[str, Role]) -> Role:
+    """Return the role; without a fallback of its own, with the one that any goal has."""
+    common = policies.FALLBACK_ROLE
+    card, last = role.card, usable.get(common)
+    if card.fallback or card.tier == "none" or last is None or last.card.tier == "none":
+        return role
+    if last.playbook not in ("", role.playbook) or card.name in _chain_from(common, usable):
+        return role
+    return replace(role, card=card.model_copy(update={"fallback": common}))

@@ -21,7 +21,7 @@ from holdfast.calls.judge import JUDGE, Judgement
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY, Verdicts
-from holdfast.contracts import Call, Contract, Finding, Problem, Synthesis, Tier
+from holdfast.contracts import Call, Contract, Finding, Problem, Synthesis, Tier, policies
 from holdfast.contracts.data import is_data
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
@@ -131,10 +131,10 @@ def _next_second_verification(state: State) -> Ask | None:
             f"verify-again-{number}",
             partial(verifying.material, state, place),
             place=place,
-            first="opus",
+            first=policies.STRONGEST,
         )
         # A model that was asked before knows no more.
-        if ask is not None and ask.call.tier == "opus":
+        if ask is not None and ask.call.tier == policies.STRONGEST:
             return ask
     return None
 

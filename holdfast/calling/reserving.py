@@ -50,6 +50,11 @@ def tiers(brief: Briefing, first: Tier) -> Iterator[Tier]:
         tier = CHEAPER.get(tier)
 
 
+def usual_model(brief: Briefing, kind: AnyKind) -> ModelCard:
+    """Return the model that a kind of call is asked of where the cap allows it."""
+    return (brief.planner if kind.plans else None) or brief.model(kind.policy.tier)
+
+
 def fitting_call(
     state: State,
     kind: AnyKind,
@@ -64,18 +69,19 @@ def fitting_call(
     can be paid now; the cheapest where none can. `first`: a stronger tier than usual, used if it is
     served and its whole room can be paid.
     """
-    ask = None
-    served = first if any(card.tier == first for card in state.brief.models) else None
-    for tier in tiers(state.brief, served or kind.policy.tier):
+    ask, usual = None, usual_model(state.brief, kind)
+    stronger = [card for card in state.brief.models if card.tier == first]
+    cheaper = [state.brief.model(tier) for tier in tiers(state.brief, usual.tier)]
+    for model in (*stronger, usual, *(card for card in cheaper if card != usual)):
         ask = paid_call(
             state,
             kind,
             purpose,
             material,
-            tier=tier,
+            model=model,
             progress=progress,
             keep=keep,
-            smaller=tier != served,
+            smaller=model not in stronger,
         )
         if state.ledger.fits(ask.amount, keep=keep):
             return ask
@@ -89,18 +95,18 @@ def paid_call(
     purpose: str,
     material: Contract,
     *,
-    tier: Tier | None = None,
+    model: ModelCard | None = None,
     progress: Progress | None = None,
     role: RoleCard | None = None,
     keep: bool = True,
     smaller: bool = False,
     most: int = 0,
 ) -> Ask:
-    """Build a call with its reservation; its tier is by default its kind's. After an answer that
-    was cut off it gets twice the room, if that can be paid. `smaller`: it gets less where its whole
-    room cannot be paid. `most`: its whole room; 0: its kind's.
+    """Build a call with its reservation, by default for its kind's usual model. An answer that was
+    cut off gets twice the room, if that can be paid. `smaller`: less where the whole room cannot be
+    paid. `most`: the whole room; 0: the kind's.
     """
-    model = state.brief.model(tier or kind.policy.tier)
+    model = model or usual_model(state.brief, kind)
     subtask_id = progress.subtask.id if progress else ""
     tokens = input_tokens(kind, material) + (role.prompt_bytes if role else 0)
     tokens = max(tokens, state.needed.get(f"{purpose}/{model.tier}", 0))
@@ -152,7 +158,7 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
         WORK,
         f"{what}-{subtask.id}",
         gathering.for_work(state, progress),
-        tier=tier,
+        model=state.brief.model(tier),
         progress=progress,
         role=state.brief.role(subtask.role),
         smaller=smaller,

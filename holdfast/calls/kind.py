@@ -84,6 +84,8 @@ class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     """Reads the answer. ValueError, with the reason, if it is malformed."""
     turn: Callable[..., str]
     """The user turn, from the material and what the worker adds to it."""
+    plans: bool = False
+    """True if a deployment may name a model of its own for it."""
     longer: int = 0
     """Bytes that its system prompt and schema may have beyond those allowed for every kind."""
     beyond: Callable[[Material], int] = lambda _: 0

@@ -180,6 +180,7 @@ PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     answer=PlanAnswer,
     value=lambda answer, _: to_plan(answer),
     prompt="planner",
+    plans=True,
     turn=plan_prompt,
     longer=LONGER,
     words="what to do, by whom",

@@ -148,6 +148,7 @@ REPLAN: ModelKind[ReplanMaterial, ReplanAnswer, Patch] = ModelKind(
     answer=ReplanAnswer,
     value=lambda answer, _: to_patch(answer),
     prompt="replanner",
+    plans=True,
     turn=replan_prompt,
     longer=LONGER,
     beyond=_unshown_bytes,

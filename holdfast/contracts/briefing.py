@@ -107,6 +107,8 @@ class Briefing(Contract):
     playbook: PlaybookCard | None = None
     inputs: tuple[PinnedInput, ...] = ()
     models: tuple[ModelCard, ...] = ()
+    planner: ModelCard | None = None
+    """The model that plans and changes plans; None: that of the usual tier."""
     capabilities: Capabilities = Capabilities()
     not_run: tuple[Omission, ...] = ()
     unreached: tuple[Omission, ...] = ()

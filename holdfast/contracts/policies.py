@@ -64,6 +64,8 @@ FREE_ATTEMPTS = 3
 PREPARE_SECONDS = 300
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
+STRONGEST: Tier = "opus"
+"""Asked once for what weaker models could not do: a plan, a change of it, a verdict."""
 PREPARE_TIER: Tier = "sonnet"
 """Shown as awaited by a run in preparation: who serves one tier serves all."""
 REACH_ATTEMPT_SECONDS = 300
@@ -125,7 +127,9 @@ VERIFIED_AT_ONCE = 10
 EXCERPT_BYTES = 3_000
 """Shown of the code around a remark: about 25 lines before and after."""
 FALLBACK_ROLE = "analyst"
-"""Takes the whole goal when the planner gives no valid plan."""
+"""Takes the whole goal when the planner gives no valid plan, and is the fallback of each role that
+names none.
+"""
 SYNTHESIS_SHARE = 0.20
 """The share of the deadline that is kept for the synthesis."""
 MIN_SYNTHESIS_SECONDS = 60

@@ -115,6 +115,7 @@ def _split_and_absolute(value: tuple[Path, ...], info: ValidationInfo) -> tuple[
     return tuple(_absolute(each, info) for each in value)
 
 
+_ModelId = Annotated[str, AfterValidator(model_id)]
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
 _Place = Annotated[Path, AfterValidator(_absolute)]
 
@@ -180,14 +181,19 @@ class Settings(BaseSettings):
         description="Address of another endpoint with the Messages API, without /v1.",
         examples=["http://127.0.0.1:8080"],
     )
-    model_haiku: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
+    model_haiku: Annotated[_ModelId, OF_MODELS] = Field(
         "claude-haiku-5-5", description="Model id of the haiku tier."
     )
-    model_sonnet: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
+    model_sonnet: Annotated[_ModelId, OF_MODELS] = Field(
         "claude-sonnet-5-5", description="Model id of the sonnet tier."
     )
-    model_opus: Annotated[str, AfterValidator(model_id), OF_MODELS] = Field(
+    model_opus: Annotated[_ModelId, OF_MODELS] = Field(
         "claude-opus-5-5", description="Model id of the opus tier."
+    )
+    model_planner: Annotated[_ModelId | None, OF_MODELS] = Field(
+        None,
+        examples=["claude-opus-5-5"],
+        description="Model id that plans and changes plans. Default: the sonnet tier's.",
     )
     rate: Annotated[str, AfterValidator(read_rates), OF_MODELS] = Field(
         "",

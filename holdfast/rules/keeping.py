@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, verifying
-from holdfast.calling.reserving import input_tokens, least_call, reservation, rooms, tiers
-from holdfast.calls import KINDS
+from holdfast.calling.reserving import (
+    input_tokens,
+    least_call,
+    reservation,
+    rooms,
+    tiers,
+    usual_model,
+)
+from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
+from holdfast.calls.replan import REPLAN
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.turn import Resume
+from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import WORK, most_written
-from holdfast.contracts import Briefing, Goal, Limits, Plan, Subtask, Tier, policies
+from holdfast.contracts import Bill, Briefing, Call, Goal, Limits, Plan, Subtask, Tier, policies
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
+from holdfast.ledger.ranges import format_price
 from holdfast.plans import composing
 from holdfast.rules import agents
 from holdfast.state.moves import Ask
 from holdfast.state.parts import Progress
 from holdfast.state.run import State, first_state
 from holdfast.state.work import Work
+from holdfast.text import group_lines, sentence
 
 USUAL_SHARE = Decimal("0.15")
 """What a call usually takes of its worst case, and an answer of its room."""
@@ -102,16 +113,40 @@ def note_cheaper_call(state: State, ask: Ask) -> State:
     """Note that the cap allowed only a cheaper model for a subtask, the plan or the answer."""
     if ask.call.kind == "work":
         return note_cheaper(state, ask.call.subtask_id, ask.call.tier)
-    usual = KINDS[ask.call.kind].policy.tier
-    if ask.call.kind not in ("plan", "synthesize") or ask.call.model is None:
+    noted: dict[str, tuple[str, AnyKind]]
+    noted = {PLAN.name: ("The plan", PLAN), SYNTHESIZE.name: ("The answer", SYNTHESIZE)}
+    if ask.call.kind not in noted or ask.call.model is None:
         return state
-    what = "The plan" if ask.call.kind == "plan" else "The answer"
-    note = f"{what} was asked of {ask.call.tier} instead of {usual}: the cap left no more."
-    if ask.call.kind == "plan" and ask.call.tier == "opus":
-        note = f"Plans of {usual} were refused, so the plan was asked of {ask.call.tier}."
-    if ask.call.tier == usual or note in state.notes:
+    what, kind = noted[ask.call.kind]
+    tier, usual = ask.call.tier, usual_model(state.brief, kind).tier
+    note = f"{what} was asked of {tier} instead of {usual}: the cap left no more."
+    # A stronger one was not asked for want of money.
+    if tier in (usual, policies.STRONGEST) or note in state.notes:
         return state
     return replace(state, notes=(*state.notes, note))
+
+
+CLIMBED: Mapping[AnyKind, str] = {
+    PLAN: "The plan was asked of {}, because {} gave none that could be used",
+    REPLAN: "A change of the plan was asked of {}, because {} gave none that could be used",
+    VERIFY: "Remarks were shown to {}, because {} left them undecided",
+}
+"""What the strongest model is asked for, and why."""
+
+
+def note_climb(state: State, call: Call, bill: Bill) -> State:
+    """Note with its price and the reason that the strongest model answered for a weaker one."""
+    kind = next((each for each in CLIMBED if each.name == call.kind), None)
+    usual = usual_model(state.brief, kind).tier if kind else ""
+    if kind is None or call.tier != policies.STRONGEST or call.tier == usual:
+        return state
+    errors: dict[AnyKind, tuple[str, ...]] = {
+        PLAN: state.plan_errors,
+        REPLAN: state.replanning.errors,
+    }
+    wrong = group_lines(errors.get(kind, ()))
+    note = f"{CLIMBED[kind].format(call.tier, usual)}: {format_price(bill.dollars)}."
+    return replace(state, notes=(*state.notes, f"{note} {sentence(wrong)}" if wrong else note))
 
 
 def note_cheaper(state: State, subtask_id: str, tier: Tier) -> State:

@@ -15,7 +15,7 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
 from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
-from holdfast.rules import agents, keeping, passing, planning, teams
+from holdfast.rules import agents, keeping, passing, teams
 from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
@@ -97,7 +97,7 @@ def _plan(state: State) -> Move | None:
         return None
     material = gathering.for_plan(state)
     # The last go, after all others were refused, is the strongest model's.
-    first = planning.STRONGEST if state.plan_tries == policies.REPAIRS else None
+    first = policies.STRONGEST if state.plan_tries == policies.REPAIRS else None
     ask = fitting_call(state, PLAN, "plan", material, first=first)
     choice = _choice(state)
     if choice is not None:
@@ -160,7 +160,9 @@ def _replan(state: State) -> Move | None:
 
 
 def _changing(state: State) -> Ask:
-    return fitting_call(state, REPLAN, "replan", gathering.for_replan(state))
+    material = gathering.for_replan(state)
+    first = policies.STRONGEST if material.errors else None
+    return fitting_call(state, REPLAN, "replan", material, first=first)
 
 
 def _without_replan(state: State) -> Move | None:

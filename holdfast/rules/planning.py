@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from holdfast.calling.reserving import usual_model
 from holdfast.calls.choose import Choice, groups_of
-from holdfast.calls.replan import Change, Patch
-from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Tier, Usage, policies
+from holdfast.calls.kind import AnyKind
+from holdfast.calls.plan import PLAN
+from holdfast.calls.replan import REPLAN, Change, Patch
+from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Usage, policies
 from holdfast.contracts.replacing import replace
 from holdfast.plans.composing import brief_for_plan
 from holdfast.plans.revision import NO_CHANGES
@@ -21,8 +24,6 @@ from holdfast.state.settling import skip
 from holdfast.state.work import Work
 from holdfast.text import group_lines, one_line, sentence
 
-STRONGEST: Tier = "opus"
-"""Asked for a plan once, when plans of other models were refused."""
 DRY = Stop("declined", "it was a dry run: its plan was shown, and none of it was run")
 
 
@@ -48,10 +49,18 @@ def judge_plan(state: State, plan: Plan | None, why: str) -> State:
     return fall_back(state) if state.plan_tries > policies.REPAIRS else state
 
 
-def no_plan(state: State, why: str) -> State:
-    """Go on without a planner: one agent takes it all, unless the run stops anyway."""
+def no_plan(state: State, why: str, *, too_long: bool = False) -> State:
+    """Ask the strongest model for what took too long; else one agent takes it all, unless the run
+    stops anyway.
+    """
     state = replace(state, plan_errors=(why,))
+    if too_long and state.plan_tries < policies.REPAIRS and _can_climb(state, PLAN):
+        return replace(state, plan_tries=policies.REPAIRS)
     return state if state.stop else fall_back(state)
+
+
+def _can_climb(state: State, kind: AnyKind) -> bool:
+    return not state.stop and usual_model(state.brief, kind).tier != policies.STRONGEST
 
 
 def fall_back(state: State) -> State:
@@ -152,18 +161,22 @@ def count_replan(state: State) -> State:
 
 
 def judge_patch(state: State, patch: Patch | None, why: str) -> State:
-    """Apply a valid patch; send an invalid one back with its errors while replans are left."""
+    """Apply a valid patch; send an invalid one back with its errors, at least once: then the
+    strongest model is asked.
+    """
     if patch is not None:
         return _apply_patch(state, patch)
-    replanning = replace(state.replanning, errors=tuple(why.splitlines()))
-    state = replace(state, replanning=replanning)
-    if replanning.count < state.goal.limits.replans:
+    before = state.replanning
+    state = replace(state, replanning=replace(before, errors=tuple(why.splitlines())))
+    if before.count < state.goal.limits.replans or not before.errors:
         return state
     return no_patch(state, why)
 
 
-def no_patch(state: State, why: str) -> State:
-    """Leave the plan as it is, and note why."""
+def no_patch(state: State, why: str, *, too_long: bool = False) -> State:
+    """Ask the strongest model for what took too long; else leave the plan, and note why."""
+    if too_long and not state.replanning.errors and _can_climb(state, REPLAN):
+        return replace(state, replanning=replace(state.replanning, errors=(why,)))
     note = f"The plan could not be changed: {'; '.join(why.splitlines())}"
     if why == NO_CHANGES:
         note = "The plan was not changed: the planner was asked what could help, and knew nothing."

@@ -8,7 +8,7 @@ from decimal import ROUND_UP, Decimal
 from holdfast.agent.money import predict_talk
 from holdfast.calling import context, gathering, verifying
 from holdfast.calling.finishing import READINGS, Reading
-from holdfast.calling.reserving import fitting_call, input_tokens, work_call
+from holdfast.calling.reserving import fitting_call, input_tokens, usual_model, work_call
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind
@@ -117,7 +117,7 @@ def _planning(state: State) -> Iterator[PreviewRow]:
     if not ledger.paid.calls:
         return
     paid = ledger.paid.dollars if ledger.all_priced else None
-    tier = PLAN.policy.tier
+    tier = usual_model(state.brief, PLAN).tier
     yield _own("planning", "making this plan", tier, range_of(paid, paid, paid), paid=True)
 
 

@@ -129,7 +129,8 @@ def _stronger(state: State, subtask_id: str, verdict: str) -> bool:
     progress = state.work[subtask_id]
     fixed = state.brief.role(progress.subtask.role).fixed_tier
     again = any(each.verdict == verdict for each in progress.tries)
-    return progress.tier in CLIMB and not (fixed or again)
+    spent = len(progress.tries) + 1 >= state.goal.limits.tries_per_subtask
+    return progress.tier in CLIMB and not (fixed or again or spent)
 
 
 def _try_other(state: State, subtask_id: str, verdict: str, why: str, said: str) -> State:
@@ -167,23 +168,22 @@ def _escalate(state: State, subtask_id: str, reason: str, why: str) -> State:
 
 
 def too_long(state: State, subtask_id: str, why: str, said: str = "") -> State:
-    """Give a subtask back that is too long for one call, to be split. Where no plan will be changed
-    for it, a stronger model and then the role's fallback try. `said`: an agent's partial result.
+    """Have a stronger model try what is too long for one call. After it the subtask is given back,
+    to be split; where no plan will be changed for it, the role's fallback tries. `said`: an agent's
+    partial result.
     """
     message = f"one call is too short for it: {why}"
     given_back = Escalation(reason="timeout", why=message, partial=said)
     last = Draft(status="escalated", content=said, why=message, escalation=given_back)
     state = update(state, subtask_id, lambda each: replace(each, last=last, resume=Resume()))
     why = f"timeout: {message}"
-    back = _escalate(state, subtask_id, "timeout", why)
-    if back.replanning.setbacks != state.replanning.setbacks:
-        return back
-    # Nobody will split it: what is left is another model, and then another role.
     progress = state.work[subtask_id]
+    back = _escalate(state, subtask_id, "timeout", why)
+    will_split = back.replanning.setbacks != state.replanning.setbacks
     others = not progress.relieved and second_role(state, progress) is not None
-    if not (others or _stronger(state, subtask_id, OUT_OF_TIME)):
-        return back
-    return _try_other(state, subtask_id, OUT_OF_TIME, why, said)
+    if _stronger(state, subtask_id, OUT_OF_TIME) or (others and not will_split):
+        return _try_other(state, subtask_id, OUT_OF_TIME, why, said)
+    return back
 
 
 def hand_over(state: State, subtask_id: str, role: RoleCard, why: str) -> State:

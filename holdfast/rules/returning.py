@@ -25,7 +25,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import TroubleKind
 from holdfast.contracts.replacing import replace
-from holdfast.rules import agents, planning, repair, speechless, teams
+from holdfast.rules import agents, keeping, planning, repair, speechless, teams
 from holdfast.state import paying
 from holdfast.state.edits import land, stop_for, update, without
 from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
@@ -57,6 +57,7 @@ def _judge(state: State, move: Ask, reply: Reply[Any]) -> State:
     if call.model is not None:
         draft = isinstance(reply.value, Draft)
         state = replace(paying.pay(state, call, reply.bill, draft=draft), heard=True)
+        state = keeping.note_climb(state, call, reply.bill)
         if call.kind == "ping":
             return outages.note_found(state)
         state = speechless.judge_answer(outages.end_outage(state), problem)
@@ -171,9 +172,9 @@ def _give_up(state: State, move: Ask, trouble: Trouble) -> State:
             status: FindingStatus = "cancelled" if trouble.kind == "cancelled" else "failed"
             return settle(state, call.subtask_id, status, trouble.why)
         case "plan":
-            return planning.no_plan(state, trouble.why)
+            return planning.no_plan(state, trouble.why, too_long=trouble.too_long)
         case "replan":
-            return planning.no_patch(state, trouble.why)
+            return planning.no_patch(state, trouble.why, too_long=trouble.too_long)
         case "synthesize":
             return finishing.no_synthesis(state, trouble.why)
         case _:

@@ -36,6 +36,8 @@ def test_each_role_can_be_planned_and_served(name: str) -> None:
     assert not unknown, f"tools that nobody registers: {unknown}"
     if card.tier == "none":
         assert len(card.tools) == 1, "a role without a model is one tool"
+    # Of roles that stand in for each other one is the last.
+    assert bool(card.fallback) == (card.tier != "none" and name != "analyst")
     if card.fallback:
         fallback = CATALOGUE.roles[card.fallback]
         assert fallback.card.tier != "none"
@@ -282,6 +284,31 @@ def test_a_fallback_that_cannot_be_used_takes_along_who_needs_it(tmp_path: Path)
     write(tmp_path, role("fallback: reader\n"))
     write(tmp_path, role("tools: Bash\n").replace("code-reviewer", "reader"), "roles/two.md")
     assert "fallback 'reader' is no usable role" in why(tmp_path)
+
+
+def test_a_role_without_a_fallback_of_its_own_has_the_common_one_unless_that_leads_back(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, role())
+    assert Catalogue.of(tmp_path).roles["code-reviewer"].card.fallback == "analyst"
+    mine = role("fallback: code-reviewer\n").replace("name: code-reviewer", "name: analyst")
+    write(tmp_path, mine, "roles/analyst.md")
+    loaded = Catalogue.of(tmp_path).roles
+    assert loaded["analyst"].card.fallback == "code-reviewer"
+    assert loaded["code-reviewer"].card.fallback == ""
+    assert loaded["coder"].card.fallback == "analyst"
+
+
+def test_a_role_that_stands_in_for_itself_at_once_or_by_others_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, role("fallback: code-reviewer\n"))
+    assert why(tmp_path).endswith("fallback 'code-reviewer' is the role itself; name another")
+    write(tmp_path, role("fallback: two\n"))
+    for name, other in (("two", "three"), ("three", "code-reviewer"), ("four", "two")):
+        text = role(f"fallback: {other}\n").replace("name: code-reviewer", f"name: {name}")
+        write(tmp_path, text, f"roles/{name}.md")
+    said = "fallback 'two' leads back to it: code-reviewer → two → three → code-reviewer"
+    assert said in why(tmp_path)
+    assert "is no usable role" in why(tmp_path, "four"), "its fallback is one of them"
 
 
 def test_a_file_that_cannot_be_used_leaves_the_others_as_they_are(tmp_path: Path) -> None:

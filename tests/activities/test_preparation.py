@@ -52,6 +52,9 @@ class Cards:
     def __init__(self, cards: tuple[ModelCard, ...] = BRIEFING.models) -> None:
         self._cards = cards
 
+    def planner(self) -> ModelCard | None:
+        return None
+
     def cards(self) -> tuple[ModelCard, ...]:
         return self._cards
 

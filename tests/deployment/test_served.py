@@ -412,6 +412,8 @@ async def test_doctor_says_when_the_endpoint_refuses_the_key_and_pays_nothing_to
         "ok",
         f"{simulator.url}, key …0001 (29 characters)",
     )
+    planning = shell(tmp_path, simulator).model_copy(update={"model_planner": "claude-opus-4-8"})
+    assert (await check_models(planning))[1].detail.endswith("; plans by claude-opus-4-8")
     wrong = shell(tmp_path, simulator, key="sk-ant-of-somebody-else-9876")
     refused, named = await check_models(wrong)
     assert refused.mark == "bad" and "401" in refused.detail

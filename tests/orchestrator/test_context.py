@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
-from driving import Drive, subtask
+from driving import BRIEFING, Drive, subtask
 from holdfast.calling import context
-from holdfast.contracts import Finding, Plan, Strategy, policies
+from holdfast.contracts import Finding, Plan, Strategy, Tier, policies
 from holdfast.history.landings import land_failure
 from holdfast.rules import reporting
 from holdfast.state.events import Unanswered
@@ -100,11 +101,12 @@ def test_the_cap_holds_for_any_text(contents: list[str], most: int) -> None:
         assert cut == ()
 
 
-def test_a_subtask_whose_calls_take_too_long_is_given_back_to_be_split() -> None:
+def test_what_takes_a_stronger_model_too_long_as_well_is_given_back_to_be_split() -> None:
     run = begun(subtask("a"), subtask("b", "a"), subtask("c"), replans=1)
-    for number in (1, 2):
+    for number in (1, 2, 3):
         assert f"work-a-{number}" in in_flight(run)
         takes_too_long(run, f"work-a-{number}")
+    assert [each.call.tier for each in run.asks["a"]] == ["sonnet", "sonnet", "opus"]
     finding = run.finding("a")
     assert finding.status == "escalated" and finding.escalation is not None
     assert finding.escalation.reason == "timeout"
@@ -112,6 +114,20 @@ def test_a_subtask_whose_calls_take_too_long_is_given_back_to_be_split() -> None
     assert "replan-1" in in_flight(run)
     paid = sum((ask.amount.dollars for ask in run.asks["a"]), Decimal(0))
     assert finding.dollars == paid and policies.TOO_LONG_TRIES == 2
+
+
+@pytest.mark.parametrize(
+    ("tier", "asked"), [("sonnet", ["sonnet", "sonnet", "opus"]), ("opus", ["opus", "opus"])]
+)
+def test_a_plan_that_takes_too_long_is_asked_of_the_strongest_model_once(
+    tier: Tier, asked: list[str]
+) -> None:
+    planner = next(each for each in BRIEFING.models if each.tier == tier)
+    run = Drive(None, AMPLE, BRIEFING.model_copy(update={"planner": planner}))
+    for number in range(1, len(asked) + 1):
+        takes_too_long(run, f"plan-{number}")
+    assert [each.call.tier for each in run.asks[""]] == asked
+    assert list(run.state.work) == ["t1"], "then one agent has it all"
 
 
 def test_a_subtask_that_nobody_will_split_goes_to_a_stronger_model_once() -> None:

@@ -67,9 +67,9 @@ async def test_a_turn_of_an_agent_has_the_time_that_its_plan_gives_and_no_more(
     assert (rooms(model, "t1"), deadlines(model, "t1")) == ([16_000], [seconds])
 
 
-@pytest.mark.parametrize("role", ["analyst", "researcher"])
-async def test_what_is_cut_twice_at_its_own_time_is_given_back_as_too_big(
-    runs: Runs, role: str
+@pytest.mark.parametrize(("role", "cuts"), [("analyst", 3), ("researcher", 4)])
+async def test_what_is_cut_again_at_its_own_time_is_given_back_as_too_big(
+    runs: Runs, role: str, cuts: int
 ) -> None:
     path = runs.folder / "engines.pdf"
     path.write_bytes(pdf(["A since 2019"]))
@@ -85,7 +85,7 @@ async def test_what_is_cut_twice_at_its_own_time_is_given_back_as_too_big(
     ]
     model = ScriptedModel(
         {
-            "t1": [late, late],
+            "t1": [late] * cuts,
             "t2": [works("B")],
             "t3": [works("C")],
             "replan": [{"changes": changes}],
@@ -97,7 +97,7 @@ async def test_what_is_cut_twice_at_its_own_time_is_given_back_as_too_big(
     finding = next(each for each in report.findings if each.subtask_id == "t1")
     assert finding.escalation is not None and finding.escalation.reason == "timeout"
     assert finding.why.endswith("one call is too short for it: " + late.message)
-    assert finding.dollars == Decimal("0.002") and model.heard.count("replan") == 1
+    assert finding.dollars == cuts * Decimal("0.001") and model.heard.count("replan") == 1
 
 
 async def test_what_a_planner_sets_is_in_force_in_the_calls_of_that_subtask_alone(

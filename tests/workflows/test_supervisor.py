@@ -366,7 +366,8 @@ async def test_a_planner_that_never_gets_it_right_leaves_one_agent_with_the_whol
     assert any("no valid plan" in note for note in report.notes)
     asked = [request.model for request in model.requests[:3]]
     assert ["opus" in each for each in asked] == [False, False, True]
-    assert "Plans of sonnet were refused, so the plan was asked of opus." in report.notes
+    [note] = [each for each in report.notes if each.startswith("The plan was asked of opus")]
+    assert "because sonnet gave none that could be used: $0.0060. subtasks: Field required" in note
 
 
 async def test_a_cap_without_room_for_the_strongest_model_has_the_usual_one_plan_again(
@@ -383,6 +384,39 @@ async def test_a_cap_without_room_for_the_strongest_model_has_the_usual_one_plan
     assert report.status == "complete" and report.dollars and report.dollars < Decimal("0.2")
     assert not any("opus" in request.model for request in model.requests)
     assert not any("asked of opus" in note for note in report.notes)
+
+
+async def test_the_model_that_is_set_to_plan_plans_and_changes_plans_and_nothing_else(
+    runs: Runs,
+) -> None:
+    fails = works("", status="failed", why="gone")
+    changes = [
+        {"op": "add", "subtask": subtask("t3"), "why": "another way"},
+        {"op": "replace", "subtask": subtask("t2", "t3"), "why": "needs t3"},
+    ]
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2", "t1"))],
+            "t1": [fails] * 3,
+            "t2": [works("two")],
+            "t3": [works("three")],
+            "refine": [{"instruction": "Search again for part t1 of the goal"}],
+            "replan": [{"changes": changes}],
+            "synthesize": [synthesizes("done [t2]")],
+        }
+    )
+    report = await runs.run(goal(), model, model_planner="claude-opus-4-8")
+    asked = zip(model.heard, model.requests, strict=True)
+    who = {what for what, request in asked if request.model == "claude-opus-4-8"}
+    assert who == {"plan", "replan"}
+    assert report.dollars is not None and report.revisions, "its price is known"
+    assert not any("was asked of" in note for note in report.notes), "nothing climbed or fell"
+
+
+async def test_a_model_without_a_price_may_not_plan(runs: Runs) -> None:
+    with pytest.raises(WorkflowFailureError) as failure:
+        await runs.run(goal(), ScriptedModel({}), model_planner="claude-grand-9")
+    assert "no price is known for claude-grand-9" in str(failure.value.cause.__cause__)
 
 
 async def test_a_ready_plan_skips_the_planner(runs: Runs) -> None:

@@ -52,6 +52,7 @@ async def check_models(settings: Settings) -> list[Checkup]:
         elif seen.nothing_there:
             odd, detail = True, f"{detail}: {_NOTHING_THERE}"
     named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
+    named += f"; plans by {settings.model_planner}" if settings.model_planner else ""
     return [
         Checkup("models", "endpoint", "note" if odd else mark, detail),
         Checkup("models", "models", "ok" if mark == "ok" else "note", named),
