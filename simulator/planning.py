@@ -60,6 +60,7 @@ def planned(prompt: str, goal: str, script: Script, rule: Rule | None) -> dict[s
             }
             for number, (role, inputs) in enumerate(parts(prompt, count), 1)
         ],
+        "choices": [],
         "bounds": [],
     }
 

@@ -24,19 +24,36 @@ def room(state: State) -> int:
 
 
 def fits(state: State) -> bool:
-    """True if everything usable, as far as it is rolled up, can be read at once."""
+    """True if everything usable, as far as it is rolled up, can be read at once. Where the plan
+    reduces, only what is rolled up can.
+    """
+    if is_reducing(state):
+        return False
     return sum(map(_size, state.finishing.rolled or state.usable)) <= room(state)
 
 
+REDUCED_AT_ONCE = 4
+"""Findings that are condensed into one, where the plan's strategy is reduce."""
+
+
+def is_reducing(state: State) -> bool:
+    """True if the plan wants its findings condensed before they are combined, and none is yet."""
+    reduces = state.plan is not None and state.plan.strategy == "reduce"
+    return reduces and state.finishing.round == 0
+
+
 def batches(state: State) -> list[tuple[Finding, ...]]:
-    """Return the findings in order, in batches of at most half a context."""
+    """Return the findings in order, in batches of at most half a context, and of a few where the
+    plan reduces.
+    """
+    most = REDUCED_AT_ONCE if is_reducing(state) else len(state.work)
     found: list[tuple[Finding, ...]] = []
     batch: list[Finding] = []
     filled = 0
     for finding in state.finishing.rolled or state.usable:
         size = _size(finding)
         # At least two: a batch of one could never get shorter.
-        if len(batch) > 1 and filled + size > room(state) // 2:
+        if len(batch) > 1 and (filled + size > room(state) // 2 or len(batch) >= most):
             found.append(tuple(batch))
             batch, filled = [], 0
         batch.append(finding)

@@ -8,7 +8,7 @@ and the report says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from holdfast.contracts import Call, Contract, Finding, Problem, Synthesis, Tier
 from holdfast.contracts.data import is_data
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
+from holdfast.state.choices import Choice
 from holdfast.state.edits import update
 from holdfast.state.moves import Ask
 from holdfast.state.run import State
@@ -71,7 +72,8 @@ def next_ask(state: State) -> Ask | None:
     if finishing.synthesis is None:
         before = _next_verification(state)
         if not finishing.by_template:
-            before = before or _next_digest(state) or _next_roll(state) or _next_selection(state)
+            before = before or next_choice(state)
+        before = before or _next_digest(state) or _next_roll(state) or _next_selection(state)
         if before is not None or state.flights:
             return before
         return _synthesis(state)
@@ -193,6 +195,42 @@ def _next_selection(state: State) -> Ask | None:
         return None
     question = state.plan.synthesis_instruction or state.goal.text
     return _optional(state, JUDGE, "judge", partial(gathering.for_judge, state, question))
+
+
+def next_choice(state: State) -> Ask | None:
+    """Return the call that chooses the best of several attempts, once all of them have ended."""
+    return _first(_choosing(state, choice) for choice in _due_choices(state))
+
+
+def open_choices(state: State) -> Iterator[Choice]:
+    """Yield the choices that are being made, or will be as soon as they can be paid: what depends
+    on their attempts waits.
+    """
+    for choice in _due_choices(state):
+        flying = any(each.move.purpose == _purpose(choice) for each in state.flights.values())
+        if flying or state.ledger.reserved or _choosing(state, choice):
+            yield choice
+
+
+def _due_choices(state: State) -> Iterator[Choice]:
+    if not state.goal.use_models or state.stop is not None:
+        return
+    for choice in state.work.choices:
+        found = [each for each in state.usable if each.subtask_id in choice]
+        over = all(state.is_settled(each) for each in choice)
+        if over and len(found) > 1 and _purpose(choice) not in state.finishing.given_up:
+            yield choice
+
+
+def _purpose(choice: Choice) -> str:
+    return f"judge-choice-{choice[0]}"
+
+
+def _choosing(state: State, choice: Choice) -> Ask | None:
+    asked = state.work[choice[0]].subtask.instruction
+    question = f"Which of these findings carries out this instruction best? {asked}"
+    gathered = partial(gathering.for_judge, state, question, ids=choice)
+    return _optional(state, JUDGE, _purpose(choice), gathered, subject=choice[0])
 
 
 # ---------------------------------------------------------------- the synthesis and after
@@ -354,7 +392,7 @@ def _take_roll(state: State, place: int, digest: Digest) -> State:
 def _take_judgement(state: State, ask: Ask, judgement: Judgement) -> State:
     finishing = state.finishing
     if ask.place is None:
-        return replace(state, finishing=replace(finishing, judgement=judgement))
+        return _take_choice(state, ask, judgement)
     assert finishing.synthesis is not None
     conflict = finishing.synthesis.conflicts[ask.place]
     ruled = f"judged for {judgement.winner}" if judgement.winner else "could not be decided"
@@ -362,6 +400,16 @@ def _take_judgement(state: State, ask: Ask, judgement: Judgement) -> State:
         ruled = "judged by the inputs"
     said = f"{conflict} ({ruled}: {judgement.why})"
     return replace(state, finishing=replace(finishing, conflicts=(*finishing.conflicts, said)))
+
+
+def _take_choice(state: State, ask: Ask, judgement: Judgement) -> State:
+    whole = tuple(state.work)
+    choice = next((each for each in state.work.choices if ask.subject == each[0]), whole)
+    chosen = {**state.finishing.chosen, choice: judgement}
+    ruled = f"{judgement.winner} was chosen" if judgement.winner else "none was chosen"
+    note = f"Of {', '.join(choice)}, attempts at one question, {ruled}: {judgement.why}"
+    state = replace(state, notes=(*state.notes, note))
+    return replace(state, finishing=replace(state.finishing, chosen=chosen))
 
 
 def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State:

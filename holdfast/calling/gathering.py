@@ -118,14 +118,21 @@ def _given(state: State) -> Collection[str]:
     return [name for each in state.work.values() for name in each.subtask.inputs]
 
 
+def needed_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
+    """Return what the dependencies of a subtask found: of several attempts, the one chosen, or all
+    that there are.
+    """
+    found = (state.work[each].finding for each in subtask.depends_on if each not in state.set_aside)
+    return tuple(each for each in found if each is not None)
+
+
 def for_work(state: State, progress: Progress) -> WorkMaterial:
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
-    findings = (state.work[edge].finding for edge in subtask.depends_on)
     return WorkMaterial(
         subtask=subtask,
         inputs=tuple(pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs),
-        dependencies=tuple(finding for finding in findings if finding is not None),
+        dependencies=needed_findings(state, subtask),
         lens=role.tools[0] if role.tier == "none" else "",
         timeout_seconds=timeout_of(state, subtask),
         number=len(progress.tries) + 1,
@@ -169,8 +176,7 @@ def _form(state: State, progress: Progress) -> dict[str, JsonValue]:
 def for_review(state: State, progress: Progress) -> ReviewMaterial:
     assert progress.last is not None, "only a draft is reviewed"
     subtask, half = progress.subtask, context.room(state) // 2
-    findings = (state.work[edge].finding for edge in subtask.depends_on)
-    given = tuple(each for each in findings if each is not None)
+    given = needed_findings(state, subtask)
     return ReviewMaterial(
         subtask=subtask,
         draft=progress.last,
@@ -236,9 +242,13 @@ def for_digest(
     )
 
 
-def for_judge(state: State, question: str, broken: Problem | None) -> JudgeMaterial:
+def for_judge(
+    state: State, question: str, broken: Problem | None, *, ids: Collection[str] = ()
+) -> JudgeMaterial:
+    """Return the findings of these subtasks, or of all, with what they rest on."""
     room = context.room(state)
-    findings, cut = context.cut_to_fit(state.usable, room)
+    usable = (each for each in state.usable if not ids or each.subtask_id in ids)
+    findings, cut = context.cut_to_fit(usable, room)
     return JudgeMaterial(
         question=question,
         findings=findings,
@@ -294,14 +304,8 @@ def _only_names(plan: Plan) -> tuple[Subtask, ...]:
 
 
 def _whole(state: State) -> tuple[Finding, ...]:
-    """Return the winner of a selection and what failed; without a selection, all findings."""
-    winner = _winner(state)
-    return (winner, *_failed(state)) if winner else state.findings
-
-
-def _winner(state: State) -> Finding | None:
-    judgement = state.finishing.judgement
-    return state.work[judgement.winner].finding if judgement and judgement.winner else None
+    """Return all findings but attempts that were put aside for a better one."""
+    return tuple(each for each in state.findings if each.subtask_id not in state.set_aside)
 
 
 def _failed(state: State) -> tuple[Finding, ...]:
@@ -314,7 +318,9 @@ def _fit_beside(
     """Cut the findings so that a model can read them together with an answer."""
     left = max(room - len(answer.encode()), room // LEAST_SHARE)
     finishing, findings = state.finishing, _whole(state)
-    if _winner(state) is None and (finishing.rolled or finishing.rolling):
+    # What was rolled up before the best of all was chosen holds the others, too.
+    selected = state.plan is not None and state.plan.strategy == "select" and state.set_aside
+    if not selected and (finishing.rolled or finishing.rolling):
         findings = (*context.replace_rolled(state), *_failed(state))
     return context.cut_to_fit(findings, left)
 

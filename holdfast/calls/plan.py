@@ -63,6 +63,7 @@ class PlanAnswer(Answer):
     synthesis_instruction: str
     roles: list[RoleAnswer]
     subtasks: list[SubtaskAnswer]
+    choices: list[list[str]]
     bounds: list[BoundAnswer]
 
 

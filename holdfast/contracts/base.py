@@ -30,7 +30,7 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 Tier = Literal["haiku", "sonnet", "opus"]
 RoleTier = Literal["none", "haiku", "sonnet", "opus"]
 Effort = Literal["low", "medium", "high"]
-Strategy = Literal["merge", "select"]
+Strategy = Literal["merge", "select", "reduce"]
 InputKind = Literal["text", "file", "repository", "folder"]
 FileKind = Literal[
     "production", "tests", "docs", "examples", "generated", "vendored", "minified", "built"

@@ -57,6 +57,8 @@ class Plan(Contract):
     strategy: Strategy = "merge"
     synthesis_instruction: str = ""
     subtasks: tuple[Subtask, ...]
+    choices: tuple[tuple[str, ...], ...] = ()
+    """Ids of subtasks that are attempts at one question: the best is used, the others put aside."""
     roles: tuple[ComposedRole, ...] = ()
     """Made for this plan, beside those of the deployment."""
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from holdfast.calls.work import WORK
 from holdfast.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask, policies
 from holdfast.plans import checks, composing
-from holdfast.state import graph
+from holdfast.state import choices, graph
 from holdfast.text.mistakes import suggest
 
 Named = TypeVar("Named")
@@ -58,8 +58,9 @@ def problems(
         # Whoever asks in few words is answered; whoever plans must say what is to be done.
         wrong = wrong if plan.is_goal else (*wrong, *_check_instruction(subtask))
         found += [f"{where}: {problem}" for problem in wrong]
-        # To select the best of several attempts, the same instruction may stand more than once.
-        if plan.strategy != "select" and signatures[graph.signature(subtask)] < place:
+        # To choose the best of several attempts, the same instruction may stand more than once.
+        attempt = plan.strategy == "select" or any(subtask.id in each for each in plan.choices)
+        if not attempt and signatures[graph.signature(subtask)] < place:
             found.append(f"{where}: repeats an earlier subtask: same role, same instruction")
         if graph.fingerprint(subtask) in asked:
             found.append(f"{where}: {ABOVE}")
@@ -67,7 +68,8 @@ def problems(
     if cycle:
         found.append(f"depends_on: there is a cycle: {' -> '.join(cycle)}")
     unreadable = unread_problem(plan, roles, unread)
-    return (*found, *([unreadable] if unreadable else []), *checks.plan_problems(plan))
+    found += [*([unreadable] if unreadable else []), *choices.problems(plan)]
+    return (*found, *checks.plan_problems(plan))
 
 
 def _check_size(plan: Plan, limit: int) -> Iterator[str]:

@@ -126,7 +126,8 @@ def _work(state: State) -> Move | None:
     if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
         return None
     # The replan comes first, because whatever is started before it cannot be changed any more.
-    return _replan(state) or _first(state) or _without_replan(state)
+    chosen = None if state.out_of_reach else finishing.next_choice(state)
+    return _replan(state) or chosen or _first(state) or _without_replan(state)
 
 
 def _cut(state: State, keys: Iterable[str]) -> Cut | None:

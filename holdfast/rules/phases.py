@@ -27,7 +27,7 @@ def skip_blocked(state: State) -> State:
             if progress.finding is not None or progress.flight or key in held:
                 continue
             needed = progress.subtask.depends_on
-            cause = next((each for each in needed if state.work[each].lost), "")
+            cause = next((each for each in needed if state.work.is_lost(each)), "")
             if cause:
                 finding = state.work[cause].finding
                 assert finding is not None
@@ -37,10 +37,14 @@ def skip_blocked(state: State) -> State:
 
 
 def ids_held_back(state: State) -> tuple[str, ...]:
-    """Return what depends on a setback that a replan is about to deal with."""
+    """Return what depends on a setback that a replan is about to deal with, or on attempts of
+    which the best is still to be chosen.
+    """
     held: dict[str, None] = {}
-    for setback in state.replanning.setbacks:
-        held |= dict.fromkeys(state.work.below(setback.subtask_id))
+    causes = [each.subtask_id for each in state.replanning.setbacks]
+    causes += [choice[0] for choice in finishing.open_choices(state)]
+    for cause in causes:
+        held |= dict.fromkeys(state.work.below(cause))
     return tuple(held)
 
 

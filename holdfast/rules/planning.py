@@ -17,6 +17,7 @@ from holdfast.plans.revision import NO_CHANGES
 from holdfast.rules import keeping
 from holdfast.rules.preview import predict
 from holdfast.state import graph
+from holdfast.state.choices import choices_of
 from holdfast.state.moves import Stop
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -109,7 +110,7 @@ def adopt(state: State, plan: Plan) -> State:
         state,
         plan=plan,
         plan_errors=(),
-        work=Work(work),
+        work=Work(work, choices_of(plan)),
         phase="working",
         replanning=replanning,
     )
@@ -199,7 +200,7 @@ def _apply_patch(state: State, patch: Patch) -> State:
     for change in changes:
         if change.op != "drop":
             work[change.subtask.id] = begin_subtask(state, change.subtask)
-    state = replace(state, work=Work(work))
+    state = replace(state, work=Work(work, choices_of(plan)))
     for change in changes:
         if change.op == "drop":
             why = f"dropped by revision {number}: {change.why}"

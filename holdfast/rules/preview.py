@@ -101,6 +101,10 @@ def _rows(state: State) -> tuple[PreviewRow, ...]:
     if state.plan.strategy == "select" and len(state.work) > 1:
         select = gathering.for_judge(state, state.goal.text, None)
         rows = (*rows, *_asked(state, JUDGE, select, "judge", "choosing the best finding"))
+    for choice in state.work.choices:
+        attempts = gathering.for_judge(state, state.goal.text, None, ids=choice)
+        title = f"choosing the best of {', '.join(choice)}"
+        rows = (*rows, *_asked(state, JUDGE, attempts, "judge", title))
     write = gathering.for_synthesis(state)
     rows = (*rows, *_asked(state, SYNTHESIZE, write, "synthesis", "writing the answer"))
     for reading in READINGS.values():
@@ -260,7 +264,11 @@ def _price(model: ModelCard, input_tokens: int, output_tokens: int) -> Money:
 def _digests(state: State) -> Iterator[PreviewRow]:
     """Yield the digests of findings that are expected to be too long for the synthesis."""
     limit = state.goal.limits.digest_above_tokens
-    long = [each for each in _finding_tokens(state).values() if each > limit]
+    lengths = [*_finding_tokens(state).values()]
+    long = [each for each in lengths if each > limit]
+    if context.is_reducing(state):
+        size = context.REDUCED_AT_ONCE
+        long += [sum(lengths[at : at + size]) for at in range(0, len(lengths), size)]
     if not long or not state.goal.use_models:
         return
     model = state.brief.model(DIGEST.policy.tier)

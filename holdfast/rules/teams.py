@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import ROUND_DOWN
 
-from holdfast.calling import outages
+from holdfast.calling import gathering, outages
 from holdfast.contracts import (
     MICRODOLLAR,
     Bill,
@@ -55,13 +55,12 @@ def start(state: State, progress: Progress) -> StartTeam | None:
         # What is left of this run's working time, without what is kept for its own synthesis.
         "deadline_seconds": max(int(state.seconds_left), 1),
     }
-    findings = [state.work[edge].finding for edge in subtask.depends_on]
     goal = Goal(
         text=subtask.instruction,
         inputs=tuple(
             GoalInput(name=f"finding-of-{each.subtask_id}", kind="text", value=partial_of(each))
-            for each in findings
-            if each is not None and passes_on(each)
+            for each in gathering.needed_findings(state, subtask)
+            if passes_on(each)
         ),
         limits=Limits.model_validate(state.goal.limits.model_dump() | limits),
         project=state.goal.project,

@@ -29,6 +29,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.policies import Options
 from holdfast.ledger.ledger import Amount
+from holdfast.state.choices import Choice
 from holdfast.state.moves import Flying
 
 Stage = Literal["work", "review", "refine", "person", "approval"]
@@ -214,8 +215,8 @@ class Finishing:
     round: int = 0
     cut: tuple[str, ...] = ()
     """Subtasks of whose findings a model read only the beginning."""
-    judgement: Judgement | None = None
-    """Ruling on which of several attempts at one question is best."""
+    chosen: Mapping[Choice, Judgement] = field(default_factory=dict)
+    """Which of several attempts at one question is best."""
     conflicts: tuple[str, ...] = ()
     """Contradictions of the synthesis that were judged, with the verdict."""
     issues: tuple[Issue, ...] | None = None

@@ -179,8 +179,23 @@ class State:
 
     @property
     def usable(self) -> tuple[Finding, ...]:
-        """Findings that an answer can be made of: complete ones, and escalations with a partial."""
-        return self.work.usable
+        """Findings that an answer can be made of: complete ones, and escalations with a partial.
+        Attempts that were put aside for a better one are none of them.
+        """
+        aside = self.set_aside
+        if not aside:
+            return self.work.usable
+        return tuple(each for each in self.work.usable if each.subtask_id not in aside)
+
+    @property
+    def set_aside(self) -> tuple[str, ...]:
+        """Subtasks whose attempt at a question was judged less good than another one."""
+        return tuple(
+            each
+            for choice, judgement in self.finishing.chosen.items()
+            for each in choice
+            if judgement.winner and each != judgement.winner
+        )
 
     @property
     def not_run(self) -> tuple[Omission, ...]:

@@ -76,6 +76,8 @@ def _matters(state: State, subtask_id: str) -> bool:
         return False
     if state.replanning.count >= state.goal.limits.replans:
         return False
+    if state.work.has_other_attempt(subtask_id):
+        return False
     needed = any(not state.is_settled(each) for each in state.work.below(subtask_id))
     return needed or (state.work.all_settled and not state.usable)
 

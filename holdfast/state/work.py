@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from holdfast.contracts import Finding
 from holdfast.state import graph
+from holdfast.state.choices import Choice
 from holdfast.state.parts import Progress, passes_on
 
 Rank = tuple[int, str]
@@ -22,8 +23,14 @@ class Work(Mapping[str, Progress]):
     would be quadratic.
     """
 
-    def __init__(self, each: Mapping[str, Progress] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        each: Mapping[str, Progress] = MappingProxyType({}),
+        choices: tuple[Choice, ...] = (),
+    ) -> None:
         self._each = dict(each)
+        self._choices = choices
+        self._attempts = {key: group for group in choices for key in group}
         subtasks = [progress.subtask for progress in self._each.values()]
         self._children = graph.children(subtasks)
         self._places = {key: place for place, key in enumerate(self._each)}
@@ -62,7 +69,7 @@ class Work(Mapping[str, Progress]):
     def with_progress(self, key: str, progress: Progress) -> Work:
         before = self._each[key]
         if progress.subtask.depends_on != before.subtask.depends_on:
-            return Work({**self._each, key: progress})
+            return Work({**self._each, key: progress}, self._choices)
         after = object.__new__(Work)
         after.__dict__ |= self.__dict__
         after._findings = after._usable = None
@@ -120,6 +127,18 @@ class Work(Mapping[str, Progress]):
         """Mean duration of a try, over the complete findings."""
         return self._took / self._timed if self._timed else None
 
+    def is_lost(self, key: str) -> bool:
+        """True if no finding of a subtask will come, nor of another attempt at its question."""
+        return all(self._each[each].lost for each in self._attempts.get(key, (key,)))
+
+    def has_other_attempt(self, key: str) -> bool:
+        """True if another attempt at the question of a subtask has a finding, or may have one."""
+        return any(not self._each[each].lost for each in self._attempts.get(key, ()) if each != key)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return self._choices
+
     def below(self, key: str) -> tuple[str, ...]:
         """Return every direct or indirect dependent, in plan order."""
         return tuple(sorted(graph.reach(self._children, key), key=self._places.__getitem__))
@@ -143,7 +162,7 @@ class Work(Mapping[str, Progress]):
         starts = starts and all(edge.finding is not None for edge in needed)
         self._ready = _kept(self._ready, (self._turns[key], key), belongs=starts)
         self._asking = _kept(self._asking, place, belongs=each.waits)
-        lost = waits and any(edge.lost for edge in needed)
+        lost = waits and any(self.is_lost(edge.subtask.id) for edge in needed)
         self._blocked = _kept(self._blocked, place, belongs=lost)
         self._ending = _kept(self._ending, place, belongs=bool(each.ending) and not each.finding)
 

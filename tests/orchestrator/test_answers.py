@@ -119,6 +119,7 @@ def test_a_plan_answer_becomes_a_plan_and_empty_stands_for_the_roles_own_tier() 
             "strategy": "MERGE",
             "synthesis_instruction": "",
             "roles": [],
+            "choices": [],
             "bounds": [{"subtask": "t1", "timeout_seconds": 60, "max_output": 0}],
         }
     )

@@ -85,11 +85,30 @@ def plans(draw: st.DrawFn, largest: int = 12, roles: tuple[RoleCard, ...] = EVER
         second = draw(st.sampled_from(seconds))
         update = {"acceptance_criteria": criteria, "secondary": second}
         subtasks.append(each.model_copy(update=update))
+    strategy = draw(st.sampled_from(("merge", "select", "reduce")))
+    choices = ()
+    if strategy != "select" and size > 1 and draw(st.booleans()):
+        subtasks, choices = with_choice(subtasks, draw(st.integers(0, size - 2)))
     return Plan(
         goal="Compare",
-        strategy=draw(st.sampled_from(("merge", "select"))),
+        strategy=strategy,
+        choices=choices,
         subtasks=tuple(draw(st.permutations(subtasks))),
     )
+
+
+def with_choice(
+    subtasks: list[Subtask], place: int
+) -> tuple[list[Subtask], tuple[tuple[str, str], ...]]:
+    """Two neighbours attempt one question: what needs one of them needs both."""
+    pair = subtasks[place].id, subtasks[place + 1].id
+    changed = []
+    for each in subtasks:
+        edges = tuple(edge for edge in each.depends_on if edge not in pair)
+        if each.id not in pair and edges != each.depends_on:
+            edges = (*edges, *pair)
+        changed.append(each.model_copy(update={"depends_on": edges}))
+    return changed, (pair,)
 
 
 @st.composite

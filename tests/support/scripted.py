@@ -58,6 +58,7 @@ def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
         "strategy": "merge",
         "synthesis_instruction": "Answer in a sentence.",
         "roles": [],
+        "choices": [],
         "bounds": [
             {"subtask": each["id"], **{name: each.get(name, 0) for name in own}}
             for each in subtasks

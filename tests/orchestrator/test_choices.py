@@ -1,0 +1,96 @@
+"""Several attempts at one question, and findings that are condensed before they are combined."""
+
+from __future__ import annotations
+
+import pytest
+
+from driving import BRIEFING, Drive, subtask
+from holdfast.calls.judge import Judgement
+from holdfast.contracts import Plan
+from holdfast.plans import validity
+from holdfast.rules import reporting
+from outcomes import AMPLE, draft, end, in_flight
+
+PLAN = Plan(
+    goal="Compare",
+    subtasks=(subtask("a"), subtask("b"), subtask("c", "a", "b"), subtask("d")),
+    choices=(("a", "b"),),
+)
+
+
+def attempted(plan: Plan = PLAN) -> Drive:
+    """Both attempts have been made, and the other subtask has ended."""
+    run = Drive(plan, AMPLE)
+    for id in ("a", "b", "d"):
+        end(run, f"work-{id}-1", value=draft(id))
+    return run
+
+
+def test_what_depends_on_attempts_waits_for_the_judge_and_gets_the_best_alone() -> None:
+    run = attempted()
+    assert in_flight(run) == ["judge-choice-a-1"]
+    end(run, "judge-choice-a-1", value=Judgement(winner="b", why="it shows its sources"))
+    [work] = [each for each in run.asks["c"] if each.call.kind == "work"]
+    assert [each.subtask_id for each in work.material.dependencies] == ["b"]  # type: ignore[attr-defined]
+    end(run, "work-c-1")
+    [written] = [each for each in run.asks[""] if each.call.kind == "synthesize"]
+    found = [each.subtask_id for each in written.material.findings]  # type: ignore[attr-defined]
+    assert found == ["b", "c", "d"]
+    assert reporting.report(run.state).notes[0] == (
+        "Of a, b, attempts at one question, b was chosen: it shows its sources"
+    )
+
+
+@pytest.mark.parametrize("how", ["refused", "failed"])
+def test_without_a_judgement_every_attempt_is_passed_on(how: str) -> None:
+    run = attempted()
+    end(run, "judge-choice-a-1", how) if how == "refused" else end(
+        run, "judge-choice-a-1", value=Judgement(winner="", why="both are as good")
+    )
+    [work] = [each for each in run.asks["c"] if each.call.kind == "work"]
+    assert [each.subtask_id for each in work.material.dependencies] == ["a", "b"]  # type: ignore[attr-defined]
+
+
+def test_one_attempt_that_failed_takes_nothing_down_while_another_holds() -> None:
+    run = Drive(PLAN, AMPLE.model_copy(update={"tries_per_subtask": 1}))
+    end(run, "work-a-1", "refused")
+    end(run, "work-b-1")
+    end(run, "work-d-1")
+    assert "work-c-1" in in_flight(run) and not run.state.replanning.setbacks
+    assert not [each for each in run.asks[""] if each.call.kind == "judge"]
+
+
+def test_a_plan_that_reduces_has_its_findings_condensed_in_groups_first() -> None:
+    ids = [f"t{number}" for number in range(1, 7)]
+    plan = Plan(goal="Compare", strategy="reduce", subtasks=tuple(map(subtask, ids)))
+    run = Drive(plan, AMPLE)
+    for id in ids:
+        end(run, f"work-{id}-1", value=draft(id))
+    digests = in_flight(run)
+    assert digests == ["digest-ROLL1-0-1", "digest-ROLL1-1-1"]
+    for each in digests:
+        end(run, each)
+    [written] = [each for each in run.asks[""] if each.call.kind == "synthesize"]
+    found = [each.subtask_id for each in written.material.findings]  # type: ignore[attr-defined]
+    assert found == ["ROLL1-0", "ROLL1-1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"choices": (("a",),)}, "choices[0]: needs two attempts or more"),
+        ({"choices": (("a", "x"),)}, "choices[0]: unknown subtask 'x'"),
+        ({"choices": (("a", "d"),)}, "choices[0]: 'c' must depend on all attempts or on none"),
+        ({"choices": (("a", "b"), ("b", "d"))}, "choices[1]: 'b' is in choices[0] already"),
+        ({"choices": (("a", "c"),)}, "choices[0]: 'c' depends on another attempt"),
+        ({"strategy": "select"}, "choices: no effect, because select makes all"),
+        (
+            {"strategy": "select", "choices": (), "subtasks": (subtask("a"),)},
+            "strategy: select needs two attempts or more, and the plan has one subtask",
+        ),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_refused(change: dict[str, object], said: str) -> None:
+    plan = PLAN.model_copy(update=change)
+    wrong = validity.problems(plan, BRIEFING.roles, (), 30)
+    assert [each for each in wrong if each.startswith(said)], wrong
