@@ -7,6 +7,7 @@ import json
 from pydantic import JsonValue
 
 from holdfast.calls.about import About, say_today
+from holdfast.calls.contradictions import find_contradictions
 from holdfast.calls.envelopes import defang, envelope, section
 from holdfast.calls.findings import as_data, shared_text, sureness
 from holdfast.calls.kind import Answer, ModelKind, percent
@@ -87,6 +88,14 @@ OF_DATA = (
 )
 
 
+AGAINST = (
+    "statements that differ in a figure or date, found by code; list in `conflicts` those that are"
+    " about the same thing"
+)
+AGAINST_BYTES = 4_000
+"""At most so many that the prompt has beyond the material."""
+
+
 def to_synthesis(answer: SynthesisAnswer | FormedAnswer, text: str) -> Synthesis:
     """Return the synthesis that an answer means; `text` is the answer as people read it."""
     return Synthesis(
@@ -114,6 +123,8 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
         parts.append(envelope("your previous answer", material.previous))
         parts.append(envelope("what you said beside it", material.beside))
         parts.append(envelope("what must change", wanted))
+    elif against := find_contradictions(material.findings):
+        parts.append(envelope(AGAINST, "\n".join(against)))
     parts.append(section("goal", material.goal))
     parts.append(section("instruction", material.instruction or "Answer the goal."))
     parts += say_today(material.about)
@@ -140,6 +151,7 @@ SYNTHESIZE: ModelKind[SynthesisMaterial, SynthesisAnswer, Synthesis] = ModelKind
     value=lambda answer, _: to_synthesis(answer, answer.answer),
     prompt="synthesizer",
     turn=synthesis_prompt,
+    beyond=lambda _: AGAINST_BYTES,
     words="one answer from all findings",
     free_words="merge by template",
 )

@@ -529,3 +529,45 @@ def test_a_code_span_holds_any_text(text: str) -> None:
     assert block.children is not None
     spans = [each.content for each in block.children if each.type == "code_inline"]
     assert spans == [text.replace("\n", "\\n").replace("|", "│") or " "]
+
+
+# ---------------------------------------------------------------- merge, by theme
+
+
+def merged(*contents: str, needs: tuple[str, ...] = ()) -> Synthesis:
+    findings = tuple(
+        Finding(subtask_id=f"t{place}", status="complete", content=text, confidence=80)
+        for place, text in enumerate(contents, 1)
+    )
+    subtasks = tuple(
+        Subtask(id=each.subtask_id, title=f"Part {each.subtask_id}", instruction="", role="r")
+        for each in findings
+    )
+    last = subtasks[-1].model_copy(update={"depends_on": needs})
+    return TEMPLATES["merge"](
+        SynthesisMaterial(goal="g", subtasks=(*subtasks[:-1], last), findings=findings)
+    )
+
+
+def test_what_findings_say_under_one_heading_stands_together_with_its_sources() -> None:
+    told = merged(
+        "## Price\n\n12 euro\n\n## Staff\n\n40 people",
+        "## Price:\n\n13 euro\n\n## History\n\nSince 1990",
+        "## price\n\n12 euro",
+    )
+    price, *rest = told.answer.split("\n\n## ")
+    assert price == "## Price\n\n12 euro [t1] [t3]\n\n13 euro [t2]"
+    assert rest == ["Part t1\n\n### Staff\n\n40 people", "Part t2\n\n### History\n\nSince 1990"]
+
+
+def test_a_conclusion_stands_before_what_it_rests_on() -> None:
+    told = merged("12 euro", "13 euro", "Take the first", needs=("t1", "t2"))
+    titles = [line for line in told.answer.splitlines() if line.startswith("## ")]
+    assert titles == ["## Part t3", "## Part t1", "## Part t2"]
+
+
+def test_contradictions_stand_beside_an_answer_that_no_model_wrote() -> None:
+    told = merged("The lease of A costs 12 euro.", "The lease of A costs 13 euro.")
+    assert told.conflicts == (
+        "t1 says «The lease of A costs 12 euro.»; t2 says «The lease of A costs 13 euro.»",
+    )

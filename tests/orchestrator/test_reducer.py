@@ -86,7 +86,7 @@ def plans(draw: st.DrawFn, largest: int = 12, roles: tuple[RoleCard, ...] = EVER
         update = {"acceptance_criteria": criteria, "secondary": second}
         subtasks.append(each.model_copy(update=update))
     strategy = draw(st.sampled_from(("merge", "select", "reduce")))
-    choices = ()
+    choices: tuple[tuple[str, str], ...] = ()
     if strategy != "select" and size > 1 and draw(st.booleans()):
         subtasks, choices = with_choice(subtasks, draw(st.integers(0, size - 2)))
     return Plan(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from holdfast.calling import gathering
+from holdfast.calling import finishing, gathering
 from holdfast.calls.replan import ReplanMaterial
 from holdfast.calls.turn import Resume
 from holdfast.contracts import (
@@ -338,6 +338,11 @@ class Drive:
         for setback in state.replanning.setbacks:
             if subtask_id in graph.dependents(state.plan.subtasks, setback.subtask_id):
                 return False
+        for choice in finishing.open_choices(state):
+            if subtask_id in graph.dependents(state.plan.subtasks, choice[0]):
+                return False
+        if state.out_of_reach and progress.tier != "none":
+            return False
         return (
             progress.finding is None
             and not progress.flight

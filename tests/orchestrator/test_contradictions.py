@@ -1,0 +1,64 @@
+"""Findings that say the same of one thing but for a figure or a date."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.calls.contradictions import MOST, find_contradictions
+from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
+from holdfast.contracts import Finding
+
+
+def said(id: str, content: str) -> Finding:
+    return Finding(subtask_id=id, status="complete", content=content)
+
+
+@pytest.mark.parametrize(
+    ("statement", "one", "other"),
+    [
+        ("The lease of office A costs {} euro a month.", "12,000", "13,500"),
+        ("The offer of the landlord ends on {}.", "2026-11-16", "2026-12-01"),
+        ("The offer ends on {} for everybody", "3 March 2026", "4 May 2026"),
+        ("Der Mietvertrag für Büro A läuft {} Jahre.", "5", "10"),
+        ("| lease of office A | {} | euro |", "12,000", "13,500"),
+    ],
+)
+def test_another_figure_or_date_for_the_same_thing_is_told_with_both_sides(
+    statement: str, one: str, other: str
+) -> None:
+    left, right = statement.format(one), f"- {statement.format(other)} [t2]"
+    [against] = find_contradictions((said("t1", left), said("t2", right)))
+    assert against.startswith("t1 says «") and "; t2 says «" in against
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The lease of office A costs 12,000 euro.", "The lease of office A costs 12000 euro."),
+        ("The lease of office A costs 12,000 euro.", "Parking near the station costs 90 euro."),
+        ("Revenue of Tern in 2023 was 5 million.", "Revenue of Tern in 2024 was 6 million."),
+        ("It costs 5.", "It costs 6."),
+    ],
+)
+def test_the_same_figure_another_thing_or_another_year_is_no_contradiction(
+    one: str, other: str
+) -> None:
+    assert find_contradictions((said("t1", one), said("t2", other))) == ()
+
+
+def test_what_one_finding_says_and_what_failed_is_not_compared_and_few_are_told() -> None:
+    lines = [f"The lease of office {name} costs {{}} euro a month." for name in "ABCDEFGH"]
+    one, other = ("\n".join(each.format(cost) for each in lines) for cost in (1, 2))
+    assert find_contradictions((said("t1", f"{one}\n{other}"),)) == ()
+    failed = Finding(subtask_id="t2", status="failed", content=other)
+    assert find_contradictions((said("t1", one), failed)) == ()
+    assert len(find_contradictions((said("t1", one), said("t2", other)))) == MOST
+
+
+def test_whoever_writes_the_answer_is_told_before_it_is_written() -> None:
+    findings = (
+        said("t1", "The lease of A costs 12 euro."),
+        said("t2", "The lease of A costs 13 euro."),
+    )
+    prompt = synthesis_prompt(SynthesisMaterial(goal="Compare", findings=findings))
+    assert "found by code" in prompt and "t1 says «The lease of A costs 12 euro.»" in prompt
