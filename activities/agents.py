@@ -49,7 +49,7 @@ from holdfast.contracts import (
     Usage,
 )
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
-from holdfast.plans import checks, revision, validity
+from holdfast.plans import checks, concreteness, revision, validity
 from holdfast.ports import Budget, Code, Gate, Journal, Model, Store, Template
 from holdfast.text import visible
 
@@ -342,6 +342,10 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
         longest=longest,
         untrusted=material.inputs,
     )
+    wrong += (*concreteness.problems(plan, material.goal),)
+    if not material.errors:
+        # Sent back once: whether it needs what it waits for, the planner knows better in the end.
+        wrong += (*concreteness.needless_edges(plan),)
     return Problem(kind="invalid", why="\n".join(wrong)) if wrong else None
 
 

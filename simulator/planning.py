@@ -52,8 +52,9 @@ def planned(prompt: str, goal: str, script: Script, rule: Rule | None) -> dict[s
                 **BLANK,
                 "id": f"t{number}",
                 "title": f"{MARK} part {number}",
-                "instruction": f"{MARK} Work out part {number} of {count} of this goal and state "
-                f"the result in at most 200 words: {goal}",
+                "instruction": f"{MARK} Work out part {number} of {count} of this goal"
+                f"{_after(number, count, script)} and state the result in at most 200 words:"
+                f" {goal}",
                 "inputs": inputs,
                 "role": role,
                 "depends_on": _edges(number, count, script),
@@ -100,6 +101,11 @@ def _edges(number: int, count: int, script: Script) -> list[str]:
     if script.plan == "fan_in" and number == count:
         return [f"t{each}" for each in range(1, count)]
     return []
+
+
+def _after(number: int, count: int, script: Script) -> str:
+    edges = _edges(number, count, script)
+    return f" from the findings of {', '.join(edges)}" if edges else ""
 
 
 def parts(prompt: str, count: int) -> list[tuple[str, list[str]]]:
