@@ -11,7 +11,7 @@ from typing import Any
 from simulator.script import Part, Rule, Script
 
 MARK = "(scripted)"
-LIMIT = re.compile(r"at most (\d+) subtasks")
+LIMIT = re.compile(r"(?i)at most (\d+) subtasks")
 ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):(.*)$", re.MULTILINE)
 TOOLS = re.compile(r" Its tools: ([\w, -]+)\.")
 INPUT = re.compile(

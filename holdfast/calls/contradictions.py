@@ -18,7 +18,7 @@ MOST = 5
 """Contradictions that are told."""
 MOST_STATEMENTS = 400
 """Statements of a finding that are compared."""
-MOST_QUOTED = 160
+MOST_QUOTED = 120
 """Characters of a statement that are quoted."""
 FEWEST_WORDS = 3
 ALIKE = 0.8

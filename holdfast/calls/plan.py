@@ -170,7 +170,7 @@ def _preview(pinned: PinnedInput) -> str:
     return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 
-LONGER = 2_000
+LONGER = 2_500
 """Planners are told more rules than those who work."""
 
 

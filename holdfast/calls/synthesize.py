@@ -92,7 +92,7 @@ AGAINST = (
     "statements that differ in a figure or date, found by code; list in `conflicts` those that are"
     " about the same thing"
 )
-AGAINST_BYTES = 4_000
+AGAINST_BYTES = 2_000
 """At most so many that the prompt has beyond the material."""
 
 

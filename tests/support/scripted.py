@@ -37,8 +37,8 @@ def subtask(id: str, *depends_on: str, role: str = "analyst", **fields: Any) -> 
     return {
         "id": id,
         "title": f"Subtask {id}",
-        "instruction": f"Find out everything about part {id} of the goal"
-        + (f" with the findings of {', '.join(depends_on)}" if depends_on else ""),
+        "instruction": f"Find out everything about part {id} of the goal, as a list"
+        + (f", with the findings of {', '.join(depends_on)}" if depends_on else ""),
         "inputs": [],
         "role": role,
         "secondary": "",

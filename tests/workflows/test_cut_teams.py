@@ -148,7 +148,7 @@ async def test_a_team_is_given_what_is_left_of_the_time_and_what_was_asked_above
     """A department that is given the same instruction again below itself is refused, at whatever
     level; and what the run above asks already is not asked below.
     """
-    again = subtask("x", role="department", instruction="Find out everything about part t1 of")
+    again = subtask("x", role="department", instruction="List everything about part t1 of the goal")
     model = ScriptedModel(
         {
             "plan": [plans(again, subtask("y", instruction=INSTRUCTION)), plans(subtask("a"))],
@@ -158,7 +158,7 @@ async def test_a_team_is_given_what_is_left_of_the_time_and_what_was_asked_above
         }
     )
     plan = ready(
-        subtask("t1", role="department", instruction="find  out everything about part t1 OF"),
+        subtask("t1", role="department", instruction="list  everything about part t1 OF the goal"),
         subtask("t2"),
     )
     report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs, repeat=2))
@@ -171,7 +171,7 @@ async def test_a_team_is_given_what_is_left_of_the_time_and_what_was_asked_above
     assert 600 < state.goal.limits.deadline_seconds <= 720, "900 s less what the synthesis keeps"
 
 
-INSTRUCTION = "Find out everything about part t2 of the goal"
+INSTRUCTION = "Find out everything about part t2 of the goal, as a list"
 
 
 def with_fallback(runs: Runs) -> Catalogue:

@@ -329,7 +329,7 @@ async def test_a_patch_that_reuses_ids_touches_what_finished_or_repeats_is_refus
 ) -> None:
     """D18: the loop guard looks for role and instruction, so no legitimate retry trips it."""
     fails = works("", status="failed", why="gone")
-    again = subtask("t9", instruction="Find out  everything about PART t1 of the goal")
+    again = subtask("t9", instruction="Find out  everything about PART t1 of the goal, as a LIST")
     bad = [
         change("add", subtask("t2")),
         change("replace", subtask("t2", role="researcher")),
@@ -383,7 +383,7 @@ async def test_the_same_instruction_twice_is_a_loop_unless_the_best_is_to_be_sel
 ) -> None:
     twice = [
         subtask("t1"),
-        subtask("t2", instruction="Find out everything about part t1 of the goal"),
+        subtask("t2", instruction="Find out everything about part t1 of the goal, as a list"),
     ]
     model = ScriptedModel(
         {
