@@ -73,7 +73,7 @@ from holdfast.contracts.goals import (
 from holdfast.contracts.models import Capabilities, ModelCard, PriceStep
 from holdfast.contracts.orders import Given, Lost, Order, Standstill, Undone, seal_word
 from holdfast.contracts.plans import Check, ComposedRole, Plan, Subtask
-from holdfast.contracts.report import Report
+from holdfast.contracts.report import Report, Share
 
 __all__ = [
     "HARD_SUBTASK_LIMIT",
@@ -134,6 +134,7 @@ __all__ = [
     "RoleCard",
     "RoleTier",
     "Severity",
+    "Share",
     "Sightings",
     "Span",
     "Standstill",

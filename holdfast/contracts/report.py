@@ -16,6 +16,27 @@ from holdfast.contracts.orders import Given
 from holdfast.contracts.plans import Plan
 
 
+class Share(Contract):
+    """What a run paid for its calls of one kind to one tier, or what a team of it paid for them."""
+
+    kind: str
+    """`work`, `plan`, `agent` and so on; `team`: a team that told no kinds; `lost`: paid before the
+    run was reset.
+    """
+    tier: str = ""
+    """Empty: not known."""
+    team: str = ""
+    """Subtask whose team asked, at any depth; empty: the run itself."""
+    calls: int = 0
+    usage: Usage = Usage()
+    dollars: Money | None = Decimal(0)
+    """None: the model has no known price."""
+    assumed: Money = Decimal(0)
+    """The part of `dollars` that is the worst case of calls whose answers were lost."""
+    percent: float | None = None
+    """Its part of the report's price, to a tenth; None: the price is not known, or is nothing."""
+
+
 class Report(Contract):
     """The run's final answer with its gaps, price and timings."""
 
@@ -57,6 +78,10 @@ class Report(Contract):
     """None: a model without a known price was used."""
     assumed: Money = Decimal(0)
     """The part of `dollars` that is the worst case of calls whose answers were lost."""
+    shares: tuple[Share, ...] = ()
+    """What the price was paid for, dearest first; they add up to it. Empty: nothing was paid, or
+    the report is from before there were shares.
+    """
     timings: Timings = Timings()
     orders: tuple[Given, ...] = ()
     version: str = ""

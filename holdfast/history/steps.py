@@ -72,27 +72,12 @@ class Step:
     @property
     def kind(self) -> str:
         """Return `work`, `plan`, `synthesize` and so on; `prepare`, `examine`, `agent`, `team`."""
-        match self.move:
-            case Ask(call=call):
-                return call.kind
-            case Examine():
-                return "examine"
-            case StartTeam():
-                return "team"
-            case StartAgent():
-                return "agent"
-            case Prepare():
-                return PREPARE
+        return self.move.kind
 
     @property
     def tier(self) -> str:
         """Return the tier of the model that was asked; empty: none was, or a team asked its own."""
-        match self.move:
-            case Ask(call=call) if call.model:
-                return call.tier
-            case StartAgent(goal=goal):
-                return goal.model.tier
-        return ""
+        return self.move.tier
 
     @property
     def worked(self) -> tuple[datetime, datetime | None]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 
 from holdfast.contracts import Finding, MadeFile, Report, Subtask
 from holdfast.contracts.made_files import place_files
 from holdfast.contracts.view import Preview, Row
-from holdfast.rendering import findings, markdown, orders, sources
+from holdfast.rendering import findings, markdown, orders, prices, sources
 from holdfast.rendering.amounts import at_most, calls, money, seconds
 from holdfast.rendering.blocks import (
     Block,
@@ -68,7 +67,7 @@ def as_markdown(
         "notes": listed(report.notes),
         "plan": _plan(report, subtasks=subtasks, tries=not whole),
         "times": [Paragraph(took(report))],
-        "money": [Paragraph(paid(report))],
+        "money": prices.blocks(report, whole=whole),
         "orders": listed(orders.lines(report.orders)),
         "inputs": listed(inputs(report)),
         "sources": listed(sources.items(report, whole=whole)),
@@ -292,61 +291,7 @@ def revisions(report: Report) -> Iterator[str]:
         yield Marked(f"**{revision.number}**, {inline(revision.why)}: {told or 'nothing changed'}")
 
 
-# ---------------------------------------------------------------- price and time
-
-
-def paid(report: Report, *, over: bool = True) -> str:
-    """Return what was paid for how much, against what was expected."""
-    usage, unpaid = report.usage, report.unpaid_calls
-    against = _against_estimate(report, over=over)
-    if report.model_calls:
-        more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
-        return Marked(
-            f"{money(report.dollars)} for {calls(report.model_calls)}"
-            f"{_assumed(report)}{_of_the_run(report)}:"
-            f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
-            f" {usage.cache_read_tokens:,} read from cache,"
-            f" {usage.cache_write_tokens:,} written to it.{against}{more}"
-        )
-    if unpaid:
-        were = "was" if unpaid == 1 else "were"
-        refused = f"{calls(unpaid)} {were} refused or did not get through"
-        return f"No model answered: {refused}, and nothing was paid."
-    return Marked(f"No model was asked, so nothing was paid.{against}")
-
-
-def _assumed(report: Report) -> str:
-    if report.dollars is None or not report.assumed:
-        return ""
-    return (
-        f", of which {money(report.assumed)} is assumed"
-        " (the worst case of calls whose answers were lost)"
-    )
-
-
-def _of_the_run(report: Report) -> str:
-    """Return what of the price no subtask has: the plan, the answer, and whoever read it."""
-    own = [each for each in report.findings if not each.reused_from]
-    if report.dollars is None or not own or any(each.dollars is None for each in own):
-        return ""
-    rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), Decimal(0))
-    return f"; {money(rest)} of it went into plan and answer themselves" if rest > 0 else ""
-
-
-def _against_estimate(report: Report, *, over: bool) -> str:
-    """Return the estimate, and the share of it that was paid: only of what is known, since a worst
-    case is measured against no estimate.
-    """
-    estimated, spent = report.dollars_estimated, report.dollars
-    if not estimated or spent is None:
-        return ""
-    plan = f" The plan was estimated at {money(estimated)}"
-    if not report.findings:
-        return f"{plan}; none of it was run." if over else f"{plan}."
-    if report.assumed:
-        return f"{plan}; because of what is assumed, nobody can say what share of that it took."
-    share = f"{spent / estimated:.0%} of that"
-    return f"{plan}: it took {share}." if over else f"{plan}: {share} so far."
+# ---------------------------------------------------------------- time
 
 
 def took(

@@ -123,9 +123,10 @@ def end_segment(state: State, event: AgentEnded) -> State:
 
 def _settle_segment(state: State, move: StartAgent, report: AgentReport) -> State:
     resumed, bill = report.resume, report.bill
+    share = paying.share_of_flight(move, bill)
+    state = paying.book(state, move.id, bill, [share], report.tokens)
     state = replace(
         state,
-        ledger=state.ledger.settle(move.id, bill, report.tokens),
         unpaid_calls=state.unpaid_calls + report.unpaid_calls,
         transport=without(state.transport, move.purpose),
         notes=(*state.notes, *_tool_notes(move, report)),

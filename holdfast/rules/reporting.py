@@ -16,6 +16,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_role
 from holdfast.rules import keeping, leaving
 from holdfast.rules.one_agent import say_single
+from holdfast.rules.shares import shares_of
 from holdfast.rules.unread import find_unread
 from holdfast.state import graph
 from holdfast.state.paying import bill_notes
@@ -121,6 +122,7 @@ def report(state: State) -> Report:
         dollars_estimated=state.estimate.expected if state.estimate else Decimal(0),
         dollars=spent,
         assumed=ledger.all_assumed + ledger.held.dollars,
+        shares=shares_of(state),
         timings=timings(state),
         orders=state.orders,
         started=state.started,

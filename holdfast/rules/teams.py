@@ -148,7 +148,8 @@ def end_team(state: State, event: TeamEnded) -> State:
         assumed=report.assumed,
     )
     unpaid = state.unpaid_calls + report.unpaid_calls
-    state = replace(state, ledger=state.ledger.settle(move.id, bill), unpaid_calls=unpaid)
+    state = paying.book(state, move.id, bill, paying.shares_of_team(move, report, bill))
+    state = replace(state, unpaid_calls=unpaid)
     state = update(state, move.subtask_id, lambda each: add_bill(each, bill))
     files, more = collect_team_files(report)
     if more:

@@ -27,6 +27,8 @@ StopReason = Literal[
 
 @dataclass(frozen=True)
 class Prepare:
+    kind: ClassVar[str] = "prepare"
+    tier: ClassVar[str] = ""
     id: str = "prepare"
     purpose: str = "prepare"
     subtask_id: str = ""
@@ -56,6 +58,15 @@ class Ask:
     def subtask_id(self) -> str:
         return self.call.subtask_id
 
+    @property
+    def kind(self) -> str:
+        return self.call.kind
+
+    @property
+    def tier(self) -> str:
+        """Return the tier of the model that is asked; empty: none is."""
+        return self.call.tier if self.call.model else ""
+
 
 @dataclass(frozen=True)
 class _ForSubtask:
@@ -64,6 +75,11 @@ class _ForSubtask:
     kind: ClassVar[str]
     subtask_id: str
     number: int
+
+    @property
+    def tier(self) -> str:
+        """Return the tier of the model that is asked; empty: none is, or a team asks its own."""
+        return ""
 
     @property
     def purpose(self) -> str:
@@ -105,6 +121,10 @@ class StartAgent(_StartBelow[AgentGoal]):
     """Start the next segment of an agent with tools."""
 
     kind = "agent"
+
+    @property
+    def tier(self) -> str:
+        return self.goal.model.tier
 
 
 @dataclass(frozen=True)

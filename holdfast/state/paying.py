@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
-from holdfast.contracts import Bill, Call, ModelCard, NoAnswer
+from holdfast.contracts import Bill, Call, ModelCard, NoAnswer, Report, Share
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
+from holdfast.ledger.ranges import total_of
 from holdfast.state.edits import add_bill, note_author, update
 from holdfast.state.events import AgentEnded, TeamEnded, Trouble
+from holdfast.state.moves import Flying, StartTeam
 from holdfast.state.run import State
 
 MOST_NAMED = 5
@@ -23,7 +25,7 @@ def pay(state: State, call: Call, bill: Bill, *, draft: bool = False) -> State:
     assert call.model is not None, "what asks no model is not paid"
     amount = state.ledger.reserved[call.id]
     paid = complete_bill(call.model, bill, amount)
-    state = replace(state, ledger=state.ledger.settle(call.id, paid))
+    state = book(state, call.id, paid, [share_of(paid, call.kind, call.tier)])
     state = note_bill(state, call.id, call.model, bill, amount)
     if not call.subtask_id:
         return state
@@ -89,8 +91,72 @@ def settle_lost(state: State, event: TeamEnded | AgentEnded, *, priced: bool = T
         assumed=dollars,
         final=False,
     )
-    state = replace(state, ledger=state.ledger.settle(move.id, whole))
+    state = book(state, move.id, whole, [share_of_flight(move, whole)])
     return update(state, move.subtask_id, lambda each: add_bill(each, whole))
+
+
+# ---------------------------------------------------------------- what was paid for what
+
+
+def book(state: State, id: str, bill: Bill, shares: Iterable[Share], tokens: int = 0) -> State:
+    """Settle a flight in the ledger, and count what it paid among the run's shares. `tokens`: as
+    for `Ledger.settle`.
+    """
+    ledger = state.ledger.settle(id, bill, tokens)
+    return replace(state, ledger=ledger, shares=add_shares(state.shares, shares))
+
+
+def share_of(bill: Bill, kind: str, tier: str, team: str = "") -> Share:
+    # Like the ledger's price: unknown only if something was asked.
+    dollars = None if bill.calls and bill.dollars is None else bill.dollars or Decimal(0)
+    return Share(
+        kind=kind,
+        tier=tier,
+        team=team,
+        calls=bill.calls,
+        usage=bill.usage,
+        dollars=dollars,
+        assumed=bill.assumed,
+    )
+
+
+def share_of_flight(move: Flying, bill: Bill) -> Share:
+    """Return a flight's bill as one share; for a team, that of one that told no kinds of calls."""
+    team = move.subtask_id if isinstance(move, StartTeam) else ""
+    return share_of(bill, move.kind, move.tier, team)
+
+
+def shares_of_team(move: StartTeam, report: Report, bill: Bill) -> Iterable[Share]:
+    """Return a team's own shares, with those of teams below it, as its subtask's."""
+    if not report.shares:
+        return [share_of_flight(move, bill)]
+    known = {"team": move.subtask_id, "percent": None}
+    return [each.model_copy(update=known) for each in report.shares]
+
+
+def add_shares(
+    shares: Mapping[tuple[str, str, str], Share], more: Iterable[Share]
+) -> Mapping[tuple[str, str, str], Share]:
+    """Return shares with more, one for each kind of call, tier and team."""
+    added = dict(shares)
+    for each in more:
+        if not (each.calls or each.dollars or each.assumed or each.usage.total):
+            continue
+        key = (each.kind, each.tier, each.team)
+        before = added.get(key)
+        added[key] = _add(before, each) if before else each
+    return added
+
+
+def _add(one: Share, other: Share) -> Share:
+    return one.model_copy(
+        update={
+            "calls": one.calls + other.calls,
+            "usage": one.usage + other.usage,
+            "dollars": total_of((one.dollars, other.dollars)),
+            "assumed": one.assumed + other.assumed,
+        }
+    )
 
 
 def note_bill(state: State, id: str, model: ModelCard, bill: Bill, reserved: Amount) -> State:

@@ -15,6 +15,7 @@ from holdfast.contracts import (
     Omission,
     Plan,
     Problem,
+    Share,
     Standstill,
     Subtask,
     Undone,
@@ -102,6 +103,8 @@ class State:
     of_bills: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cheaper: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Subtasks by the pair of tiers, where the cap allowed only a cheaper model than was due."""
+    shares: Mapping[tuple[str, str, str], Share] = field(default_factory=dict)
+    """What was settled, by kind of call, tier and team."""
     unpaid_calls: int = 0
     """Calls without an answer that surely cost nothing, those of teams included."""
     finished: datetime | None = None

@@ -28,11 +28,13 @@ from holdfast.contracts import (
     RoleTier,
     Subtask,
     Tier,
+    Usage,
 )
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import steering
 from holdfast.rules.next_moves import next_moves
 from holdfast.rules.reducer import apply
+from holdfast.rules.shares import shares_of
 from holdfast.rules.timers import timers
 from holdfast.state import graph
 from holdfast.state.events import (
@@ -262,6 +264,19 @@ class Drive:
             assert ledger.spent + ledger.held + kept <= ledger.cap, "the synthesis's part is kept"
         else:
             assert not self.asks, "nothing is asked when the synthesis itself does not fit"
+        self._check_shares()
+
+    def _check_shares(self) -> None:
+        """What was paid for what adds up to the price, to the microdollar."""
+        ledger, shares = self.state.ledger, shares_of(self.state)
+        assert sum(each.calls for each in shares) == (ledger.paid + ledger.held).calls
+        assert sum((each.usage for each in shares), Usage()) == ledger.all_usage
+        assumed = sum((each.assumed for each in shares), Decimal(0))
+        assert assumed == ledger.all_assumed + ledger.held.dollars
+        if ledger.all_priced:
+            paid = sum((each.dollars or Decimal(0) for each in shares), Decimal(0))
+            assert paid == (ledger.paid + ledger.held).dollars
+        assert ledger.all_priced == all(each.dollars is not None for each in shares)
 
     def _check_cut(self) -> None:
         """Nothing that is paid goes on after a cancel or past the deadline of the work."""

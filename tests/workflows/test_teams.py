@@ -14,7 +14,6 @@ from holdfast.cli.commands.runs.report import page_of
 from holdfast.cli.shared.reading import Reader
 from holdfast.contracts import Goal, GoalInput
 from holdfast.intake.connection import Connection
-from holdfast.rendering.html.money import OF_TEAMS
 from holdfast.replaying.replay import replay
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
@@ -100,7 +99,7 @@ async def test_what_a_team_admits_stands_in_the_report_above_it(runs: Runs) -> N
     assert not [each for each in report.notes if "not run" in each], "the run above says it itself"
 
 
-async def test_the_page_of_a_run_says_how_to_see_what_its_team_did(
+async def test_the_page_of_a_run_says_how_to_see_what_its_team_did_and_divides_what_it_took(
     runs: Runs, connection: Connection
 ) -> None:
     model = ScriptedModel(
@@ -114,7 +113,9 @@ async def test_the_page_of_a_run_says_how_to_see_what_its_team_did(
     report = await runs.run(goal(plan=plan), model, catalogue=catalogue(runs))
     page = page_of(report.run_id, await Reader(connection, report.run_id).look())
     assert f"report {report.run_id}.t1.1</code>" in page
-    assert OF_TEAMS in page and ">Teams</td><td" not in page.partition("By kind of call")[0]
+    inside = {each.kind for each in report.shares if each.team == "t1"}
+    assert inside == {"plan", "work"} and "In the team of" in page
+    assert sum(each.dollars or 0 for each in report.shares) == report.dollars
 
 
 async def test_a_team_below_the_depth_limit_is_refused_unpaid(runs: Runs) -> None:

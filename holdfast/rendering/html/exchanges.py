@@ -14,25 +14,16 @@ from holdfast.calls.kind import AnyKind, ModelKind
 from holdfast.calls.verify import VerifyMaterial, show_without_code
 from holdfast.calls.work import WorkMaterial, work_prompt
 from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
-from holdfast.history.steps import WORDS, Step
+from holdfast.history.steps import Step
 from holdfast.rendering.amounts import at_most, hands, seconds
 from holdfast.rendering.blocks import Block, Code, Paragraph, Prose
 from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.pictured import Pictured, command, cut
 from holdfast.rendering.html.refusals import why_not
 from holdfast.rendering.html.turns import turns
+from holdfast.rendering.prices import KINDS_OF_STEPS
 from holdfast.state.events import AgentEnded, Answered, Examined, TeamEnded
 from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
-
-KINDS_OF_STEPS = WORDS | {
-    "work": "Work of an agent",
-    "agent": "Agent with tools",
-    "team": "Team",
-    "review": "Review of a draft",
-    "refine": "Refinement of a draft",
-    "examine": "Lens",
-    "digest": "Digest",
-}
 
 
 def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:

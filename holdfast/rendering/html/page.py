@@ -32,12 +32,11 @@ from htpy import (
 from htpy import title as heading
 from markupsafe import Markup
 
-from holdfast.rendering import orders, sources
+from holdfast.rendering import orders, prices, sources
 from holdfast.rendering import report as chapters_of
 from holdfast.rendering.blocks import Block, listed
 from holdfast.rendering.html.agents import agents, supervisor
 from holdfast.rendering.html.blocks import write
-from holdfast.rendering.html.money import prices
 from holdfast.rendering.html.pictured import (
     MOST_TITLE,
     Pictured,
@@ -172,7 +171,7 @@ def _chapters(run: Pictured) -> Iterator[tuple[str, Node]]:
         "notes": _chapter(run, "notes", listed(report.notes)),
         "plan": plan(run),
         "times": times(run),
-        "money": prices(run),
+        "money": _chapter(run, "money", prices.blocks(report, over=run.over)),
         "orders": _chapter(run, "orders", listed(orders.lines(report.orders))),
         "inputs": _chapter(run, "inputs", listed(chapters_of.inputs(report))),
         "sources": _chapter(run, "sources", listed(sources.items(report))),

@@ -1,0 +1,173 @@
+"""What a run was paid, for what, and against what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+
+from holdfast.contracts import Report, Share
+from holdfast.history.steps import WORDS
+from holdfast.ledger.ranges import total_of
+from holdfast.rendering.amounts import at_most, calls, money
+from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Paragraph, table
+from holdfast.rules.shares import LOST, percent_of
+
+KINDS_OF_STEPS = WORDS | {
+    "work": "Work of an agent",
+    "agent": "Agent with tools",
+    "team": "Team",
+    "review": "Review of a draft",
+    "refine": "Refinement of a draft",
+    "examine": "Lens",
+    "digest": "Digest",
+    LOST: "Lost by a reset of the run",
+}
+PARTS = {
+    "planning": ("choose", "plan", "replan"),
+    "work": ("work", "agent", "team"),
+    "checks": ("review", "refine", "verify", "critique"),
+    "answer": ("digest", "judge", "synthesize"),
+}
+"""The parts of a run by the kinds of their calls; the rest is rare."""
+UNKNOWN_TIER = "not known"
+COLUMNS = (
+    Column(""),
+    Column("calls", "number"),
+    Column("tokens", "number"),
+    Column("price", "number"),
+    Column("share", "number"),
+)
+
+
+def blocks(report: Report, *, over: bool = True, whole: bool = True) -> list[Block]:
+    """Return the chapter on money; `whole`: with its tables."""
+    said = filter(None, (paid(report, over=over), _split(report)))
+    return [*map(Paragraph, said), *(_tables(report) if whole else ())]
+
+
+# ---------------------------------------------------------------- what for
+
+
+Group = Callable[[Share], str]
+
+
+def _split(report: Report) -> str:
+    """Return the parts of a price in percent; empty where there is only one, or no price."""
+    if len(report.shares) < 2 or not report.dollars:
+        return ""
+    parts = {kind: part for part, kinds in PARTS.items() for kind in kinds}
+    by_part = _percents(report, lambda each: parts.get(each.kind, "other"))
+    by_tier = _percents(report, lambda each: each.tier or UNKNOWN_TIER)
+    return f"By part: {by_part}. By tier: {by_tier}."
+
+
+def _percents(report: Report, name_of: Group) -> str:
+    groups = _grouped(report.shares, name_of).items()
+    return ", ".join(
+        f"{name} {_percent(percent_of(_price(each), report.dollars))}" for name, each in groups
+    )
+
+
+def _tables(report: Report) -> Iterator[Block]:
+    """Yield tables of the price by tier, by kind of call, and within each team."""
+    if not report.shares:
+        return
+    yield from _table("By tier", report, report.shares, lambda each: each.tier or UNKNOWN_TIER)
+    yield from _table("By kind of call", report, report.shares, _kind)
+    for team in dict.fromkeys(each.team for each in report.shares if each.team):
+        inside = [each for each in report.shares if each.team == team]
+        title = f"In the team of {team}"
+        yield from _table(title, report, inside, lambda each: ", ".join((_kind(each), each.tier)))
+
+
+def _kind(share: Share) -> str:
+    return KINDS_OF_STEPS.get(share.kind, share.kind)
+
+
+def _table(title: str, report: Report, shares: Iterable[Share], name_of: Group) -> Iterator[Block]:
+    groups = _grouped(shares, name_of)
+    yield Heading(title, 3)
+    yield table(COLUMNS, (_line(name, each, report) for name, each in groups.items()))
+
+
+def _grouped(shares: Iterable[Share], name_of: Group) -> Mapping[str, list[Share]]:
+    """Return shares by name, dearest first."""
+    groups: dict[str, list[Share]] = {}
+    for each in shares:
+        groups.setdefault(name_of(each), []).append(each)
+    return dict(sorted(groups.items(), key=lambda group: -(_price(group[1]) or Decimal(0))))
+
+
+def _line(name: str, shares: Iterable[Share], report: Report) -> Line:
+    found = list(shares)
+    price, assumed = _price(found), sum((each.assumed for each in found), Decimal(0))
+    count, tokens = sum(each.calls for each in found), sum(each.usage.total for each in found)
+    share = _percent(percent_of(price, report.dollars))
+    return Line((name, f"{count:,}", f"{tokens:,}", at_most(price, assumed), share))
+
+
+def _price(shares: Iterable[Share]) -> Decimal | None:
+    return total_of([each.dollars for each in shares])
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return ""
+    return f"{share:.0f}%" if share >= 1 or not share else "under 1%"
+
+
+# ---------------------------------------------------------------- how much
+
+
+def paid(report: Report, *, over: bool = True) -> str:
+    """Return what was paid for how much, against what was expected."""
+    usage, unpaid = report.usage, report.unpaid_calls
+    against = _against_estimate(report, over=over)
+    if report.model_calls:
+        more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
+        return Marked(
+            f"{money(report.dollars)} for {calls(report.model_calls)}"
+            f"{_assumed(report)}{_of_the_run(report)}:"
+            f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
+            f" {usage.cache_read_tokens:,} read from cache,"
+            f" {usage.cache_write_tokens:,} written to it.{against}{more}"
+        )
+    if unpaid:
+        were = "was" if unpaid == 1 else "were"
+        refused = f"{calls(unpaid)} {were} refused or did not get through"
+        return f"No model answered: {refused}, and nothing was paid."
+    return Marked(f"No model was asked, so nothing was paid.{against}")
+
+
+def _assumed(report: Report) -> str:
+    if report.dollars is None or not report.assumed:
+        return ""
+    return (
+        f", of which {money(report.assumed)} is assumed"
+        " (the worst case of calls whose answers were lost)"
+    )
+
+
+def _of_the_run(report: Report) -> str:
+    """Return what of the price no subtask has: the plan, the answer, and whoever read it."""
+    own = [each for each in report.findings if not each.reused_from]
+    if report.dollars is None or not own or any(each.dollars is None for each in own):
+        return ""
+    rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), Decimal(0))
+    return f"; {money(rest)} of it went into plan and answer themselves" if rest > 0 else ""
+
+
+def _against_estimate(report: Report, *, over: bool) -> str:
+    """Return the estimate, and the share of it that was paid: only of what is known, since a worst
+    case is measured against no estimate.
+    """
+    estimated, spent = report.dollars_estimated, report.dollars
+    if not estimated or spent is None:
+        return ""
+    plan = f" The plan was estimated at {money(estimated)}"
+    if not report.findings:
+        return f"{plan}; none of it was run." if over else f"{plan}."
+    if report.assumed:
+        return f"{plan}; because of what is assumed, nobody can say what share of that it took."
+    share = f"{spent / estimated:.0%} of that"
+    return f"{plan}: it took {share}." if over else f"{plan}: {share} so far."
