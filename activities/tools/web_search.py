@@ -42,6 +42,8 @@ class Provider:
     pages: Callable[[Any], Any]
     snippet: str
     """The field of a page that says what stands there."""
+    date: str
+    """The field of a page that says when it was written, where the provider knows."""
 
 
 PROVIDERS = {
@@ -51,6 +53,7 @@ PROVIDERS = {
         ),
         lambda answer: answer["web"]["results"],
         "description",
+        "page_age",
     ),
     "tavily": Provider(
         lambda key, query, count: Question(
@@ -59,6 +62,7 @@ PROVIDERS = {
         ),
         lambda answer: answer["results"],
         "content",
+        "published_date",
     ),
     "searxng": Provider(
         lambda url, query, _: Question(
@@ -66,12 +70,14 @@ PROVIDERS = {
         ),
         lambda answer: answer["results"],
         "content",
+        "publishedDate",
     ),
 }  # fmt: skip
 
 
 @tool(
     seconds=45,
+    reads=(),
     needs=(SETTING,),
     sends="the search service that HOLDFAST_WEB_SEARCH names",
     extra="web",
@@ -81,8 +87,8 @@ async def web_search(
     query: Annotated[str, Field(min_length=1, max_length=400)],
     count: Annotated[int, Field(ge=1, le=MOST, description="How many pages")] = 10,
 ) -> Result:
-    """Search the web. Each page is told with its title, its address and a few words of it; read it
-    with web_fetch before you rely on what it says.
+    """Search the web. Each page is told with its title, its address, its date where that is known,
+    and a few words of it; read it with web_fetch before you rely on what it says.
     """
     name, _, key = here.setting(SETTING).partition(":")
     provider = PROVIDERS[name]
@@ -119,6 +125,7 @@ def _pages(provider: Provider, name: str, content: bytes) -> list[dict[str, str]
             {
                 "title": one_line(str(each.get("title") or ""))[: SNIPPET_LETTERS // 3],
                 "url": one_line(str(each["url"]))[:2_000],
+                "date": one_line(str(each.get(provider.date) or ""))[:40],
                 "text": one_line(str(each.get(provider.snippet) or ""))[:SNIPPET_LETTERS],
             }
             for each in provider.pages(json.loads(content))
@@ -129,4 +136,4 @@ def _pages(provider: Provider, name: str, content: bytes) -> list[dict[str, str]
 
 
 def _render(page: Mapping[str, str]) -> str:
-    return "\n".join(filter(None, (page["title"], page["url"], page["text"])))
+    return "\n".join(filter(None, (page["title"], page["url"], page["date"], page["text"])))

@@ -29,6 +29,8 @@ AT_FIRST = (
     "memory_limit='400MB'", "threads=2", "temp_directory=''", "autoload_known_extensions=false",
     "autoinstall_known_extensions=false", "python_enable_replacements=false",
 )  # fmt: skip
+JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]\s*[\[{\"\]}]")
+"""Matches how JSON begins that may be a table."""
 BAD_FILE = (duckdb.InvalidInputException, duckdb.ConversionException)
 """Errors of DuckDB for a file that it cannot take; not for want of memory."""
 AFTERWARDS = ("enable_external_access=false", "lock_configuration=true")
@@ -101,8 +103,9 @@ def plain_error(error: Exception, sources: Sequence[Mapping[str, str]]) -> str:
 def kind_of(path: str) -> str:
     """Return what a file is, by how it begins."""
     with open(path, "rb") as file:
-        start = file.read(4)
-    return {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}.get(start, "csv")
+        start = file.read(1_000)
+    known = {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}.get(start[:4])
+    return known or ("json" if JSON.match(start) else "csv")
 
 
 def load(db: Any, name: str, path: str) -> list[str]:
@@ -113,6 +116,9 @@ def load(db: Any, name: str, path: str) -> list[str]:
         return []
     if kind == "xlsx":
         return load_sheets(db, name, path)
+    if kind == "json":
+        db.execute(f"create table {fresh_name(db, name)} as select * from read_json(?)", [path])
+        return []
     encoding, notes = encoding_of(path), []
     options = f"encoding='{encoding}'"
     if encoding != "utf-8":

@@ -53,6 +53,22 @@ async def test_csv_is_asked_by_sql_and_money_is_exact_when_cast() -> None:
     assert said == "region,total\nNorth,0.40\nSouth,0.20\n[2 rows]"
 
 
+async def test_json_is_a_table_of_its_objects_and_a_broken_one_is_refused() -> None:
+    for name, content in {
+        "list.json": b'[{"a": 1, "b": "x"}, {"a": 2, "b": null}]',
+        "lines.jsonl": b'{"a": 1, "b": "x"}\n{"a": 2}\n',
+    }.items():
+        table = name.partition(".")[0]
+        said = await Bench(contents={name: content}).told(
+            query_data, sources=[name], sql=f"select sum(a) total, count(b) known from {table}"
+        )
+        assert said == "total,known\n3,1\n[1 row]"
+    broken = Bench(contents={"list.json": b'[{"a": 1}'})
+    assert "Malformed JSON" in await broken.refused(query_data, sources=["list.json"])
+    odd = Bench(contents={"odd.csv": b"[a],b\n1,2\n"})
+    assert (await odd.told(query_data, sources=["odd.csv"])).startswith("table odd, 1 row\n[a] ")
+
+
 async def test_without_sql_the_tables_are_shown_with_types_and_first_rows() -> None:
     said = await Bench(contents={"sales.csv": SALES}).told(query_data, sources=["sales.csv"])
     assert said.startswith("table sales, 3 rows\nregion VARCHAR,amount DOUBLE,day DATE\nNorth,0.1,")

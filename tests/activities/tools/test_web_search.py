@@ -21,6 +21,7 @@ PAGES = [
     {
         "title": "One",
         "url": "https://one.example/",
+        "publishedDate": "2026-05-01",
         "content": "about one",
         "description": "of it",
     },
@@ -46,10 +47,15 @@ async def test_a_searxng_of_ones_own_is_asked_on_this_machine() -> None:
         result = await bench(f"searxng:{here.url}/").use(web_search, query="rate limit & more")
     assert here.asked[0].path == "/search"
     assert dict(here.asked[0].query) == {"q": "rate limit & more", "format": "json"}
-    assert result.text == "One\nhttps://one.example/\nabout one\n\nhttps://two.example/"
+    assert result.text == "One\nhttps://one.example/\n2026-05-01\nabout one\n\nhttps://two.example/"
     assert result.data == [
-        {"title": "One", "url": "https://one.example/", "text": "about one"},
-        {"title": "", "url": "https://two.example/", "text": ""},
+        {
+            "title": "One",
+            "url": "https://one.example/",
+            "date": "2026-05-01",
+            "text": "about one",
+        },
+        {"title": "", "url": "https://two.example/", "date": "", "text": ""},
     ]
 
 
