@@ -13,7 +13,8 @@ from simulator.script import Part, Rule, Script
 MARK = "(scripted)"
 LIMIT = re.compile(r"(?i)at most (\d+) subtasks")
 ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):(.*)$", re.MULTILINE)
-TOOLS = re.compile(r" Its tools: ([\w, -]+)\.")
+TOOLS = re.compile(r" Its tools: ([\w, ;-]+)\.")
+APART = re.compile(r"[,;] (?:for inputs that they read )?|^for inputs that they read ")
 INPUT = re.compile(
     r"^- ([\w.-]+): (text|file|repository|folder), \d+ bytes"
     r"(?:; a document, which only a role with (\w+) reads)?",
@@ -32,7 +33,8 @@ class MenuRole:
         """True if it can work on an input: prompts enclose text, all else is read by tools."""
         if reader:
             return reader in self.tools
-        return bool(self.tools) or kind not in ("repository", "folder")
+        looks = "list_files" in self.tools or "read_file" in self.tools
+        return looks or kind not in ("repository", "folder")
 
 
 def planned(prompt: str, goal: str, script: Script, rule: Rule | None) -> dict[str, Any]:
@@ -131,4 +133,4 @@ def _readable(prompt: str) -> dict[str, list[str]]:
 
 def _tools(told: str) -> tuple[str, ...]:
     named = TOOLS.findall(told)
-    return tuple(named[-1].split(", ")) if named else ()
+    return tuple(filter(None, APART.split(named[-1]))) if named else ()

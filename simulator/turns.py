@@ -29,27 +29,39 @@ MODIFIED = (
 )
 
 
-LIST, SEARCH_FILES = "list_files", "search_files"
+LIST, SEARCH_FILES, READ = "list_files", "search_files", "read_document"
 TO_READ = re.compile(r"(?m)^- (.+) \((?:a folder|a document), \d+ bytes\): (\w+) ")
 """An input as an agent is told of it that only tools read: its name, and the tool for it."""
 
 
 def look(body: Json) -> Rule | None:
     """What an agent with files does first, where the script lets it look: it lists them, and opens
-    each input that is named to it. None: the request does not begin an agent's work on files.
+    each input that is named to it; where it cannot search a folder, it reads the folder's first
+    file next. None: the request neither begins an agent's work on files nor goes on with it so.
     """
     names = [each.get("name") for each in body.get("tools", [])]
-    begins = all(message["role"] != "assistant" for message in body["messages"])
-    if not begins or LIST not in names:
-        return None
-    calls = [ToolCall(name=LIST)]
-    for name, reader in TO_READ.findall(wire.text_of(body["messages"][0].get("content"))):
-        if reader != LIST and reader in names:
-            calls.append(ToolCall(name=reader, input={"file_path": name}))
-        elif SEARCH_FILES in names:
-            given = {"pattern": ".", "path": name, "head_limit": 1}
-            calls.append(ToolCall(name=SEARCH_FILES, input=given))
-    return Rule(tools=tuple(calls))
+    given = TO_READ.findall(wire.text_of(body["messages"][0].get("content")))
+    spoke = [each for each in body["messages"] if each["role"] == "assistant"]
+    if spoke:
+        unread = [name for name, reader in given if reader == LIST]
+        reads = len(spoke) == 1 and READ in names and SEARCH_FILES not in names
+        calls = _first_files(body, unread) if reads else []
+    else:
+        calls = [ToolCall(name=LIST)] * (LIST in names)
+        for name, reader in given:
+            if reader != LIST and reader in names:
+                calls.append(ToolCall(name=reader, input={"file_path": name}))
+            elif SEARCH_FILES in names:
+                within = {"pattern": ".", "path": name, "head_limit": 1}
+                calls.append(ToolCall(name=SEARCH_FILES, input=within))
+    return Rule(tools=tuple(calls)) if calls else None
+
+
+def _first_files(body: Json, folders: list[str]) -> list[ToolCall]:
+    """Calls that read the first file of each folder, as the last message lists them."""
+    listed = wire.text_of(body["messages"][-1].get("content"))
+    found = (re.search(rf"(?m)^({re.escape(name)}/.+)  \d+$", listed) for name in folders)
+    return [ToolCall(name=READ, input={"file_path": each[1]}) for each in found if each]
 
 
 def resumed(body: Json) -> list[Json]:

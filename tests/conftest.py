@@ -31,6 +31,7 @@ from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.model_endpoint import ModelEndpoint
 from holdfast.activities.wiring import build
+from holdfast.calls.turn import READS_ON
 from holdfast.contracts import Capabilities, Goal, Report
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.contracts.view import RunView
@@ -284,7 +285,20 @@ async def _plain() -> Capabilities:
 
 @functools.cache
 def _shipped() -> Catalogue:
-    return Catalogue.load()
+    return asking_once(Catalogue.load())
+
+
+def asking_once(catalogue: Catalogue) -> Catalogue:
+    """Return the roles, the common ones with no tools but those that read inputs: most tests are
+    about calls, and begin no agent where there is nothing to read.
+    """
+    roles = dict(catalogue.roles)
+    for name, role in roles.items():
+        reading = [each.tool for each in role.card.reads if each.inputs]
+        tools = tuple(each for each in role.card.tools if each in (*reading, READS_ON))
+        if reading and not role.playbook:
+            roles[name] = replace(role, card=role.card.model_copy(update={"tools": tools}))
+    return replace(catalogue, roles=roles)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Read a role or a playbook from its file, or refuse it with the file's name and the mistake.
 
-A role is Markdown with front matter (name, description, cases, model, tools, tools_only_for_inputs,
-turns, title, effort, fallback, team, fixed_tier, group, result) and the system prompt as its body;
-people read the body of a role without a model, and a team has none. Nothing in a file is accepted
-in silence: what would have no effect is refused.
+A role is Markdown with front matter (name, description, cases, model, tools, turns, title, effort,
+fallback, team, fixed_tier, repeat, group, result) and the system prompt as its body; people read
+the body of a role without a model, and a team has none. Nothing in a file is accepted in silence:
+what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from holdfast.activities.catalogue.tools import (
     CatalogueError,
     Shelf,
     count_bytes,
+    list_reads,
     load_shipped,
     tools_of,
 )
@@ -47,10 +48,9 @@ OwnModel = Literal[RoleTier, "inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
-    "turns", "effort", "fallback", "team", "fixed_tier", "tools_only_for_inputs", "result", "cases",
-    "repeat", "group",
+    "turns", "effort", "fallback", "team", "fixed_tier", "result", "cases", "repeat", "group",
 )  # fmt: skip
-NEED_TOOLS = ("turns", "tools_only_for_inputs")
+NEED_TOOLS = ("turns",)
 NEED_A_TEAM = ("repeat",)
 NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
 """The agents of a team have roles of their own."""
@@ -85,8 +85,6 @@ class FrontMatter(BaseModel):
     """The most that an agent with tools takes; 0: as many as the run allows."""
     group: str = Field("", max_length=200, pattern=r"^\w[^\n,]*(,[^\n]*)?$")
     """The group that it stands in on a large menu; after a comma, what the group is for."""
-    tools_only_for_inputs: bool = False
-    """True if a subtask without an input that only tools can read is asked once, without them."""
     result: Any = None
     """The JSON schema of what it hands up; None: text."""
 
@@ -241,7 +239,7 @@ def read_role(
         fixed_tier=front.fixed_tier,
         prompt_bytes=len(body.encode()) + (count_bytes(tools, shelf) if tier != "none" else 0),
         turns=front.turns,
-        tools_only_for_inputs=front.tools_only_for_inputs,
+        reads=list_reads(tools, shelf) if tier != "none" else (),
         result=result_of(path, front.result),
         source=source,
         group=front.group or playbook or ("own" if source else "common"),

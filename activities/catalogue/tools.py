@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.calls.turn import OF_SERVERS, READS_ON
-from holdfast.contracts import RoleTier
+from holdfast.contracts import RoleTier, ToolReads
 from holdfast.contracts.policies import TOOLS_TOKENS
 
 if TYPE_CHECKING:
@@ -78,11 +78,24 @@ def _of_agents(name: str, shelf: Shelf) -> bool:
     return name.startswith(OF_SERVERS) or name in OF_CLAUDE_CODE or name in shelf()
 
 
+def list_reads(tools: Sequence[str], shelf: Shelf = load_shipped) -> tuple[ToolReads, ...]:
+    """Return what inputs these tools read, as far as they say."""
+    known = shelf() if tools else {}
+    return tuple(
+        ToolReads(tool=name, inputs=known[name].reads or (), size=len(_told([known[name]])))
+        for name in tools
+        if name in known and known[name].reads is not None
+    )
+
+
 def count_bytes(tools: Sequence[str], shelf: Shelf = load_shipped) -> int:
     """Return the bytes that an endpoint is told of the tools, and what it adds by itself, a token a
     byte.
     """
     known = shelf() if tools else {}
     ours = [known[name] for name in tools if not name.startswith(OF_SERVERS)]
-    told = [[tool.name, tool.description, tool.schema] for tool in ours]
-    return len(json.dumps(told).encode()) + TOOLS_TOKENS if tools else 0
+    return len(_told(ours)) + TOOLS_TOKENS if tools else 0
+
+
+def _told(tools: Iterable[Tool]) -> bytes:
+    return json.dumps([[each.name, each.description, each.schema] for each in tools]).encode()

@@ -14,7 +14,7 @@ from holdfast.deployment import extras
 SECONDS = 10.0
 
 
-@tool(seconds=15)
+@tool(seconds=15, reads=())
 async def calculate(
     here: Here,
     expression: Annotated[

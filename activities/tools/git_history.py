@@ -17,7 +17,7 @@ MOST_CHANGES = 50
 """Files of one commit that are named."""
 
 
-@tool(seconds=30)
+@tool(seconds=30, reads=("repository",))
 async def git_history(
     here: Here,
     path: Annotated[str, Field(description="A repository, or a file or folder of one.")],

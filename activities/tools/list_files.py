@@ -15,7 +15,7 @@ MOST = 1_000
 """Files that are named at once."""
 
 
-@tool(seconds=60)
+@tool(seconds=60, reads=("folder", "repository"))
 async def list_files(
     here: Here,
     pattern: Annotated[

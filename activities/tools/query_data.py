@@ -28,7 +28,7 @@ SQLITE = b"SQLite format 3\0"
 Source = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-@tool(seconds=45, extra="data")
+@tool(seconds=45, reads=("folder", "repository", "table"), extra="data")
 async def query_data(
     here: Here,
     sources: Annotated[
@@ -36,7 +36,7 @@ async def query_data(
         Field(
             min_length=1,
             max_length=10,
-            description="CSV, Parquet, XLSX or SQLite files, as list_files shows them",
+            description="CSV, JSON, Parquet, XLSX or SQLite: an input's name, or INPUT/file",
         ),
     ],
     sql: Annotated[

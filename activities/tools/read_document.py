@@ -38,7 +38,7 @@ NEVER = {
 }
 
 
-@tool(seconds=90)
+@tool(seconds=90, reads=("folder", "repository", "document"))
 async def read_document(
     here: Here,
     file_path: Annotated[str, Field(description="As list_files shows it: INPUT/folder/name.")],

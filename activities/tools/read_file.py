@@ -17,7 +17,7 @@ SHOWN_LETTERS = 400_000
 """Characters of all lines of one call, before the rest is left for the next."""
 
 
-@tool(seconds=60)
+@tool(seconds=60, reads=("folder", "repository"))
 async def read_file(
     here: Here,
     file_path: Annotated[str, Field(description="As list_files shows it: INPUT/folder/name.")],

@@ -12,7 +12,7 @@ PIECE_BYTES = 16_000
 """Bytes of one reading: less than a model is shown at once, so that a piece is never cut again."""
 
 
-@tool(seconds=30)
+@tool(seconds=30, reads=())
 async def read_result(
     here: Here,
     handle: Annotated[str, Field(description="As the cut result named it.", max_length=200)],

@@ -40,7 +40,7 @@ async def run_python(
     code: Annotated[str, Field(min_length=1, max_length=50_000, description="A Python snippet")],
     inputs: Annotated[
         list[str],
-        Field(max_length=10, description="Text files that it reads, as list_files shows them"),
+        Field(max_length=10, description="Texts that it reads: an input's name, or INPUT/file"),
     ] = [],  # noqa: B006 - it is only read, and the schema shows it
 ) -> Result:
     """Run Python in a sandbox and see what it prints and the value of its last expression. There

@@ -40,7 +40,7 @@ AROUND = 1
 WORD = re.compile(r"\w+")
 
 
-@tool(seconds=170)
+@tool(seconds=170, reads=("folder", "repository"))
 async def search_documents(
     here: Here,
     query: Annotated[

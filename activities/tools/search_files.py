@@ -35,7 +35,7 @@ TOLD_BYTES = 200_000
 """Bytes of all lines that are told."""
 
 
-@tool(seconds=60)
+@tool(seconds=60, reads=("folder", "repository"))
 async def search_files(
     here: Here,
     pattern: Annotated[

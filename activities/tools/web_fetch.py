@@ -25,7 +25,7 @@ SCRIPTS = {"html": "read_text.py", "pdf": "read_pdf.py"}
 TEXTUAL = ("application/json", "application/xml", "application/javascript", "application/yaml")
 
 
-@tool(seconds=60, sends="any address of the public web that the agent names", extra="web")
+@tool(seconds=60, reads=(), sends="any address of the public web that the agent names", extra="web")
 async def web_fetch(
     here: Here,
     url: Annotated[str, Field(min_length=1, max_length=2_000, description="With https://")],

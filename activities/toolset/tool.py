@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Protocol, cast, get_type_hints
+from typing import Any, Concatenate, Protocol, cast, get_args, get_type_hints
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
 from holdfast.activities.repositories.manifest import Manifest
-from holdfast.contracts import MadeFile, PinnedInput
+from holdfast.contracts import InputForm, MadeFile, PinnedInput
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
 from holdfast.text.mistakes import mistakes, suggest
@@ -147,6 +147,10 @@ class Tool:
     """Names of the settings that it cannot do without."""
     sends_to: Callable[[Callable[[str], str]], str] = lambda _: ""
     """Return where the words of a call go, by the deployment's settings; empty: nowhere."""
+    reads: tuple[InputForm, ...] | None = None
+    """The inputs that it reads, one of which its agent must have to be offered it; empty: none, so
+    that it is always offered. None: it may read any, and is always offered, too.
+    """
     extra: Callable[[Callable[[str], str]], str] = lambda _: ""
     """Return the extra of this package that it cannot do without, by the settings; empty: none."""
 
@@ -215,12 +219,13 @@ def tool(
     seconds: float = 60.0,
     approval: bool = False,
     needs: tuple[str, ...] = (),
+    reads: tuple[InputForm, ...] | None = None,
     sends: str | Callable[[Callable[[str], str]], str] = "",
     extra: str | Callable[[Callable[[str], str]], str] = "",
 ) -> Callable[[Callable[Concatenate[Here, ...], Awaitable[Returned]]], Tool]:
     """Make a tool of an async function `(here: Here, …)`. Its docstring and the descriptions in its
     annotations are what a model reads. Raise NotATool if no schema can say all of it, or if it
-    needs what there is not.
+    needs or reads what there is not.
     """
     if callable(function):
         raise NotATool(f"{_place_in(function)}: write `@tool()`, with brackets")
@@ -229,6 +234,7 @@ def tool(
         _check(function)
         where = _place_in(function)
         _check_needs(where, needs)
+        _check_reads(where, reads)
         _check_extra(where, extra if isinstance(extra, str) else extra(lambda _: ""))
         return Tool(
             name=function.__name__,
@@ -241,6 +247,7 @@ def tool(
             seconds=seconds,
             approval=approval,
             needs=needs,
+            reads=reads,
             sends_to=sends if callable(sends) else lambda _: sends,
             extra=extra if callable(extra) else lambda _: extra,
         )
@@ -297,6 +304,19 @@ def _check_needs(where: str, needs: tuple[str, ...]) -> None:
             raise NotATool(
                 f"{where}: needs: there is no setting {name!r}{suggest(name, known.values())}; a"
                 f" key of your own is read from os.environ; there are: {', '.join(known.values())}"
+            )
+
+
+def _check_reads(where: str, reads: tuple[InputForm, ...] | None) -> None:
+    """Raise NotATool for what is no form of an input."""
+    if isinstance(reads, str):
+        raise NotATool(f"{where}: reads: write a tuple of inputs: ({reads!r},)")
+    known = get_args(InputForm)
+    for name in reads or ():
+        if name not in known:
+            raise NotATool(
+                f"{where}: reads: no input is a {name!r}{suggest(name, known)}; there are:"
+                f" {', '.join(known)}"
             )
 
 

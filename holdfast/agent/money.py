@@ -21,9 +21,12 @@ BESIDE_A_RESULT = 200
 BESIDE_A_MESSAGE = 1_000
 
 
-def room_of(goal: AgentGoal) -> int:
-    """Return the tokens that one message of the model may have: the plan's limit, else the most."""
-    return goal.work.subtask.max_output or TAKE_TURN.policy.max_output
+def room_of(goal: AgentGoal, resume: Resume) -> int:
+    """Return the tokens that one message of the model may have: the plan's limit, else its own,
+    else the most.
+    """
+    room = goal.work.subtask.max_output or goal.room or TAKE_TURN.policy.max_output
+    return 2 * room if resume.roomier else room
 
 
 def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
@@ -37,7 +40,7 @@ def worst_turn(goal: AgentGoal, resume: Resume) -> Amount:
         tokens = input_tokens(WORK, goal.work) + goal.role.prompt_bytes
     searches, rounds = of_endpoint(goal)
     most = read_again(max(tokens, resume.needed), rounds)
-    return reservation(goal.model, most, room_of(goal), searches)
+    return reservation(goal.model, most, room_of(goal, resume), searches)
 
 
 def of_endpoint(goal: AgentGoal) -> tuple[int, int]:
@@ -154,7 +157,7 @@ def _usual(model: ModelCard, tokens: int, turns: int) -> Decimal | None:
 
 def _longest(goal: AgentGoal) -> Decimal:
     """Price turns that read nothing from the cache, write all they may, and get a whole result."""
-    room = room_of(goal)
+    room = room_of(goal, Resume())
     first = worst_turn(goal, Resume())
     prompt = first.tokens - room
     added = room + policies.RESULT_BYTES

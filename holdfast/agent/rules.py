@@ -117,7 +117,7 @@ def _turn(state: AgentState, amount: Amount) -> TakeTurn:
         tier=goal.model.tier,
         model=goal.model,
         role=goal.role.name,
-        max_output=room_of(goal),
+        max_output=room_of(goal, resume),
         effort=goal.role.effort,
         ceiling=amount.dollars,
         token_ceiling=amount.tokens,
@@ -282,7 +282,10 @@ def _problem(state: AgentState, problem: Problem) -> AgentState:
     said = f"Your answer is not in the right form: {problem.why}\nGive it again in the right form."
     if problem.kind == "truncated":
         said = f"Your last message was too long to be taken: {problem.why}. Say it in less."
-    resume = resume.model_copy(update={"said": said, "repairs": resume.repairs + 1})
+    update: dict[str, object] = {"said": said, "repairs": resume.repairs + 1}
+    if problem.kind == "truncated" and state.goal.room:
+        update["roomier"] = True
+    resume = resume.model_copy(update=update)
     return replace(state, resume=resume)
 
 

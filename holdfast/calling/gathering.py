@@ -20,11 +20,13 @@ from holdfast.calls.replan import ReplanMaterial, Standing
 from holdfast.calls.review import ReviewMaterial
 from holdfast.calls.sources import Sources, choose_sources
 from holdfast.calls.synthesize import SynthesisMaterial
+from holdfast.calls.turn import equip
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
     PLANNED_SUBTASK_LIMIT,
     Finding,
+    PinnedInput,
     Plan,
     Problem,
     RoleCard,
@@ -76,10 +78,13 @@ def is_large_menu(state: State) -> bool:
 
 
 def on_menu(state: State) -> tuple[RoleCard, ...]:
-    """Return the roles that a planner is shown: those of the chosen groups, else all."""
-    if not state.groups:
-        return state.brief.roles
-    return tuple(each for each in state.brief.roles if group_of(each) in state.groups)
+    """Return the roles that a planner is shown: those of the chosen groups, else all, with the
+    tools that the inputs of the run allow.
+    """
+    chosen = (
+        each for each in state.brief.roles if not state.groups or group_of(each) in state.groups
+    )
+    return tuple(equip(each, state.brief.inputs) for each in chosen)
 
 
 def for_choice(state: State) -> ChoiceMaterial:
@@ -126,12 +131,24 @@ def needed_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
     return tuple(each for each in found if each is not None)
 
 
+def inputs_of(state: State, subtask: Subtask) -> tuple[PinnedInput, ...]:
+    return tuple(each for each in state.brief.inputs if each.name in subtask.inputs)
+
+
+def role_of(state: State, subtask: Subtask) -> RoleCard:
+    """Return the role of a subtask with the tools that its agent has there."""
+    role, inputs = state.brief.role(subtask.role), inputs_of(state, subtask)
+    if role.tools_only_for_inputs and all(each.enclosed for each in inputs):
+        return role.model_copy(update={"tools": ()})
+    return equip(role, inputs)
+
+
 def for_work(state: State, progress: Progress) -> WorkMaterial:
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     return WorkMaterial(
         subtask=subtask,
-        inputs=tuple(pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs),
+        inputs=inputs_of(state, subtask),
         dependencies=needed_findings(state, subtask),
         lens=role.tools[0] if role.tier == "none" else "",
         timeout_seconds=timeout_of(state, subtask),

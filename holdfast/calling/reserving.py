@@ -160,7 +160,7 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
         gathering.for_work(state, progress),
         model=state.brief.model(tier),
         progress=progress,
-        role=state.brief.role(subtask.role),
+        role=gathering.role_of(state, subtask),
         smaller=smaller,
         most=subtask.max_output,
     )
@@ -209,8 +209,9 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
     # run waits otherwise and must reserve the same, because the journal knows its calls by what
     # they are; how long a finding waited is in no prompt.
     waits = {"__all__": {"waited"}}
-    # Nor is where a role comes from, and where its prompt is kept, which is counted by itself.
-    kept = {"__all__": {"source", "prompt"}}
+    # Nor is where a role comes from, what its tools read, and where its prompt is kept, which is
+    # counted by itself.
+    kept = {"__all__": {"source", "prompt", "reads"}}
     unsaid: dict[str, Any] = {
         "findings": waits,
         "dependencies": waits,

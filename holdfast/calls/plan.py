@@ -10,6 +10,7 @@ from pydantic import Field
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
+from holdfast.calls.turn import READS_ON
 from holdfast.calls.work import WORK
 from holdfast.contracts import (
     CheckKind,
@@ -155,10 +156,21 @@ def _besides(role: RoleCard) -> str:
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
     cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
-    tools = f" Its tools: {', '.join(role.tools)}." if role.tools else ""
+    tools = f" Its tools: {list_tools(role)}." if role.tools else ""
     data = f" Its finding is JSON: {fields}." if fields else ""
     stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
     return f"{stop}{cases}{tools}{data}"
+
+
+def list_tools(role: RoleCard) -> str:
+    """Return a role's tools for planners and people, those apart that an agent has only for an
+    input that they read.
+    """
+    for_inputs = {each.tool for each in role.reads if each.inputs}
+    own = [name for name in role.tools if name != READS_ON]
+    always = ", ".join(name for name in own if name not in for_inputs)
+    reading = ", ".join(name for name in own if name in for_inputs)
+    return "; ".join(filter(None, (always, f"for inputs that they read {reading}" * bool(reading))))
 
 
 def _preview(pinned: PinnedInput) -> str:

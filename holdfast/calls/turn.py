@@ -7,6 +7,7 @@ so far, and passes on the digest of the list: so each turn adds the same few byt
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -23,6 +24,7 @@ from holdfast.contracts import (
     ModelCard,
     Money,
     NoAnswer,
+    PinnedInput,
     Problem,
     ProjectName,
     Reply,
@@ -38,6 +40,24 @@ WEB_SEARCH, WEB_FETCH = "web_search", "web_fetch"
 """The tools that some endpoints have themselves."""
 READS_ON = "read_result"
 """Comes with any other tool: it reads on in results that were too long to show."""
+
+
+def equip(role: RoleCard, inputs: Iterable[PinnedInput]) -> RoleCard:
+    """Return a role with the tools that an agent of it has for these inputs: without those that
+    would find nothing to read, and their bytes.
+    """
+    forms = {form for each in inputs for form in each.forms}
+    idle = {
+        each.tool: each.size
+        for each in role.reads
+        if each.tool in role.tools and each.inputs and forms.isdisjoint(each.inputs)
+    }
+    if not idle:
+        return role
+    left = tuple(name for name in role.tools if name not in idle)
+    size = role.prompt_bytes - sum(idle.values())
+    update = {"tools": left if {*left} - {READS_ON} else (), "prompt_bytes": size}
+    return role.model_copy(update=update)
 
 
 class ToolUse(Contract):
@@ -165,6 +185,8 @@ class Resume(Contract):
     opened: tuple[str, ...] = ()
     """Inputs that the agent has read so far; listing files is not reading."""
     repairs: int = 0
+    roomier: bool = False
+    """True after a message that was cut off at the agent's own room: it has twice of it now."""
     no_json: int = 0
     """Answers that held no JSON at all."""
     losses: int = 0
@@ -183,6 +205,8 @@ class AgentGoal(Contract):
     resume: Resume = Resume()
     turns: int
     """The most turns of the agent, over all segments."""
+    room: int = 0
+    """Tokens of one message; 0: as many as any turn may have."""
     capabilities: Capabilities = Capabilities()
     first_run: str = ""
     project: ProjectName = ""

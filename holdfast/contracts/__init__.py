@@ -18,6 +18,7 @@ from holdfast.contracts.base import (
     EscalationReason,
     FileKind,
     FindingStatus,
+    InputForm,
     InputKind,
     Money,
     Percent,
@@ -30,7 +31,14 @@ from holdfast.contracts.base import (
     Tier,
     dollars,
 )
-from holdfast.contracts.briefing import Briefing, Omission, Outlet, PlaybookCard, RoleCard
+from holdfast.contracts.briefing import (
+    Briefing,
+    Omission,
+    Outlet,
+    PlaybookCard,
+    RoleCard,
+    ToolReads,
+)
 from holdfast.contracts.calls import (
     Bill,
     Call,
@@ -104,6 +112,7 @@ __all__ = [
     "Given",
     "Goal",
     "GoalInput",
+    "InputForm",
     "InputKind",
     "LanguageShare",
     "LensSum",
@@ -143,6 +152,7 @@ __all__ = [
     "Synthesis",
     "Tier",
     "Timings",
+    "ToolReads",
     "Try",
     "Undone",
     "Unreached",

@@ -32,6 +32,8 @@ RoleTier = Literal["none", "haiku", "sonnet", "opus"]
 Effort = Literal["low", "medium", "high"]
 Strategy = Literal["merge", "select", "reduce"]
 InputKind = Literal["text", "file", "repository", "folder"]
+InputForm = Literal["folder", "repository", "document", "table"]
+"""What an input is to the tools that read it."""
 FileKind = Literal[
     "production", "tests", "docs", "examples", "generated", "vendored", "minified", "built"
 ]

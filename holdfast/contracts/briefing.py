@@ -6,10 +6,29 @@ from collections.abc import Iterable
 
 from pydantic import Field, JsonValue
 
-from holdfast.contracts.base import Contract, Effort, Money, Percent, RoleTier, Span, Tier
+from holdfast.contracts.base import (
+    Contract,
+    Effort,
+    InputForm,
+    Money,
+    Percent,
+    RoleTier,
+    Span,
+    Tier,
+)
 from holdfast.contracts.goals import AnswerForm, Limits, PinnedInput
 from holdfast.contracts.models import Capabilities, ModelCard
 from holdfast.contracts.plans import Plan
+
+
+class ToolReads(Contract):
+    """What inputs a tool reads."""
+
+    tool: str
+    inputs: tuple[InputForm, ...] = ()
+    """Without one of these it does nothing; empty: it reads none, and does without."""
+    size: int = 0
+    """Bytes of its specification."""
 
 
 class RoleCard(Contract):
@@ -45,8 +64,10 @@ class RoleCard(Contract):
     """Bytes of its prompt and of its tools' specifications."""
     turns: int = 0
     """The most turns of an agent with tools; 0: as many as the run allows."""
+    reads: tuple[ToolReads, ...] = ()
+    """What its tools read; one that is not named may read any input. Empty in older runs."""
     tools_only_for_inputs: bool = False
-    """True if a subtask without an input that only tools can read is one call, without tools."""
+    """True in older runs if a subtask without an input that only tools can read is one call."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of its agents' results, closed objects only; empty: text."""
     source: str = ""

@@ -13,6 +13,7 @@ from holdfast.contracts.base import (
     PLANNED_SUBTASK_LIMIT,
     AnswerKind,
     Contract,
+    InputForm,
     InputKind,
     Money,
     Percent,
@@ -66,6 +67,10 @@ FILE_NAME = 100
 """Characters of a file's name that are shown."""
 
 
+TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xlsx")
+"""How the names of files end that can be asked as tables."""
+
+
 class PinnedInput(Contract):
     """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
 
@@ -101,6 +106,15 @@ class PinnedInput(Contract):
     @property
     def is_folder(self) -> bool:
         return self.kind in ("repository", "folder")
+
+    @property
+    def forms(self) -> tuple[InputForm, ...]:
+        """What it is to tools; empty: text, which stands in prompts and has no table in it."""
+        if self.kind == "folder" or self.kind == "repository":
+            return (self.kind,)
+        document = self.reader not in ("", "query_data")
+        table = self.reader == "query_data" or PurePath(self.path).suffix.lower() in TABLES
+        return (*(("document",) if document else ()), *(("table",) if table else ()))
 
     @property
     def enclosed(self) -> bool:

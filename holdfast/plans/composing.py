@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.calls.turn import OF_SERVERS, READS_ON
+from holdfast.calls.plan import list_tools
+from holdfast.calls.turn import OF_SERVERS, READS_ON, equip
 from holdfast.contracts import Briefing, ComposedRole, PinnedInput, Plan, RoleCard, policies
 from holdfast.state.graph import COMPOSED
 
@@ -66,6 +67,7 @@ def card_of(role: ComposedRole, roles: Sequence[RoleCard]) -> RoleCard | None:
         # What it is told is shorter than what a role with more tools is told.
         prompt_bytes=like.prompt_bytes + len(role.description.encode()),
         turns=like.turns,
+        reads=like.reads,
     )
 
 
@@ -179,6 +181,13 @@ def _widens(role: ComposedRole, roles: Sequence[RoleCard]) -> Iterator[str]:
         )
 
 
-def describe_role(role: ComposedRole) -> str:
-    tools = f"tools {', '.join(role.tools)}" if role.tools else "no tools"
-    return f"role {role.name} is composed for this plan: {role.description} ({role.tier}, {tools})"
+def describe_composed(brief: Briefing, plan: Plan) -> Iterator[str]:
+    """Yield a line for each composed role of a run's plan, with the tools that its agents have."""
+    for role in brief.roles:
+        if role.name.startswith(COMPOSED):
+            own = [each for each in plan.subtasks if role.name in (each.role, each.secondary)]
+            named = {name for each in own for name in each.inputs}
+            inputs = [each for each in brief.inputs if each.name in named]
+            tools = list_tools(equip(role, inputs))
+            how = f"{role.tier}, {f'tools {tools}' if tools else 'no tools'}"
+            yield f"role {role.name} is composed for this plan: {role.description} ({how})"

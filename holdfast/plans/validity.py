@@ -24,6 +24,7 @@ ID_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_")
 FEWEST_INSTRUCTION_WORDS = 5
 """A shorter instruction cannot be self-contained; "analyse the data" is the classic defect."""
 
+FOLDERS = frozenset(("folder", "repository"))
 ABOVE = "repeats a subtask of a run above: same role, same instruction"
 
 
@@ -119,13 +120,14 @@ def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> st
 
 def _reads(role: RoleCard, reader: str) -> bool:
     """True if a role can look into what this tool reads; without a name, into a folder, as any lens
-    does. For a team, one of its agents does.
+    does, and any tool of which nothing else is known. For a team, one of its agents does.
     """
     if role.team:
         return True
     if reader:
         return reader in role.tools
-    return bool(role.tools) or role.tier == "none"
+    blind = {each.tool for each in role.reads if FOLDERS.isdisjoint(each.inputs)}
+    return not blind.issuperset(role.tools) or role.tier == "none"
 
 
 def _what(reader: str) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, outages
-from holdfast.calling.reserving import tiers
+from holdfast.calling.reserving import rooms, tiers
 from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolUse
+from holdfast.calls.work import WORK
 from holdfast.contracts import FindingStatus, Tier, policies
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
@@ -30,11 +31,8 @@ SLICE_TURNS = 3
 
 def uses_tools(state: State, progress: Progress) -> bool:
     """True if a subtask is a conversation with tools, and not one call."""
-    role, named = state.brief.role(progress.subtask.role), progress.subtask.inputs
-    if not role.tools or role.team or progress.tier == "none":
-        return False
-    unread = any(each.name in named and not each.enclosed for each in state.brief.inputs)
-    return unread or not role.tools_only_for_inputs
+    role = gathering.role_of(state, progress.subtask)
+    return role.tools != () and not role.team and progress.tier != "none"
 
 
 def start(state: State, progress: Progress) -> StartAgent | None:
@@ -58,23 +56,42 @@ def next_goal(state: State, progress: Progress) -> tuple[AgentGoal, Amount]:
     """Return the goal of the next segment, by the dearest tier of which a turn can be paid now, and
     its slice; with the cheapest tier and an empty slice where none can.
     """
-    assert progress.tier != "none", "work without a model is a lens's"
-    role = state.brief.role(progress.subtask.role)
-    # A conversation cannot go on with another model: its thoughts are bound to it.
-    kept = progress.resume.transcript != ""
-    offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
-    goals = (
-        goal_of(state, progress, tier)
-        for tier in (offered[:1] if role.fixed_tier else offered)
-        if tier != "none"
-    )
-    for goal in goals:
+    for goal in _goals(state, progress):
         left = max(goal.turns - progress.resume.turns, 1)
         one = worst_turn(goal, progress.resume)
         for turns in range(min(SLICE_TURNS, left), 0, -1):
             if state.ledger.fits(amount := one * turns):
                 return goal, amount
     return goal, Amount()
+
+
+def _goals(state: State, progress: Progress) -> Iterator[AgentGoal]:
+    """Yield the goal of the next segment by the tier that is due, by each cheaper one, and at last
+    with less room, as a call has it under a small cap.
+    """
+    assert progress.tier != "none", "work without a model is a lens's"
+    role = state.brief.role(progress.subtask.role)
+    # A conversation cannot go on with another model: its thoughts are bound to it.
+    kept = progress.resume.transcript != ""
+    offered = [progress.called] if kept else [*tiers(state.brief, progress.tier)]
+    for tier in offered[:1] if role.fixed_tier else offered:
+        if tier != "none":
+            goal = goal_of(state, progress, tier)
+            yield goal
+    yield from _in_less_room(goal)
+
+
+def _in_less_room(goal: AgentGoal) -> Iterator[AgentGoal]:
+    """Yield a goal with ever less room for each message; nothing if it has no room of its own."""
+    for room in rooms(goal.room // 2) if goal.room else ():
+        yield goal.model_copy(update={"room": room})
+
+
+def least_turn(state: State, subtask_id: str, tier: Tier) -> Amount:
+    """Return the least that the first turn of an agent is reserved at, by this tier."""
+    goal = goal_of(state, state.work[subtask_id], tier)
+    *_, least = (goal, *_in_less_room(goal))
+    return worst_turn(least, Resume())
 
 
 def one_turn(state: State, progress: Progress) -> Amount:
@@ -86,14 +103,18 @@ def one_turn(state: State, progress: Progress) -> Amount:
 
 def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
     """Return the goal of the next segment, without its slice."""
-    role = state.brief.role(progress.subtask.role)
+    role = gathering.role_of(state, progress.subtask)
+    work = gathering.for_work(state, progress)
+    # Whoever reads may have much to tell. Runs prepared before this rule have no `reads`.
+    as_a_call = role.reads and all(each.enclosed for each in work.inputs)
     return AgentGoal(
-        work=gathering.for_work(state, progress),
+        work=work,
         role=role,
         model=state.brief.model(tier),
         slice=Slice(dollars=state.ledger.cap.dollars, calls=0, tokens=0),
         resume=progress.resume,
         turns=most_turns(state, progress),
+        room=WORK.policy.max_output if as_a_call and not work.subtask.max_output else 0,
         capabilities=state.brief.capabilities,
         first_run=state.first_run_id,
         project=state.goal.project,

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
-from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, verifying
 from holdfast.calling.reserving import (
     input_tokens,
@@ -20,7 +19,6 @@ from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
 from holdfast.calls.replan import REPLAN
 from holdfast.calls.synthesize import SYNTHESIZE
-from holdfast.calls.turn import Resume
 from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import WORK, most_written
 from holdfast.contracts import Bill, Briefing, Call, Goal, Limits, Plan, Subtask, Tier, policies
@@ -304,12 +302,11 @@ def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
 def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
     """Return the least that one try is reserved at, without its dependencies' findings."""
     alone = subtask.model_copy(update={"depends_on": ()})
-    role = state.brief.role(subtask.role)
     progress = Progress(alone, tier=tier)
     state = replace(state, work=Work({alone.id: progress}))
     if agents.uses_tools(state, progress):
-        # No turn of an agent is given less room than it may need.
-        return worst_turn(agents.goal_of(state, progress, tier), Resume())
+        return agents.least_turn(state, alone.id, tier)
+    role = gathering.role_of(state, alone)
     tokens = input_tokens(WORK, gathering.for_work(state, progress)) + role.prompt_bytes
     *_, room = rooms(most_written(subtask))
     return reservation(state.brief.model(tier), tokens, room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.calling import verifying
+from holdfast.calling import gathering, verifying
 from holdfast.contracts import Omission, PinnedInput
 from holdfast.rules import agents
 from holdfast.state.run import State
@@ -42,7 +42,7 @@ def list_outlets(state: State) -> tuple[str, ...]:
     for outlet in state.brief.outlets:
         who: dict[str, list[str]] = {}
         for each in due:
-            role = state.brief.role(each.subtask.role)
+            role = gathering.role_of(state, each.subtask)
             if agents.uses_tools(state, each) and outlet.serves(role.tools):
                 who.setdefault(role.name, []).append(each.subtask.id)
         told = [f"{name} ({', '.join(ids)})" for name, ids in who.items()]

@@ -221,10 +221,8 @@ def _too_dear(state: State, progress: Progress) -> bool:
     """True if even a try with the shortest prompt could not be paid as planned, while what is in
     flight may give something back: no subtask like it need be tried.
     """
-    role = state.brief.role(progress.subtask.role)
-    if progress.tier == "none" or role.team or not state.ledger.reserved:
-        return False
-    if agents.uses_tools(state, progress):
+    role = gathering.role_of(state, progress.subtask)
+    if progress.tier == "none" or role.team or role.tools or not state.ledger.reserved:
         return False
     tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
     one = reservation(state.brief.model(progress.tier), tokens, _room_due(progress))

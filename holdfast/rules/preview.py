@@ -55,7 +55,7 @@ def predict(state: State) -> Preview:
             *(f"{each.what}: {each.why}" for each in (*state.not_run, *unused_inputs(state))),
             *approvals.list_unasked(state),
         ),
-        composed=tuple(map(composing.describe_role, state.plan.roles)) if state.plan else (),
+        composed=tuple(composing.describe_composed(state.brief, state.plan)) if state.plan else (),
         brought=tuple(_brought(state, rows)),
         lowered=lowered,
         enough=tight.find_enough(state, _rows, ample) if short else None,
@@ -247,8 +247,8 @@ def _verification(state: State) -> Iterator[PreviewRow]:
 
 def _expected_tokens(state: State, subtask: Subtask) -> int:
     """Estimate the input tokens: instruction, role, inputs, and the findings of dependencies."""
-    named = [pinned for pinned in state.brief.inputs if pinned.name in subtask.inputs]
-    size = len(subtask.instruction) + state.brief.role(subtask.role).prompt_bytes
+    named = gathering.inputs_of(state, subtask)
+    size = len(subtask.instruction) + gathering.role_of(state, subtask).prompt_bytes
     size += sum(pinned.size for pinned in named if pinned.enclosed)
     written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
     return size // context.EXPECTED_BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS

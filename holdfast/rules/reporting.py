@@ -13,7 +13,7 @@ from holdfast.calling import verifying
 from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
 from holdfast.contracts.titles import title_of
 from holdfast.ledger.ranges import format_price
-from holdfast.plans.composing import describe_role
+from holdfast.plans.composing import describe_composed
 from holdfast.rules import keeping, leaving
 from holdfast.rules.one_agent import say_single
 from holdfast.rules.shares import shares_of
@@ -168,10 +168,9 @@ def title(state: State) -> str:
 
 
 def notes(state: State) -> tuple[str, ...]:
-    composed = state.plan.roles if state.plan else ()
-    found = [sentence(describe_role(each)) for each in composed]
+    composed = describe_composed(state.brief, state.plan) if state.plan else ()
     found = [
-        *found,
+        *map(sentence, composed),
         *_count_lines(state.notes),
         *keeping.cheaper_lines(state),
         *bill_notes(state),

@@ -200,11 +200,16 @@ def test_the_turns_of_a_role_are_read_and_bounded(tmp_path: Path) -> None:
     assert "turns" in why(write(tmp_path, role("tools: Read\nturns: 101\n")))
 
 
-def test_tools_for_inputs_alone_are_read_and_are_else_always_there(tmp_path: Path) -> None:
-    write(tmp_path, role("tools: Read\n"))
-    assert not Catalogue.load(tmp_path).roles["code-reviewer"].card.tools_only_for_inputs
-    write(tmp_path, role("tools: Read\ntools_only_for_inputs: true\n"))
-    assert Catalogue.load(tmp_path).roles["code-reviewer"].card.tools_only_for_inputs
+def test_a_role_knows_what_its_tools_read_and_which_of_them_may_read_anything(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, role("tools: [git_diff, calculate, run_python, mcp__clock__now]\n"))
+    card = Catalogue.load(tmp_path).roles["code-reviewer"].card
+    assert {each.tool: each.inputs for each in card.reads} == {
+        "git_diff": ("repository",),
+        "calculate": (),
+        "read_result": (),
+    }
 
 
 def own(name: str, tools: str = "Read") -> str:
@@ -240,7 +245,6 @@ def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
     ("front", "named"),
     [
         ("turns: 4\n", "turns"),
-        ("tools_only_for_inputs: true\n", "tools_only_for_inputs"),
         ("model: none\ntools: [bugs]\nturns: 4\n", "turns"),
         ("team: true\nturns: 4\n", "turns"),
         ("model: none\ntools: [bugs]\neffort: high\nfallback: x\n", "effort, fallback"),

@@ -97,7 +97,6 @@ COPIED: Mapping[tuple[type[BaseModel], str], type] = (
             "fixed_tier",
             "turns",
             "cases",
-            "tools_only_for_inputs",
         )
     }
     | {

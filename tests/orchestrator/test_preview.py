@@ -25,6 +25,7 @@ from holdfast.contracts import (
     RoleCard,
     Subtask,
     Tier,
+    ToolReads,
 )
 from holdfast.contracts.view import Preview
 from holdfast.ledger.ledger import Amount
@@ -299,7 +300,7 @@ HANDS = RoleCard(
     tools=("read_file",),
     turns=6,
     prompt_bytes=6_000,
-    tools_only_for_inputs=True,
+    reads=(ToolReads(tool="read_file", inputs=("folder",)), ToolReads(tool="web_fetch")),
 )
 REPORTS = PinnedInput(name="reports", kind="folder", size=90_000_000, digest="cd")
 
@@ -385,8 +386,8 @@ def test_servers_and_web_tools_are_named_with_the_agents_whose_words_go_there() 
     lines = totals(preview, Decimal(5))
     assert "Reached by tools: web_fetch, any address: words of clerk (a)" in lines
     assert not with_hands("reports", tools=("read_file",)).reached
-    # Asked once and without tools, its words reach nobody else.
-    assert not with_hands("notes", tools=("web_fetch",)).reached
+    # A tool that reads no input is there without one, too.
+    assert with_hands("notes", tools=("web_fetch",)).reached
 
 
 def test_the_agents_of_a_team_may_send_words_wherever_a_tool_leads() -> None:
@@ -402,7 +403,7 @@ def test_no_agent_is_said_to_cost_more_than_the_cap() -> None:
     assert row.high == 3
 
 
-def test_a_role_with_tools_for_inputs_alone_is_priced_as_one_call_without_such_an_input() -> None:
+def test_a_role_whose_tools_read_nothing_of_its_inputs_is_priced_as_one_call() -> None:
     row = with_hands("notes").subtasks[0]
     assert (row.kind, row.turns, row.slice) == ("subtask", 0, None)
 

@@ -541,3 +541,18 @@ async def test_a_script_can_let_agents_look_at_their_files_before_they_answer() 
     ]
     async with looping(script=Script(looks=True), tools=TOOLS[:1]) as (_, loop):
         assert (await loop.turn())["stop_reason"] == "end_turn", "it has no list_files"
+
+
+async def test_what_cannot_search_a_folder_reads_its_first_file_after_the_list() -> None:
+    tools = [{**TOOLS[0], "name": name} for name in ("list_files", "read_document")]
+    told = "- papers (a folder, 9 bytes): list_files shows its files\n\nGo."
+    given = {"tools": tools, "messages": [{"role": "user", "content": told}]}
+    async with looping(script=Script(looks=True), **given) as (_, loop):
+        said = [await loop.turn("papers/a.md  3\npapers/b.md  6") for _ in range(3)]
+    blocks = [each for message in said for each in message["content"]]
+    calls = [each for each in blocks if each["type"] == "tool_use"]
+    assert [(each["name"], each["input"]) for each in calls] == [
+        ("list_files", {}),
+        ("read_document", {"file_path": "papers/a.md"}),
+    ]
+    assert said[-1]["stop_reason"] == "end_turn"

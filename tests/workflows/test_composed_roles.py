@@ -6,6 +6,7 @@ import pytest
 from test_supervisor import goal
 
 from conftest import Runs, seen
+from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import ComposedRole, GoalInput, Order
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
@@ -59,7 +60,7 @@ async def test_a_composed_role_has_the_tools_that_were_approved_without_any_inpu
             "synthesize": [synthesizes("42")],
         }
     )
-    report = await runs.run(goal(), model)
+    report = await runs.run(goal(), model, catalogue=Catalogue.load())
     assert report.status == "complete" and report.findings[0].tool_calls == 1
     assert "tools calculate, run_python" in report.notes[0]
     [first, *_] = [each for each in model.requests if each.tools]
@@ -80,7 +81,7 @@ async def test_a_composed_role_that_would_widen_anything_goes_back_to_the_planne
     report = await runs.run(goal(), model)
     assert report.status == "complete"
     refused = model.requests[1].prompt
-    assert "roles[0] 'made-lister': tools: web_fetch: not for composed roles" in refused
+    assert "roles[0] 'made-lister': tools: list_files: not for composed roles" in refused
 
 
 async def test_a_composed_role_is_in_the_preview_that_a_person_approves(runs: Runs) -> None:
@@ -127,3 +128,21 @@ async def test_a_composed_role_that_gives_up_hands_its_work_to_the_common_one(ru
     assert report.status == "complete"
     assert [each.role for each in report.findings[0].tries] == ["", "analyst"]
     assert "composed for one plan" not in model.requests[2].system
+
+
+async def test_a_composed_role_is_told_with_the_tools_that_it_has_only_for_its_inputs(
+    runs: Runs,
+) -> None:
+    (runs.folder / "sales.csv").write_text("region,amount\nNorth,1\n")
+    sales = GoalInput(name="sales", kind="file", value=str(runs.folder / "sales.csv"))
+    task = subtask("t1", role="made-lister", inputs=["sales"])
+    model = ScriptedModel(
+        {"plan": [composed(task, tools=["query_data", "calculate"])], "t1": [works("one")]}
+    )
+    report = await runs.run(goal(inputs=[sales]), model, catalogue=Catalogue.load())
+    assert report.status == "complete"
+    assert report.notes[0].endswith(
+        "(haiku, tools calculate; for inputs that they read query_data)."
+    )
+    [first] = [each for each in model.requests if each.tools]
+    assert {tool["name"] for tool in first.tools} == {"query_data", "calculate", "read_result"}

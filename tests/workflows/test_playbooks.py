@@ -146,7 +146,7 @@ async def test_what_a_role_goes_without_is_said_before_the_run_begins(runs: Runs
         view = await seen(handle, lambda view: view.phase == "approval")
         assert view.preview is not None
         [without] = [each for each in view.preview.without if "web_search" in each]
-        assert "market-researcher goes on without" in without
+        assert "web-researcher and market-researcher go on without" in without
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()

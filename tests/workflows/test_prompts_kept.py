@@ -21,8 +21,7 @@ def saying(words: str) -> Catalogue:
     catalogue = Catalogue.load()
     for name in NAMES:
         role = catalogue.roles[name]
-        card = role.card.model_copy(update={"tools_only_for_inputs": False})
-        catalogue.roles[name] = replace(role, card=card, prompt=f"{words} {name}")
+        catalogue.roles[name] = replace(role, prompt=f"{words} {name}")
     return catalogue
 
 
@@ -48,4 +47,4 @@ async def test_a_file_that_a_worker_has_otherwise_changes_nothing_of_a_run_that_
         assert [each for each in told if each.startswith(f"as prepared, {name}")]
     assert not [each for each in told if "as its worker has it" in each]
     agents = [each.system for each in model.requests if each.tools]
-    assert any(each.startswith("as prepared, researcher") for each in agents)
+    assert any(each.startswith("as prepared, analyst") for each in agents)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Runs
+from conftest import Runs, asking_once
 from documents import pdf
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal, GoalInput, Report
@@ -41,7 +41,7 @@ ASKED = {**subtask("t1", role="researcher")}
 
 def listing(**fields: Any) -> Catalogue:
     """The shipped roles, of which the researcher hands up a list of engines."""
-    catalogue = Catalogue.load()
+    catalogue = asking_once(Catalogue.load())
     role = catalogue.roles["researcher"]
     card = role.card.model_copy(update={"result": FORM, **fields})
     return replace(catalogue, roles={**catalogue.roles, "researcher": replace(role, card=card)})

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from conftest import Runs
+from conftest import Runs, asking_once
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.runs.report import page_of
 from holdfast.cli.shared.reading import Reader
@@ -30,7 +30,7 @@ def catalogue(runs: Runs, repeat: int = 1) -> Catalogue:
     head += f"\nrepeat: {repeat}" if repeat > 1 else ""
     (home / "department.md").write_text(f"---\n{head}\n---\n")
     extra = Catalogue.load(runs.folder / "home")
-    shipped = Catalogue.load()
+    shipped = asking_once(Catalogue.load())
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

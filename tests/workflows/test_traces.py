@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 from temporalio.client import WorkflowFailureError, WorkflowHistory
 
-from conftest import Runs
+from conftest import Runs, asking_once
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Bill, Goal, GoalInput, Usage
 from holdfast.contracts.errors import PossiblyBilled
@@ -37,7 +37,7 @@ def catalogue(runs: Runs) -> Catalogue:
     for name, fields in ROLES.items():
         head = f"name: {name}\ndescription: does {name} work\n{fields}"
         (home / f"{name}.md").write_text(f"---\n{head}\n---\n{'' if 'team' in fields else 'Do.'}")
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), asking_once(Catalogue.load())
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

@@ -1,0 +1,123 @@
+"""Which tools an agent has: those that need no input, and those that find one to read."""
+
+from __future__ import annotations
+
+import pytest
+
+from driving import BRIEFING, START, subtask
+from holdfast.calls.plan import menu
+from holdfast.calls.turn import equip
+from holdfast.contracts import Goal, PinnedInput, Plan, RoleCard, ToolReads, policies
+from holdfast.plans import validity
+from holdfast.rules import agents
+from holdfast.rules.reducer import apply
+from holdfast.state.events import Prepared, Started
+from holdfast.state.moves import Prepare
+from holdfast.state.run import State, first_state
+
+READS = (
+    ToolReads(tool="list_files", inputs=("folder", "repository"), size=300),
+    ToolReads(tool="git_diff", inputs=("repository",), size=200),
+    ToolReads(tool="read_document", inputs=("folder", "repository", "document"), size=100),
+    ToolReads(tool="query_data", inputs=("folder", "repository", "table"), size=50),
+    ToolReads(tool="calculate"),
+    ToolReads(tool="read_result"),
+)
+ROLE = RoleCard(
+    name="clerk",
+    description="Reads and counts",
+    tools=(*(each.tool for each in READS), "own_tool"),
+    reads=READS,
+    prompt_bytes=5_000,
+)
+FOLDER = PinnedInput(name="folder", kind="folder", size=9, digest="ab")
+REPOSITORY = PinnedInput(name="repository", kind="repository", size=9, digest="cd")
+PDF = PinnedInput(name="pdf", kind="file", size=9, path="/x/a.pdf", reader="read_document")
+PARQUET = PinnedInput(name="parquet", kind="file", size=9, path="/x/a", reader="query_data")
+BOOK = PinnedInput(name="book", kind="file", size=9, path="/x/a.XLSX", reader="read_document")
+CSV = PinnedInput(name="csv", kind="file", size=9, path="/x/a.csv")
+NOTES = PinnedInput(name="notes", kind="text", size=9)
+ALWAYS = {"calculate", "read_result", "own_tool"}
+
+
+def state_of(role: RoleCard, *inputs: PinnedInput, dollars: str = "100") -> State:
+    """A run of one subtask of this role, which is about to start."""
+    names = tuple(each.name for each in inputs)
+    task = subtask("t1", role=role.name).model_copy(update={"inputs": names})
+    limits = {"dollars": dollars}
+    plan = Plan(goal="g", subtasks=(task,))
+    goal = Goal.model_validate({"text": "g", "use_models": True, "plan": plan, "limits": limits})
+    brief = BRIEFING.model_copy(update={"roles": (*BRIEFING.roles, role), "inputs": inputs})
+    return apply(
+        apply(first_state("run", goal, START, "first"), Started(Prepare())), Prepared(brief)
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "more"),
+    [
+        ((), set()),
+        ((NOTES,), set()),
+        ((CSV,), {"query_data"}),
+        ((PARQUET,), {"query_data"}),
+        ((PDF,), {"read_document"}),
+        ((BOOK,), {"read_document", "query_data"}),
+        ((FOLDER,), {"list_files", "read_document", "query_data"}),
+        ((NOTES, REPOSITORY), {"list_files", "git_diff", "read_document", "query_data"}),
+    ],
+    ids=lambda each: "+".join(one.name for one in each) if isinstance(each, tuple) else "",
+)
+def test_an_agent_has_the_tools_that_need_no_input_and_those_that_read_one_of_its_own(
+    inputs: tuple[PinnedInput, ...], more: set[str]
+) -> None:
+    card = equip(ROLE, inputs)
+    assert {*card.tools} == ALWAYS | more
+    gone = {*ROLE.tools} - {*card.tools}
+    assert ROLE.prompt_bytes - card.prompt_bytes == sum(
+        each.size for each in READS if each.tool in gone
+    )
+
+
+def test_a_role_whose_tools_all_read_what_is_not_there_has_none_and_is_asked_once() -> None:
+    reader = ROLE.model_copy(update={"tools": ("list_files", "git_diff", "read_result")})
+    assert equip(reader, [CSV]).tools == ()
+    for role, talks in ((reader, False), (ROLE, True)):
+        state = state_of(role, CSV)
+        assert agents.uses_tools(state, state.work["t1"]) is talks
+
+
+def test_a_run_that_was_prepared_before_tools_said_what_they_read_goes_on_as_it_was() -> None:
+    older = ROLE.model_copy(update={"reads": ()})
+    assert equip(older, [NOTES]) == older
+    only = older.model_copy(update={"tools_only_for_inputs": True})
+    for inputs, talks in (((NOTES,), False), ((NOTES, PDF), True)):
+        state = state_of(only, *inputs)
+        assert agents.uses_tools(state, state.work["t1"]) is talks
+
+
+def test_a_planner_is_told_the_tools_that_the_inputs_of_its_run_allow() -> None:
+    (line,) = menu([equip(ROLE, [NOTES])]).splitlines()
+    assert line.endswith("Its tools: calculate, own_tool.")
+    (line,) = menu([equip(ROLE, [NOTES, CSV])]).splitlines()
+    assert line.endswith("Its tools: calculate, own_tool; for inputs that they read query_data.")
+
+
+def test_a_folder_is_not_given_to_a_role_whose_tools_cannot_look_into_one() -> None:
+    def said(*tools: str) -> str:
+        role = ROLE.model_copy(update={"tools": tools})
+        task = subtask("t1", role="clerk").model_copy(update={"inputs": ("folder",)})
+        plan = Plan(goal="g", subtasks=(task,))
+        return validity.unread_problem(plan, [role], {"folder": ""})
+
+    assert "role 'clerk' has no tool that reads it" in said("calculate", "read_result")
+    assert not said("list_files") and not said("own_tool")
+
+
+def test_a_turn_with_nothing_to_read_has_the_room_of_a_call_and_less_under_a_small_cap() -> None:
+    def room(dollars: str, *inputs: PinnedInput) -> int:
+        state = state_of(ROLE, *inputs, dollars=dollars)
+        return agents.next_goal(state, state.work["t1"])[0].room
+
+    assert room("100") == room("100", CSV) == 8_000
+    assert policies.LEAST_OUTPUT <= room("0.05") < 8_000
+    assert room("100", PDF) == 0, "what is read may have to be told at length"
