@@ -499,7 +499,7 @@ async def test_a_role_goes_on_without_a_tool_whose_key_is_not_set_and_the_run_sa
     assert briefing.role("reader").tools == ("read_file", "read_result")
     (told,) = [each for each in briefing.not_run if each.what == "tool search_files"]
     # Until there is a plan nobody knows whether it has the role at work.
-    assert {"reader", "analyst"} <= {*told.roles} and "document-reader" not in told.roles
+    assert {"reader", "researcher"} <= {*told.roles} and "document-reader" not in told.roles
     assert told.why.startswith("it needs SEARCH_KEY, which is not set here; ")
     assert "reader" in told.why and told.why.endswith("on without")
 
