@@ -87,7 +87,7 @@ def test_a_list_says_what_stopped_a_run_that_failed() -> None:
     small = Drive(None, Limits(dollars=Decimal("0.001"))).state
     assert small.phase == "closed"
     assert memo(small)[MEMO_STATUS] == "failed" and memo(small)[MEMO_WHY] == "cap too small"
-    spent = begun(subtask("a"), model_calls=2)
+    spent = begun(subtask("a"), model_calls=1)
     end(spent, "work-a-1", "fails a check")
     assert memo(spent.state)[MEMO_WHY] == "cap", "it got as far as a call"
     key = begun(subtask("a"))

@@ -75,8 +75,9 @@ async def visiting(connection: Connection, run_id: str) -> AsyncIterator[Visitor
 def approved() -> ScriptedModel:
     return ScriptedModel(
         {
-            "plan": [plans(subtask("t1"))],
+            "plan": [plans(subtask("t1"), subtask("t2"))],
             "t1": [works("found")],
+            "t2": [works("found, too")],
             "synthesize": [synthesizes("So it is [t1].")],
         }
     )
@@ -407,12 +408,12 @@ async def test_a_plan_is_changed_on_the_page_by_the_same_rules_as_in_a_terminal(
         assert "role: nobody" in page, "what was typed is still there to be corrected"
         assert "Not done: " in await sent_as("edit", "[" * 500)
         assert "Not done: " in await sent_as("edit", "<textarea>")
-        better = text.replace("tier: null", "tier: haiku").replace("\n", "\r\n")
+        better = text.replace("tier: null", "tier: haiku", 1).replace("\n", "\r\n")
         page = await sent_as("price", better)
         assert "Not sent yet. Before the change: $" in page and "Expected: $" in page
         assert "The plan waits for approval" in page and "tier: haiku" in page
         assert "The plan waits for approval" not in await sent_as("edit", better)
         report = await handle.result()
         assert report.plan is not None
-        assert [each.tier for each in report.plan.subtasks] == ["haiku"]
+        assert [each.tier for each in report.plan.subtasks] == ["haiku", None]
         assert "no plan waits for approval" in await sent_as("edit", better)
