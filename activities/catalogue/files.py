@@ -169,6 +169,13 @@ class PlaybookFile(BaseModel):
         )
 
 
+REVIEW_ORDER = (
+    "Review what is given, as your role says, and as far as it is in scope. Report at most ten"
+    " defects, the most serious first; what you looked at and found sound is no remark."
+)
+"""What an agent of a plan of lenses is asked to do."""
+
+
 @dataclass(frozen=True)
 class Role:
     """A role file: its card for the supervisor, its system prompt for the worker."""
@@ -182,9 +189,12 @@ class Role:
 
     @property
     def told(self) -> str:
-        """The instruction of that subtask: what it looks for. An agent has its prompt besides."""
-        lens = self.card.tier == "none"
-        return (self.prompt if lens else "") or self.card.description
+        """The instruction of that subtask: of a lens what it looks for. An agent has its prompt for
+        that.
+        """
+        if self.card.tier != "none":
+            return REVIEW_ORDER
+        return self.prompt or self.card.description
 
 
 def name_of(path: Path) -> str:

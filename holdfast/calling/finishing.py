@@ -72,8 +72,8 @@ def next_ask(state: State) -> Ask | None:
     if finishing.synthesis is None:
         before = _next_verification(state)
         if not finishing.by_template:
-            before = before or next_choice(state)
-        before = before or _next_digest(state) or _next_roll(state) or _next_selection(state)
+            before = before or next_choice(state) or _next_digest(state) or _next_roll(state)
+            before = before or _next_selection(state)
         if before is not None or state.flights:
             return before
         return _synthesis(state)

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from holdfast.calling import context, verifying
 from holdfast.calls.about import About
 from holdfast.calls.choose import MOST_ON_MENU, ChoiceMaterial, group_of, groups_of
-from holdfast.calls.critique import CritiqueMaterial
+from holdfast.calls.critique import CritiqueMaterial, Issue
 from holdfast.calls.digest import DigestMaterial
 from holdfast.calls.findings import author_says
 from holdfast.calls.judge import JudgeMaterial
@@ -302,7 +302,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         citable=tuple(each.subtask_id for each in _whole(state) if passes_on(each)),
         previous=previous,
         beside=said,
-        issues=tuple(f"{each.severity}: {each.problem} {each.fix}".strip() for each in serious),
+        issues=tuple(_change(each) for each in serious),
         judged=finishing.conflicts,
         to_verify=len(finishing.to_verify),
         verified=verifying.verified_remarks(state),
@@ -310,6 +310,11 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         about=about(state),
         form=state.form,
     )
+
+
+def _change(issue: Issue) -> str:
+    fix = f" Fix: {issue.fix}" if issue.fix else ""
+    return f"{issue.severity}: {issue.problem}{fix}"
 
 
 def _only_names(plan: Plan) -> tuple[Subtask, ...]:

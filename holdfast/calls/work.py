@@ -152,7 +152,9 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
 def _unread(pinned: PinnedInput) -> str:
     """Describe an input that stands in no prompt, with the tool that reads it."""
     if pinned.is_folder:
-        return f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files"
+        base = pinned.base_name or pinned.base[:12]
+        scope = f"; in scope is what differs from {base}, commit {pinned.base[:12]}" if base else ""
+        return f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files{scope}"
     return f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
 
 
