@@ -1,8 +1,9 @@
 """Prices of models: from the maintained library `genai-prices`, overridden by a YAML file.
 
 The override file gives dollars per million tokens, all four prices of each model, because a price
-that is left out would have to be guessed:
+that is left out would have to be guessed; and the day of which they are, if it is to be told:
 
+    dated: 2026-11-24
     my-model: {input: 0.5, output: 2, cache_read: 0.05, cache_write: 0.6}
     stepped:
       - {above: 0, input: 1, output: 5, cache_read: 0.1, cache_write: 1.25}
@@ -12,14 +13,18 @@ that is left out would have to be guessed:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 from genai_prices import Usage as LibraryUsage
 from genai_prices import calc_price
-from genai_prices.types import TieredPrices
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import StartDateConstraint, TieredPrices
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from holdfast.calls.plan import PLAN
@@ -72,7 +77,24 @@ def _as_list(value: object) -> object:
 PRICE_FILE = TypeAdapter(
     dict[str, Annotated[list[PriceRow], Field(min_length=1), BeforeValidator(_as_list)]]
 )
+DATED = "dated"
+"""The key of the override file that is no model: the day of which its prices are."""
 EXAMPLE = "my-model: {input: 0.5, output: 2, cache_read: 0.05, cache_write: 0.6}"
+
+
+@dataclass(frozen=True)
+class PriceFile:
+    """The prices of an override file."""
+
+    steps: Mapping[str, tuple[PriceStep, ...]] = field(default_factory=dict)
+    """By model id."""
+    dated: str = ""
+    """The day of which they are, as in 2026-11-24; empty: the file does not say."""
+    name: str = "the override file"
+
+    @property
+    def source(self) -> str:
+        return f"from {self.name}{f' of {self.dated}' if self.dated else ', which has no date'}"
 
 
 class Prices:
@@ -81,14 +103,12 @@ class Prices:
     def __init__(
         self,
         models: Mapping[Tier, str],
-        overrides: Mapping[str, tuple[PriceStep, ...]] | None = None,
-        file: str = "the override file",
+        file: PriceFile = PriceFile(),
         planner: str | None = None,
     ) -> None:
         self._models = dict(models)
         self._planner = planner
-        self._file = f"from {file}"
-        self._overrides = dict(overrides or {})
+        self.file = file
 
     @classmethod
     def of(cls, settings: Settings) -> Prices:
@@ -103,8 +123,7 @@ class Prices:
         planner = settings.model_planner
         if settings.price_file is None:
             return cls(models, planner=planner)
-        overrides = read_price_file(settings.price_file)
-        return cls(models, overrides, settings.price_file.name, planner)
+        return cls(models, read_price_file(settings.price_file), planner)
 
     def cards(self) -> tuple[ModelCard, ...]:
         """Return a card per tier that this deployment serves; one without steps is unpriced."""
@@ -121,12 +140,14 @@ class Prices:
         return self._card([*serving, *named, PLAN.policy.tier][0], self._planner)
 
     def _card(self, tier: Tier, model: str) -> ModelCard:
+        steps = self.steps(model)
+        source = self.file.source if model in self.file.steps else library_source()
         return ModelCard(
             tier=tier,
             id=model,
-            prices=self.steps(model),
+            prices=steps,
             search=library_search(model),
-            source=self._file if model in self._overrides else "",
+            source=source if steps else "",
         )
 
     @property
@@ -136,9 +157,7 @@ class Prices:
 
     def steps(self, model: str) -> tuple[PriceStep, ...]:
         """Return the price steps of a model id; empty if its price is not known."""
-        if model in self._overrides:
-            return self._overrides[model]
-        return library_steps(model)
+        return self.file.steps.get(model) or library_steps(model)
 
     def price(self, model: str, usage: Usage) -> Decimal | None:
         """Return the dollars of a call, by the id of the model that served it; None if it is
@@ -186,6 +205,24 @@ def library_steps(model: str) -> tuple[PriceStep, ...]:
     )
 
 
+@lru_cache(maxsize=1)
+def library_source() -> str:
+    """Return the library with its version and the day of its newest price. It has no date of its
+    own, and prices that begin later are not in force.
+    """
+    constraints = (
+        each.constraint
+        for provider in get_snapshot().providers
+        for model in provider.models
+        if isinstance(model.prices, list)
+        for each in model.prices
+    )
+    days = (each.start_date for each in constraints if isinstance(each, StartDateConstraint))
+    newest = max((day for day in days if day <= datetime.now(UTC).date()), default=None)
+    dated = f", whose newest price is of {newest}" if newest else ""
+    return f"from genai-prices {version('genai-prices')}{dated}"
+
+
 @lru_cache(maxsize=256)
 def library_search(model: str) -> Decimal | None:
     """Return the dollars of one search by the endpoint's own tool; None if the library does not
@@ -207,13 +244,14 @@ def _per_token(listed: Decimal | TieredPrices | None, start: int) -> Decimal:
     return (listed or Decimal(0)) / MILLION
 
 
-def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
-    """Return the override file as steps by model id. Raise PriceFileError naming the file and every
+def read_price_file(path: Path) -> PriceFile:
+    """Return the prices of the override file. Raise PriceFileError naming the file and every
     mistake.
     """
     try:
-        text = read_regular(resolve_path(path), FILE_BYTES).decode()
-        rows = PRICE_FILE.validate_python(from_yaml(text) or {})
+        read = from_yaml(read_regular(resolve_path(path), FILE_BYTES).decode()) or {}
+        dated = _date(read.pop(DATED, "")) if isinstance(read, dict) else ""
+        rows = PRICE_FILE.validate_python(read)
     except OSError as error:
         why = error.strerror or error
         raise PriceFileError(f"price file {str(path)!r} cannot be read: {why}") from error
@@ -222,7 +260,15 @@ def read_price_file(path: Path) -> dict[str, tuple[PriceStep, ...]]:
     except ValidationError as error:
         wrong = "; ".join(_describe(each["type"], each["loc"]) for each in error.errors())
         raise PriceFileError(f"price file {str(path)!r}: {wrong}") from error
-    return {model: tuple(row.step() for row in steps) for model, steps in rows.items()}
+    steps = {model: tuple(row.step() for row in listed) for model, listed in rows.items()}
+    return PriceFile(steps, dated, path.name)
+
+
+def _date(value: object) -> str:
+    try:
+        return date.fromisoformat(str(value)).isoformat() if value != "" else ""
+    except ValueError:
+        raise NotPlain(f"{DATED}: must be a day as 2026-11-24") from None
 
 
 def _describe(kind: str, place: tuple[int | str, ...]) -> str:

@@ -27,7 +27,9 @@ class ModelCard(Contract):
     search: Decimal | None = None
     """Dollars for one search by the endpoint's own tool; None: not known."""
     source: str = ""
-    """Where its prices come from, as the rest of a sentence; empty: the library's."""
+    """Where its prices come from, and of when they are, as the rest of a sentence; empty: it has
+    none, or they are the library's of an older run.
+    """
 
 
 class Capabilities(Contract):

@@ -78,6 +78,8 @@ class Report(Contract):
     """None: a model without a known price was used."""
     assumed: Money = Decimal(0)
     """The part of `dollars` that is the worst case of calls whose answers were lost."""
+    prices: tuple[str, ...] = ()
+    """Where the prices come from, and of when they are, in sentences."""
     shares: tuple[Share, ...] = ()
     """What the price was paid for, dearest first; they add up to it. Empty: nothing was paid, or
     the report is from before there were shares.

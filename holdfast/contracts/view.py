@@ -139,7 +139,9 @@ class Preview(Contract):
     composed: tuple[str, ...] = ()
     """The roles that the plan composes, a line each."""
     brought: tuple[str, ...] = ()
-    """Playbook, roles and tools of the plan that are not shipped, and prices not of the library."""
+    """Playbook, roles and tools of the plan that are not shipped."""
+    prices: tuple[str, ...] = ()
+    """Where the prices come from, and of when they are, in sentences."""
     lowered: tuple[str, ...] = ()
     """What the cap takes down a tier, or leaves out."""
     enough: Money | None = None

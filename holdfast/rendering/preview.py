@@ -96,6 +96,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]
     lines += [f"Taken of {each}" for each in plan.taken]
     lines += [f"Goes without {each}" for each in plan.without]
+    lines += plan.prices
     if plan.asks:
         lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
         where = f" at {plan.endpoint}" if plan.endpoint else ""

@@ -10,7 +10,7 @@ from holdfast.history.steps import WORDS
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering.amounts import at_most, calls, money
 from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Paragraph, table
-from holdfast.rules.shares import LOST, percent_of
+from holdfast.rules.prices import LOST, percent_of
 
 KINDS_OF_STEPS = WORDS | {
     "work": "Work of an agent",
@@ -41,7 +41,7 @@ COLUMNS = (
 
 def blocks(report: Report, *, over: bool = True, whole: bool = True) -> list[Block]:
     """Return the chapter on money; `whole`: with its tables."""
-    said = filter(None, (paid(report, over=over), _split(report)))
+    said = filter(None, (paid(report, over=over), _split(report), " ".join(report.prices)))
     return [*map(Paragraph, said), *(_tables(report) if whole else ())]
 
 

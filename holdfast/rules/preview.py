@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from holdfast.agent.money import predict_talk
@@ -24,6 +24,7 @@ from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_o
 from holdfast.plans import composing
 from holdfast.rules import agents, approvals, one_agent, teams, tight
 from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
+from holdfast.rules.prices import list_sources
 from holdfast.state import graph
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -56,7 +57,8 @@ def predict(state: State) -> Preview:
             *approvals.list_unasked(state),
         ),
         composed=tuple(composing.describe_composed(state.brief, state.plan)) if state.plan else (),
-        brought=tuple(_brought(state, rows)),
+        brought=tuple(_brought(state)),
+        prices=list_sources(state) if asks else (),
         lowered=lowered,
         enough=tight.find_enough(state, _rows, ample) if short else None,
         choice=state.choice,
@@ -73,7 +75,7 @@ def _one_agent(state: State) -> PreviewRow | None:
     return None if alone is None else next(_work(alone))
 
 
-def _brought(state: State, rows: Iterable[PreviewRow]) -> Iterator[str]:
+def _brought(state: State) -> Iterator[str]:
     playbook, used = state.brief.playbook, {each.subtask.role for each in state.work.values()}
     if playbook and playbook.source:
         yield f"playbook {playbook.name}, {playbook.source}"
@@ -84,10 +86,6 @@ def _brought(state: State, rows: Iterable[PreviewRow]) -> Iterator[str]:
     for name, source in state.brief.tool_sources.items():
         if name in named:
             yield f"tool {name}, {source}"
-    asked = {row.tier for row in rows if row.asks}
-    for model in state.brief.models:
-        if model.source and model.tier in asked:
-            yield f"price of {model.id}, {model.source}"
 
 
 def _rows(state: State) -> tuple[PreviewRow, ...]:

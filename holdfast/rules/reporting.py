@@ -16,7 +16,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_composed
 from holdfast.rules import keeping, leaving
 from holdfast.rules.one_agent import say_single
-from holdfast.rules.shares import shares_of
+from holdfast.rules.prices import list_sources, shares_of
 from holdfast.rules.unread import find_unread
 from holdfast.state import graph
 from holdfast.state.paying import bill_notes
@@ -122,6 +122,7 @@ def report(state: State) -> Report:
         dollars_estimated=state.estimate.expected if state.estimate else Decimal(0),
         dollars=spent,
         assumed=ledger.all_assumed + ledger.held.dollars,
+        prices=list_sources(state) if ledger.paid.calls else (),
         shares=shares_of(state),
         timings=timings(state),
         orders=state.orders,

@@ -286,14 +286,20 @@ async def test_prices_of_ones_own_are_found_in_the_folder_and_doctor_says_what_t
 ) -> None:
     folder = make()
     monkeypatch.chdir(folder)
-    assert Settings().price_file is None and doctor.check_prices(Settings()) == []
+    assert Settings().price_file is None
+    (library,) = doctor.check_prices(Settings())
+    assert library.mark == "ok" and "from genai-prices " in library.detail
     before = identity.code_version(folder)
     file = folder / "prices.yaml"
     file.write_text("mine: {input: 1, output: 2, cache_read: 0, cache_write: 1}\n")
     assert Settings().price_file == file
     assert identity.code_version(folder) != before, "its worker has other prices"
-    (told,) = doctor.check_prices(Settings())
-    assert (told.mark, told.detail) == ("ok", f"{file}: mine")
+    assert doctor.check_prices(Settings())[0].detail == f"{file}: mine"
+    file.write_text(f"dated: 2026-11-01\n{file.read_text()}")
+    monkeypatch.setenv("HOLDFAST_MODEL_HAIKU", "nobodys")
+    told, _, unknown = doctor.check_prices(Settings())
+    assert (told.mark, told.detail) == ("ok", f"{file}: mine, of 2026-11-01")
+    assert unknown.mark == "note" and "none known for nobodys:" in unknown.detail
     file.write_text("mine: {input: 1}\n")
     (told,) = doctor.check_prices(Settings())
     assert told.mark == "bad" and f"{str(file)!r}: mine" in told.detail

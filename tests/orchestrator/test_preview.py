@@ -203,17 +203,12 @@ def test_the_board_shows_at_approval_all_that_a_decision_needs() -> None:
     assert len({each.replace("\\|", "").count("|") for each in table}) == 1
 
 
-def test_a_plan_says_which_of_its_roles_tools_and_prices_and_whether_its_playbook_do_not_ship() -> (
-    None
-):
+def test_a_plan_says_which_of_its_roles_and_tools_and_whether_its_playbook_do_not_ship() -> None:
     mine = RoleCard(name="mine", description="M.", source="from your project", tools=("say",))
     cards = [*WITH_TEAM.roles, mine]
     cards.append(RoleCard(name="idle", description="I.", source="from package pack"))
     own = PlaybookCard(name="notes", source="from your project")
-    models = [
-        each.model_copy(update={"source": f"from {each.tier}.yaml"}) for each in WITH_TEAM.models
-    ]
-    given = {"roles": tuple(cards), "playbook": own, "models": tuple(models)}
+    given: dict[str, object] = {"roles": tuple(cards), "playbook": own}
     given["tool_sources"] = {"say": "from your project", "idle": "from package pack"}
     brief = WITH_TEAM.model_copy(update=given)
     plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b", role="mine")))
@@ -223,7 +218,6 @@ def test_a_plan_says_which_of_its_roles_tools_and_prices_and_whether_its_playboo
         "playbook notes, from your project",
         "role mine, from your project",
         "tool say, from your project",
-        "price of a-sonnet, from sonnet.yaml",
     )
     lines = totals(preview, Decimal(2))
     assert "Role mine, from your project" in lines

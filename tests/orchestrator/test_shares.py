@@ -12,7 +12,7 @@ from itertools import groupby
 from driving import BRIEFING, START, Drive, subtask
 from holdfast.calls import KINDS
 from holdfast.contracts import Bill, Lost, Plan, Report, Share, Undone, Usage, dollars
-from holdfast.rendering import prices
+from holdfast.rendering import preview, prices
 from holdfast.rendering.report import as_markdown
 from holdfast.rules import reporting
 from holdfast.state.events import TeamEnded, WasReset
@@ -198,3 +198,29 @@ def test_each_kind_of_call_belongs_to_a_part_of_a_run() -> None:
     # A turn is paid with its agent; the others ask whether an endpoint is there.
     assert {*KINDS} - {*named} == {"take_turn", "ping", "reach"}
     assert {*named} <= {*prices.KINDS_OF_STEPS}
+
+
+def test_a_run_says_whose_prices_they_are_and_of_when_before_and_after_it_is_paid() -> None:
+    library = "from a-library 1.0, whose newest price is of 2026-11-09"
+    models = tuple(each.model_copy(update={"source": library}) for each in BRIEFING.models)
+    own = models[2].model_copy(update={"source": "from prices.yaml of 2026-11-01"})
+    one, two = (library,), (library, own.source)
+    for cards, lists in ((models, one), ((*models[:2], own), two)):
+        brief = BRIEFING.model_copy(update={"models": cards})
+        plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b")))
+        run = Drive(plan, AMPLE, brief)
+        assert run.state.estimate is not None
+        before = preview.totals(run.state.estimate, AMPLE.dollars)
+        end(run, "work-a-1")
+        after = told(reporting.report(run.state), whole=False)
+        for each in lists:
+            assert any(line.endswith(f"are {each}.") for line in before)
+            assert f"are {each}." in after
+    assert "Prices of a-opus are from prices.yaml of 2026-11-01." in after
+
+
+def test_a_run_that_paid_nothing_and_one_of_before_prices_had_a_date_name_no_list() -> None:
+    assert reporting.report(begun(subtask("a")).state).prices == ()
+    run = begun(subtask("a"))
+    end(run, "work-a-1")
+    assert reporting.report(run.state).prices == ()

@@ -33,8 +33,8 @@ from holdfast.contracts import (
 from holdfast.ledger.ledger import Amount
 from holdfast.rules import steering
 from holdfast.rules.next_moves import next_moves
+from holdfast.rules.prices import shares_of
 from holdfast.rules.reducer import apply
-from holdfast.rules.shares import shares_of
 from holdfast.rules.timers import timers
 from holdfast.state import graph
 from holdfast.state.events import (

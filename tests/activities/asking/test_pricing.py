@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from holdfast.activities.asking.prices import (
     PriceFileError,
     Prices,
     library_search,
+    library_source,
     library_steps,
     read_price_file,
 )
@@ -112,6 +116,7 @@ def test_every_tier_has_a_card_and_a_price() -> None:
 def test_an_override_file_prices_what_the_library_does_not_know(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(
+        "dated: 2026-11-01\n"
         "local: {input: 0.5, output: 2, cache_read: 0.05, cache_write: 0.6}\n"
         "claude-opus-5-5:\n"
         "  - {above: 0, input: 1, output: 1, cache_read: 1, cache_write: 1}\n"
@@ -119,8 +124,11 @@ def test_an_override_file_prices_what_the_library_does_not_know(tmp_path: Path) 
     )
     prices = Prices(TODAY, read_price_file(file))
     of_file = Settings(_env_file=None, price_file=file)
-    sources = {each.id: each.source for each in Prices.of(of_file).cards() if each.source}
-    assert sources == {"claude-opus-5-5": "from prices.yaml"}
+    sources = {each.tier: each.source for each in Prices.of(of_file).cards()}
+    assert sources["opus"] == "from prices.yaml of 2026-11-01"
+    assert sources["haiku"] == library_source()
+    file.write_text(file.read_text().removeprefix("dated: 2026-11-01\n"))
+    assert read_price_file(file).source == "from prices.yaml, which has no date"
     assert prices.price("local", Usage(input_tokens=MILLION)) == Decimal("0.5")
     assert prices.price("claude-opus-5-5", Usage(input_tokens=10)) == Decimal("0.00001")
     assert prices.price("claude-opus-5-5", Usage(input_tokens=11)) == Decimal("0.000099")
@@ -146,6 +154,8 @@ def test_an_override_file_prices_what_the_library_does_not_know(tmp_path: Path) 
             " output: 2, cache_read: 1}]",
             ": local, step 2: cache_write is missing$",
         ),
+        ("dated: yesterday", ": dated: must be a day as 2026-11-24$"),
+        ("dated: [1]", ": dated: must be a day as 2026-11-24$"),
         ("local: free", ": local: must be a row as my-model: {input: 0.5, output: 2, cache_read:"),
         ("local: []", ": local: must be a row as "),
         ("[local]", ": must be a row as my-model: "),
@@ -158,6 +168,15 @@ def test_a_bad_price_file_is_refused_with_the_place(tmp_path: Path, text: str, n
     with pytest.raises(PriceFileError, match=named) as refusal:
         read_price_file(file)
     assert str(file) in str(refusal.value)
+
+
+def test_the_library_is_told_with_its_version_and_its_newest_price_that_is_in_force() -> None:
+    told = re.fullmatch(
+        r"from genai-prices (\d[\d.]+), whose newest price is of (\d{4}-\d\d-\d\d)",
+        library_source(),
+    )
+    assert told and told[1] == version("genai-prices")
+    assert date(2026, 1, 1) < date.fromisoformat(told[2]) <= datetime.now(UTC).date()
 
 
 def test_a_missing_price_file_is_named(tmp_path: Path) -> None:

@@ -383,17 +383,25 @@ def list_folders(settings: Settings) -> list[Checkup]:
 
 
 def check_prices(settings: Settings) -> list[Checkup]:
-    """Return the file of prices, if there is one, and the models that it has."""
-    if settings.price_file is None:
-        return []
-    # The library of prices takes a while to load, and few have a file of their own.
-    from holdfast.activities.asking.prices import PriceFileError, read_price_file
+    """Return where prices come from and of when they are, and the models that have none."""
+    # The library of prices takes a while to load.
+    from holdfast.activities.asking.prices import PriceFileError, Prices, library_source
 
     try:
-        models = ", ".join(read_price_file(settings.price_file)) or "no model"
+        prices = Prices.of(settings)
     except PriceFileError as error:
         return [Checkup("models", "prices", "bad", str(error))]
-    return [Checkup("models", "prices", "ok", f"{settings.price_file}: {models}")]
+    found = []
+    if settings.price_file:
+        dated = f", of {prices.file.dated}" if prices.file.dated else ""
+        models = ", ".join(prices.file.steps) or "no model"
+        found.append(Checkup("models", "prices", "ok", f"{settings.price_file}: {models}{dated}"))
+    found.append(Checkup("models", "prices", "ok", library_source()))
+    cards = (*prices.cards(), prices.planner())
+    if unknown := [each.id for each in cards if each and not each.prices]:
+        said = f"none known for {', '.join(unknown)}: give one in a price file, or run --unpriced"
+        found.append(Checkup("models", "prices", "note", said))
+    return found
 
 
 def list_settings(settings: Settings) -> list[Checkup]:

@@ -1,4 +1,4 @@
-"""What a run's price was paid for: by kind of call, by tier, and within its teams. Pure."""
+"""What a run's price was paid for, by kind of call, tier and team; and whose prices. Pure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ def shares_of(state: State) -> tuple[Share, ...]:
     ordered = sorted(shares.values(), key=lambda each: -(each.dollars or Decimal(0)))
     return tuple(
         each.model_copy(update={"percent": percent_of(each.dollars, whole)}) for each in ordered
+    )
+
+
+def list_sources(state: State) -> tuple[str, ...]:
+    """Return where the prices of the run's models come from, a sentence for each list of prices."""
+    brief = state.briefing
+    cards = (*brief.models, *([brief.planner] if brief.planner else [])) if brief else ()
+    lists: dict[str, list[str]] = {}
+    for card in cards:
+        if card.source:
+            lists.setdefault(card.source, []).append(card.id)
+    if len(lists) == 1 and all(card.source for card in cards if card.prices):
+        return tuple(f"Prices are {source}." for source in lists)
+    return tuple(
+        f"Prices of {', '.join(dict.fromkeys(ids))} are {source}." for source, ids in lists.items()
     )
 
 
