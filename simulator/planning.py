@@ -14,7 +14,7 @@ MARK = "(scripted)"
 LIMIT = re.compile(r"(?i)at most (\d+) subtasks")
 ROLE = re.compile(r"^- ([\w-]+) \((?:haiku|sonnet|opus)\):(.*)$", re.MULTILINE)
 TOOLS = re.compile(r" Its tools: ([\w, ;-]+)\.")
-APART = re.compile(r"[,;] (?:for inputs that they read )?|^for inputs that they read ")
+APART = re.compile(r"[,;] | for inputs that they read")
 INPUT = re.compile(
     r"^- ([\w.-]+): (text|file|repository|folder), \d+ bytes"
     r"(?:; a document, which only a role with (\w+) reads)?",

@@ -14,11 +14,14 @@ _SENTENCE = re.compile(r"(.+?[.:])(?:\s|\Z)", re.DOTALL)
 def markdown() -> str:
     """Return a row per tool, from what it declares and what a model is told of it first."""
     rows = [
-        f"| `{tool.name}` | {_first(tool)} | {_effects(tool)} | {tool.seconds:g} |"
-        f" {', '.join(_needs(tool)) or '–'} |"
+        f"| `{tool.name}` | {_first(tool)} | {_inputs(tool)} | {_effects(tool)} |"
+        f" {tool.seconds:g} | {', '.join(_needs(tool)) or '–'} |"
         for tool in shipped_tools().values()
     ]
-    head = ("| tool | what it does | effects | seconds | needs |", "|---|---|---|---|---|")
+    head = (
+        "| tool | what it does | inputs | effects | seconds | needs |",
+        "|---|---|---|---|---|---|",
+    )
     return "\n".join([*head, *rows])
 
 
@@ -27,6 +30,11 @@ def _first(tool: Tool) -> str:
     found = _SENTENCE.match(tool.description)
     sentence = " ".join((found[1] if found else tool.description).split())
     return sentence.rstrip(".:").replace("|", "\\|")
+
+
+def _inputs(tool: Tool) -> str:
+    """Return the inputs that it reads."""
+    return "any" if tool.reads is None else ", ".join(tool.reads) or "–"
 
 
 def _needs(tool: Tool) -> list[str]:

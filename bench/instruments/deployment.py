@@ -228,7 +228,7 @@ def part(number: int, *depends_on: str, tier: str = "haiku") -> Subtask:
             "id": f"t{number}",
             "title": f"Part {number}",
             "instruction": instruction,
-            "role": "analyst",
+            "role": "researcher",
             "tier": tier,
             "depends_on": depends_on,
         }

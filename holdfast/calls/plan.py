@@ -170,7 +170,7 @@ def list_tools(role: RoleCard) -> str:
     own = [name for name in role.tools if name != READS_ON]
     always = ", ".join(name for name in own if name not in for_inputs)
     reading = ", ".join(name for name in own if name in for_inputs)
-    return "; ".join(filter(None, (always, f"for inputs that they read {reading}" * bool(reading))))
+    return "; ".join(filter(None, (always, f"{reading} for inputs that they read" * bool(reading))))
 
 
 def _preview(pinned: PinnedInput) -> str:

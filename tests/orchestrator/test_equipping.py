@@ -99,7 +99,7 @@ def test_a_planner_is_told_the_tools_that_the_inputs_of_its_run_allow() -> None:
     (line,) = menu([equip(ROLE, [NOTES])]).splitlines()
     assert line.endswith("Its tools: calculate, own_tool.")
     (line,) = menu([equip(ROLE, [NOTES, CSV])]).splitlines()
-    assert line.endswith("Its tools: calculate, own_tool; for inputs that they read query_data.")
+    assert line.endswith("Its tools: calculate, own_tool; query_data for inputs that they read.")
 
 
 def test_a_folder_is_not_given_to_a_role_whose_tools_cannot_look_into_one() -> None:

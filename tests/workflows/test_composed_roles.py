@@ -142,7 +142,7 @@ async def test_a_composed_role_is_told_with_the_tools_that_it_has_only_for_its_i
     report = await runs.run(goal(inputs=[sales]), model, catalogue=Catalogue.load())
     assert report.status == "complete"
     assert report.notes[0].endswith(
-        "(haiku, tools calculate; for inputs that they read query_data)."
+        "(haiku, tools calculate; query_data for inputs that they read)."
     )
     [first] = [each for each in model.requests if each.tools]
     assert {tool["name"] for tool in first.tools} == {"query_data", "calculate", "read_result"}

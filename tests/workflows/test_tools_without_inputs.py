@@ -72,7 +72,7 @@ async def test_an_analyst_with_a_csv_in_its_prompt_queries_it_and_calculates(run
     report = await run(runs, goal(given), model)
     planner, first = model.requests[0], model.requests[1]
     (menu,) = [line for line in planner.prompt.splitlines() if line.startswith("- analyst ")]
-    assert "Its tools: calculate, run_python; for inputs that they read query_data." in menu
+    assert "Its tools: calculate, run_python; query_data for inputs that they read." in menu
     assert tools_of(first) == {"calculate", "run_python", "query_data"}
     assert SALES.splitlines()[5] in json.dumps(first.messages), "it is enclosed all the same"
     said = results(model, 2)
