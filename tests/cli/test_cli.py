@@ -67,6 +67,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
         ("start goal --approval=-0.01", ["--approval '-0.01'", "0 or more"]),
         ("run goal --yes --approval always", ["--yes", "--approval"]),
         ("run goal --dry-run --id x", ["--dry-run", "leave out --id"]),
+        ("fork x --dry-run --id y", ["--dry-run", "leave out --id"]),
         ("approve x 0", ["approve --help"]),
         ("supply x t1", ["TEXT", "--file"]),
         ("supply x t1 words --file notes.md", ["either", "--file"]),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from dataclasses import replace
 from unittest.mock import AsyncMock
 
 import pytest
 
 from conftest import Runs, seen
 from holdfast.cli.commands.runs import fork, start, watch
+from holdfast.cli.commands.runs.dry_run import APPROVAL
 from holdfast.cli.commands.steering import cancel
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.invocation import STARTER
@@ -26,6 +28,7 @@ from holdfast.contracts import (
     Subtask,
 )
 from holdfast.contracts.errors import AuthenticationRefused
+from holdfast.contracts.view import Preview
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
 from holdfast.intake.refusal import Refused
@@ -60,6 +63,30 @@ async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
     assert model.heard.count("plan") == model.heard.count("t1") == 1
     assert first.dollars is not None and second.dollars is not None
     assert second.dollars < first.dollars
+
+
+async def test_a_dry_run_of_a_fork_shows_what_it_takes_over_and_its_price_and_pays_nothing(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = script()
+    goal = GOAL.model_copy(update={"approval": Approval()})
+    dry = replace(arguments(""), approval=APPROVAL, dry=True)
+    async with runs.worker(model):
+        await start.run(connection, goal, "cli-tried")
+        await report_of(connection, "cli-tried")
+        heard = list(model.heard)
+        capsys.readouterr()
+        code = await fork.run(connection, "cli-tried", fork.ForkChange("t2"), dry)
+        told = capsys.readouterr()
+        await fork.run(connection, "cli-tried", fork.ForkChange("t2"), replace(dry, as_json=False))
+    shown = Preview.model_validate_json(told.out)
+    taken, again = shown.subtasks
+    assert (taken.id, taken.reused, taken.expected) == ("t1", True, 0)
+    assert (again.id, again.reused) == ("t2", False) and again.expected
+    assert "A fork of cli-tried. Taken over: t1. Done again: t2." in told.err
+    assert "A dry run: nothing was run, and nothing was paid." in told.err
+    assert "reused" in capsys.readouterr().out
+    assert code == Code.COMPLETE and model.heard == heard
 
 
 LOST = AuthenticationRefused("401: set ANTHROPIC_API_KEY")

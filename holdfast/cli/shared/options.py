@@ -230,6 +230,9 @@ WaitForRaise = Annotated[
 Whole = Annotated[
     bool, typer.Option("--all", help="In a report, also show what each subtask found.")
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
+]
 Full = Annotated[
     bool,
     typer.Option(

@@ -1,18 +1,28 @@
-"""`run --dry-run`: the plan of a run with its price, and then nothing of it."""
+"""`--dry-run` of `run` and `fork`: the plan of a run with its price, and then nothing of it."""
 
 from __future__ import annotations
 
 import asyncio
 
-from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import OUT, draw, put_json, say
 from holdfast.cli.screen.tables import preview
 from holdfast.cli.shared import outcome
 from holdfast.cli.shared.follow import Lines, watch
+from holdfast.contracts import Approval
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
 from holdfast.intake.login import login
 from holdfast.rendering.amounts import at_most
+
+APPROVAL = Approval(when="always")
+"""Also a worker that does not know of dry runs yet waits, instead of running the plan."""
+
+
+def check_own(dry: bool, run_id: str) -> None:
+    """Exit if a dry run is given an id: its run closes, and the id would be spent on it."""
+    if dry and run_id:
+        raise Exit("--dry-run starts and closes a run of its own; leave out --id")
 
 
 async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bool = False) -> int:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.commands.runs import dry_run
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.invocation import OPTION
@@ -20,6 +21,7 @@ from holdfast.cli.shared.follow import look_at
 from holdfast.cli.shared.options import (
     Approve,
     AsJson,
+    DryRun,
     Embedded,
     GivenId,
     LimitPairs,
@@ -82,6 +84,7 @@ class ForkOptions:
     limits: Limits
     as_json: bool
     out: Path | None
+    dry: bool = False
 
 
 def command(
@@ -98,6 +101,7 @@ def command(
     out: OutFile = None,
     approval: Approve = "",
     yes: Yes = False,
+    dry: DryRun = False,
     embedded: Embedded = False,
 ) -> int:
     """Run a finished run's plan again with one subtask changed; the rest is taken over unpaid.
@@ -108,12 +112,15 @@ def command(
     change = ForkChange(subtask, instruction, tier, role)
     if not subtask and change != ForkChange():
         raise Exit("--instruction, --tier and --role change a subtask: name it after the run's id")
+    dry_run.check_own(dry, new_id)
+    when = approval_when(approval, yes=yes, terminal=at_terminal())
     options = ForkOptions(
         check_id(new_id),
-        approval_when(approval, yes=yes, terminal=at_terminal()),
+        dry_run.APPROVAL if dry else when,
         limits_of(tuple(limits or ())),
         as_json,
         check_out(out),
+        dry,
     )
     return with_span(
         "fork",
@@ -142,7 +149,7 @@ async def run(
         update={
             "limits": goal.limits.model_copy(update=named),
             "approval": options.approval,
-            "plan_only": False,
+            "plan_only": options.dry,
             "requester": "",
         }
     )
@@ -152,6 +159,8 @@ async def run(
     say_what_is_sent(wanted, where)
     fresh = await start_run(connection, wanted, options.run_id, span=span)
     say(f"A fork of {run_id}. {_describe(wanted)}")
+    if options.dry:
+        return await dry_run.finish(connection, fresh, as_json=options.as_json)
     return await to_the_end(connection, fresh, as_json=options.as_json, out=options.out)
 
 

@@ -24,6 +24,7 @@ from holdfast.cli.shared.options import (
     AskPeople,
     Columns,
     CommentFile,
+    DryRun,
     Embedded,
     FailOn,
     Full,
@@ -55,7 +56,7 @@ from holdfast.cli.shared.starting import (
     with_span,
 )
 from holdfast.cli.shared.without import say_without
-from holdfast.contracts import Approval, Goal
+from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.connection import Connection
@@ -89,9 +90,7 @@ def command(
     out: OutFile = None,
     models: Models = False,
     unpriced: Unpriced = False,
-    dry: Annotated[
-        bool, typer.Option("--dry-run", help="Show the plan with its price, and run none of it.")
-    ] = False,
+    dry: DryRun = False,
     full: Full = False,
     approval: Approve = "",
     yes: Yes = False,
@@ -117,8 +116,7 @@ def command(
     settings = Settings()
     when = approval_when(approval, yes=yes, terminal=at_terminal())
     if dry:
-        # Also a worker that does not know of dry runs yet waits, instead of running the plan.
-        when = Approval(when="always")
+        when = dry_run.APPROVAL
     wish = Wish(
         goal,
         playbook,
@@ -134,8 +132,7 @@ def command(
         single,
         role,
     )
-    if dry and run_id:
-        raise Exit("--dry-run starts and closes a run of its own; leave out --id")
+    dry_run.check_own(dry, run_id)
     pipeline = pipeline_of(fail_on, sarif, comment, links, out)
     if dry and pipeline.wanted:
         raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
