@@ -21,8 +21,6 @@ def choices_of(plan: Plan) -> tuple[Choice, ...]:
 
 def problems(plan: Plan) -> Iterator[str]:
     """Yield everything that is wrong with the choices of a plan."""
-    if plan.strategy == "select" and len(plan.subtasks) == 1:
-        yield "strategy: select needs two attempts or more, and the plan has one subtask"
     if plan.strategy == "select" and plan.choices:
         yield "choices: no effect, because select makes all subtasks one choice"
         return
