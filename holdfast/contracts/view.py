@@ -6,6 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from pydantic import Field
+
 from holdfast.contracts import Contract, Money, Plan, ReportStatus
 
 Phase = Literal["preparing", "planning", "approval", "working", "synthesizing", "closed"]
@@ -154,6 +156,10 @@ class Preview(Contract):
     """Says that the only subtask's finding is the answer, and why one is enough; else empty."""
     alone: PreviewRow | None = None
     """The whole goal by one agent, beside a team of several; None: there is no such team."""
+    by_tier: dict[str, Money | None] = Field(default_factory=dict)
+    """The expected price of the same plan by tier, were each call that is still to come asked of
+    that tier's model under an ample cap; empty: nothing is asked, or all tiers cost the same.
+    """
     overstaffed: str = ""
     """Why the plan seems to have more agents than work; empty if it does not."""
     plan: Plan | None = None

@@ -10,6 +10,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, money, seconds
 from holdfast.rendering.blocks import Column, Line, Table, table
 from holdfast.rendering.many import LINES, beginning
+from holdfast.rules.prices import percent_of
 from holdfast.text import for_terminal
 
 COLUMNS = (
@@ -22,6 +23,12 @@ COLUMNS = (
     Column("expected", "number"),
     Column("high", "number", essential=False),
     Column("time", "number"),
+)
+
+ALTERNATIVES = (
+    Column("the same work"),
+    Column("expected", "number"),
+    Column("of the plan's price", "number"),
 )
 
 
@@ -120,8 +127,28 @@ def _against(plan: Preview, cap: Money) -> str:
 def _alone(plan: Preview) -> str:
     if plan.alone is None or plan.alone.expected is None:
         return ""
-    how = "one call" if plan.alone.kind == "subtask" else f"up to {plan.alone.turns} turns"
-    return f"One agent, {how}: about {format_price(plan.alone.expected)}"
+    return f"{_one_agent(plan.alone)}: about {format_price(plan.alone.expected)}"
+
+
+def _one_agent(row: PreviewRow) -> str:
+    return f"One agent, {'one call' if row.kind == 'subtask' else f'up to {row.turns} turns'}"
+
+
+def alternatives(plan: Preview) -> list[Table]:
+    """Return a table of what the same work is expected to cost by one tier's model alone, and by
+    one agent; none where nothing else is known than the plan's own price.
+    """
+    prices = {f"Every call to come by {tier}": price for tier, price in plan.by_tier.items()}
+    prices |= {"As planned": plan.expected}
+    prices |= {_one_agent(plan.alone): plan.alone.expected} if plan.alone else {}
+    if len(prices) == 1:
+        return []
+    return [table(ALTERNATIVES, (_alternative(*each, plan.expected) for each in prices.items()))]
+
+
+def _alternative(name: str, amount: Money | None, planned: Money | None) -> Line:
+    share = percent_of(amount, planned)
+    return Line((name, format_price(amount), "" if share is None else f"{share:.0f}%"))
 
 
 def _under(plan: Preview, cap: Money) -> Iterator[str]:

@@ -18,6 +18,7 @@ from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import most_written
 from holdfast.contracts import Contract, ModelCard, Subtask, Usage, policies
+from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
@@ -64,9 +65,25 @@ def predict(state: State) -> Preview:
         choice=state.choice,
         single=one_agent.say_single(state),
         alone=_one_agent(state),
+        by_tier=_by_tier(tight.with_cap(state, tight.AMPLE)) if asks else {},
         overstaffed=one_agent.say_overstaffed(state),
         plan=state.plan,
     )
+
+
+def _by_tier(state: State) -> dict[str, Money]:
+    """Price the rows as if one model served every tier, for the model of each tier in turn."""
+    cards = state.brief.models
+    if all(each.prices == cards[0].prices for each in cards):
+        return {}
+    found = {}
+    for card in cards:
+        known = {"id": card.id, "prices": card.prices, "search": card.search}
+        models = tuple(each.model_copy(update=known) for each in cards)
+        brief = state.brief.model_copy(update={"models": models})
+        rows = _rows(replace(state, briefing=brief))
+        found[card.tier] = total_of([row.expected for row in rows])
+    return found
 
 
 def _one_agent(state: State) -> PreviewRow | None:

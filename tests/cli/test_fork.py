@@ -81,7 +81,7 @@ async def test_a_dry_run_of_a_fork_shows_what_it_takes_over_and_its_price_and_pa
         await fork.run(connection, "cli-tried", fork.ForkChange("t2"), replace(dry, as_json=False))
     shown = Preview.model_validate_json(told.out)
     taken, again = shown.subtasks
-    assert (taken.id, taken.reused, taken.expected) == ("t1", True, 0)
+    assert (taken.id, taken.reused, str(taken.expected)) == ("t1", True, "0.000000")
     assert (again.id, again.reused) == ("t2", False) and again.expected
     assert "A fork of cli-tried. Taken over: t1. Done again: t2." in told.err
     assert "A dry run: nothing was run, and nothing was paid." in told.err

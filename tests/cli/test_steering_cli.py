@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -240,6 +241,21 @@ async def test_a_dry_run_shows_the_price_pays_the_planning_alone_and_leaves_noth
     assert "Paid, for planning: $" in said.err
     assert model.heard == ["plan"]
     assert report.status == "declined"
+    assert [*preview.by_tier] == ["haiku", "sonnet", "opus"] and preview.alone is not None
+
+
+async def test_a_dry_run_says_what_the_same_work_costs_otherwise_and_whose_prices_these_are(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dry = run.RunOptions("cli-dry-told", as_json=False, out=None, stay=False)
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            await run.run(connection, GOAL.model_copy(update={"plan_only": True}), dry)
+    said = capsys.readouterr().out
+    assert re.search(r"the same work +expected +of the plan's price\n", said)
+    for row in ("Every call to come by haiku", "As planned", "One agent, one call"):
+        assert re.search(rf"^{row} +\$0\.\d{{4}} +\d+%$", said, re.MULTILINE), row
+    assert "Prices are from genai-prices " in said
 
 
 async def test_a_dry_run_whose_command_was_killed_ends_by_itself_and_nobody_can_approve_it(

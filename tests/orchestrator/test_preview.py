@@ -29,8 +29,9 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.view import Preview
 from holdfast.ledger.ledger import Amount
+from holdfast.ledger.ranges import format_price
 from holdfast.rendering.board import board
-from holdfast.rendering.preview import totals
+from holdfast.rendering.preview import alternatives, totals
 from holdfast.rendering.running import run_view
 from holdfast.rules import keeping, leaving, teams, tight
 from holdfast.rules.next_moves import next_moves
@@ -40,7 +41,7 @@ from holdfast.rules.reporting import report
 from holdfast.state.events import Examined, Prepared, Started
 from holdfast.state.moves import Ask, Prepare
 from holdfast.state.run import State, first_state
-from outcomes import comes_back, draft, value_of
+from outcomes import AMPLE, comes_back, draft, value_of
 from serving import TEAM, WITH_TEAM
 
 TIERS: tuple[Tier, ...] = ("haiku", "sonnet", "opus")
@@ -222,6 +223,54 @@ def test_a_plan_says_which_of_its_roles_and_tools_and_whether_its_playbook_do_no
     lines = totals(preview, Decimal(2))
     assert "Role mine, from your project" in lines
     assert not preview_of(plan.model_copy(update={"subtasks": (subtask("a"),)})).brought
+
+
+# ---------------------------------------------------------------- the same work otherwise
+
+PAIR = Plan(goal="Compare", subtasks=(subtask("a", role="researcher"), subtask("b", "a")))
+
+
+def test_the_same_plan_by_each_tier_is_what_it_costs_where_all_models_have_that_price() -> None:
+    brief = WITH_TEAM
+    found = Drive(PAIR, AMPLE, brief).state.estimate
+    assert found is not None and [*found.by_tier] == [*TIERS]
+    for card in brief.models:
+        same = [card.model_copy(update={"tier": tier}) for tier in TIERS]
+        alike = brief.model_copy(update={"models": tuple(same)})
+        only = Drive(PAIR, AMPLE, alike).state.estimate
+        assert only is not None
+        assert found.by_tier[card.tier] == only.expected
+        assert only.by_tier == {}, "one price for all: there is nothing to compare"
+    haiku, sonnet, opus = (found.by_tier[tier] for tier in TIERS)
+    assert haiku and sonnet and opus and found.expected
+    assert haiku < found.expected < sonnet < opus
+
+
+def test_a_table_compares_a_plan_with_the_same_work_by_each_tier_and_by_one_agent() -> None:
+    found = Drive(PAIR, AMPLE, WITH_TEAM).state.estimate
+    assert found is not None and found.alone is not None
+    (table,) = alternatives(found)
+    cells = {line.cells[0]: line.cells[1:] for line in table.lines}
+    assert cells["As planned"] == (format_price(found.expected), "100%")
+    assert cells["Every call to come by opus"][0] == format_price(found.by_tier["opus"])
+    assert cells["One agent, one call"][0] == format_price(found.alone.expected)
+    assert len(cells) == 5
+
+
+def test_a_small_cap_does_not_make_the_work_of_another_tier_cheaper() -> None:
+    few, many = (preview_of(PAIR, limits={"dollars": each}).by_tier for each in ("0.15", "100"))
+    assert few == many
+
+
+def test_a_model_without_a_price_is_compared_as_unpriced_and_tools_alone_not_at_all() -> None:
+    models = (*BRIEFING.models[:2], BRIEFING.models[2].model_copy(update={"prices": ()}))
+    brief = WITH_TEAM.model_copy(update={"models": models})
+    found = Drive(PAIR, AMPLE, brief).state.estimate
+    assert found is not None and found.by_tier["opus"] is None
+    (table,) = alternatives(found)
+    assert ("Every call to come by opus", "unpriced", "") in [each.cells for each in table.lines]
+    scan = Plan(goal="g", subtasks=(subtask("a", role="scanner"), subtask("b", role="scanner")))
+    assert alternatives(preview_of(scan, use_models=False)) == []
 
 
 # ---------------------------------------------------------------- the least cap

@@ -15,7 +15,7 @@ from holdfast.contracts import Money
 from holdfast.contracts.view import Preview, PreviewRow, RowStatus
 from holdfast.rendering import blocks
 from holdfast.rendering.many import beginning
-from holdfast.rendering.preview import plan_table, told, totals
+from holdfast.rendering.preview import alternatives, plan_table, told, totals
 from holdfast.state.graph import finishes
 from holdfast.text import one_line
 
@@ -81,9 +81,11 @@ WIDE = 100
 """Columns below which role and the bounds of a price are left out."""
 
 
-def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> RenderableType:
+def preview(
+    plan: Preview, cap: Money, *, width: int, full: bool = False, compared: bool = False
+) -> RenderableType:
     """Return a plan before it runs: as a table, as a tree with its critical path, and in total;
-    `full` adds all that each subtask is told.
+    `full` adds all that each subtask is told, `compared` what the same work costs otherwise.
     """
     parts: list[RenderableType] = [
         drawn(plan_table(plan), width, wide=WIDE, heads=True),
@@ -93,6 +95,9 @@ def preview(plan: Preview, cap: Money, *, width: int, full: bool = False) -> Ren
         parts += [tree, Text("")]
     if full and plan.plan:
         parts += [Text(line, style=style) for line, style in told(plan.plan)]
+    if full or compared:
+        for each in alternatives(plan):
+            parts += [drawn(each, width, wide=WIDE, heads=True), Text("")]
     parts += [Text(one_line(line)) for line in totals(plan, cap)]
     return Group(*parts)
 

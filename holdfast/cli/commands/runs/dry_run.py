@@ -50,7 +50,8 @@ def _show(view: RunView, *, as_json: bool, full: bool) -> None:
     if as_json:
         put_json(view.preview.model_dump_json(indent=2))
     else:
-        draw(preview(view.preview, view.dollars_cap, width=OUT.width, full=full))
+        shown = preview(view.preview, view.dollars_cap, width=OUT.width, full=full, compared=True)
+        draw(shown)
 
 
 def _tell_price(view: RunView) -> str:
