@@ -76,7 +76,7 @@ def _by_tier(state: State) -> dict[str, Money]:
     cards = state.brief.models
     if all(each.prices == cards[0].prices for each in cards):
         return {}
-    found = {}
+    found: dict[str, Money] = {}
     for card in cards:
         known = {"id": card.id, "prices": card.prices, "search": card.search}
         models = tuple(each.model_copy(update=known) for each in cards)
