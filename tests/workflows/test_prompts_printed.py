@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import Runs
+from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
 from holdfast.contracts import Goal, GoalInput
@@ -44,6 +45,16 @@ December 2026.
 """
 
 
+class ByInstruction(ScriptedModel):
+    """Knows an agent's work by its instruction, whatever comes first of what runs at once."""
+
+    def _what(self, request: ModelRequest) -> str:
+        told = request.prompt or str(request.messages).replace("\\n", "\n")
+        known = (each for each in self.lines if f"<instruction>\n{each}" in told)
+        what = super()._what(request)
+        return next(known, what) if what == "the whole goal" else what
+
+
 async def test_an_ordinary_run(runs: Runs) -> None:
     costs = subtask(
         "t1",
@@ -69,7 +80,7 @@ async def test_an_ordinary_run(runs: Runs) -> None:
         instruction="From the findings of t1 and t2, say which office to take and why, in at most"
         " 150 words.",
     )
-    model = ScriptedModel(
+    model = ByInstruction(
         {
             "plan": [
                 {
@@ -79,11 +90,11 @@ async def test_an_ordinary_run(runs: Runs) -> None:
                     " then costs, then dates.",
                 }
             ],
-            "the whole goal": [
-                works("Harbour 783,000 + 60,000; Mill 752,000"),
-                works("- 16 November 2026: Harbour (over)\\n- 4 December 2026: Mill"),
-                works("Take the Mill: it is cheaper and its offer stands."),
+            costs["instruction"]: [works("Harbour 783,000 + 60,000; Mill 752,000")],
+            dates["instruction"]: [
+                works("- 16 November 2026: Harbour (over)\\n- 4 December 2026: Mill")
             ],
+            advice["instruction"]: [works("Take the Mill: it is cheaper and its offer stands.")],
             "review": [{"why": "each figure has its sum", "verdict": "pass"}],
             "synthesize": [
                 synthesizes(
@@ -107,7 +118,7 @@ async def test_an_ordinary_run(runs: Runs) -> None:
         use_models=True,
         today=TODAY,
     )
-    report = await runs.run(goal, model)
+    report = await runs.run(goal, model, catalogue=Catalogue.load())
     assert report.status == "complete", report.gaps
     kept(model.requests, "ordinary")
 
