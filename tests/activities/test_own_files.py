@@ -182,6 +182,12 @@ def test_tools_of_two_projects_and_their_modules_are_not_in_each_others_way(
             "f: needs: 'HOLDFAST_WEB_SEARCH' is a variable; name its field, 'web_search'",
         ),
         (needing('needs="web_search"'), "other.py:4: ", "write a tuple of settings: ('web_search'"),
+        (needing('reads="table"'), "other.py:4: ", "write a tuple of inputs: ('table',)"),
+        (
+            needing('reads=("tabel",)'),
+            "other.py:4: ",
+            "no input is a 'tabel' (did you mean 'table'",
+        ),
         (needing('extra="documnts"'), "other.py:4: ", "(did you mean 'documents'?); there are"),
         (needing("extra=lambda _: 'nosuch'"), "other.py:4: ", "holdfast has no extra 'nosuch'"),
         (TOOL.replace("()", "", 1).format(name="f"), "other.py:4: ", "f: write `@tool()`, with"),

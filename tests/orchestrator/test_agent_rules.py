@@ -375,6 +375,17 @@ def test_a_message_that_cannot_be_taken_loses_nothing_of_what_was_said_before(ki
     assert f"it is {kind}" in again.material.said and again.call.number == 3
 
 
+@pytest.mark.parametrize(("room", "then"), [(4_000, 8_000), (0, 16_000)])
+def test_a_message_that_was_cut_off_gets_twice_the_room_if_its_agent_has_less_than_any(
+    room: int, then: int
+) -> None:
+    loop = Loop(goal(worth=9).model_copy(update={"room": room}))
+    move = asked_in(loop)
+    assert move.call.max_output == (room or TAKE_TURN.policy.max_output)
+    loop.put(turn(loop, move, "truncated", 0))
+    assert asked_in(loop).call.max_output == then
+
+
 def test_a_call_with_effects_whose_outcome_is_unknown_is_reported() -> None:
     wanted = goal()
     role = wanted.role.model_copy(update={"tools": ("read_file", "send"), "effects": ("send",)})
