@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from holdfast.contracts import Report, Share
 from holdfast.history.steps import WORDS
 from holdfast.ledger.ranges import total_of
-from holdfast.rendering.amounts import at_most, calls, money
+from holdfast.rendering.amounts import calls, money
 from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Paragraph, table
 from holdfast.rules.prices import LOST, percent_of
 
@@ -77,17 +78,23 @@ def _tables(report: Report) -> Iterator[Block]:
     for team in dict.fromkeys(each.team for each in report.shares if each.team):
         inside = [each for each in report.shares if each.team == team]
         title = f"In the team of {team}"
-        yield from _table(title, report, inside, lambda each: ", ".join((_kind(each), each.tier)))
+        yield from _table(title, report, inside, _kind_and_tier)
 
 
 def _kind(share: Share) -> str:
     return KINDS_OF_STEPS.get(share.kind, share.kind)
 
 
-def _table(title: str, report: Report, shares: Iterable[Share], name_of: Group) -> Iterator[Block]:
-    groups = _grouped(shares, name_of)
+def _kind_and_tier(share: Share) -> str:
+    return ", ".join(filter(None, (_kind(share), share.tier)))
+
+
+def _table(title: str, report: Report, shares: Sequence[Share], name_of: Group) -> Iterator[Block]:
+    lines = [_line(name, each, report) for name, each in _grouped(shares, name_of).items()]
+    if len(lines) > 1:
+        lines.append(replace(_line("together", shares, report), total=True))
     yield Heading(title, 3)
-    yield table(COLUMNS, (_line(name, each, report) for name, each in groups.items()))
+    yield table(COLUMNS, lines)
 
 
 def _grouped(shares: Iterable[Share], name_of: Group) -> Mapping[str, list[Share]]:
@@ -98,12 +105,14 @@ def _grouped(shares: Iterable[Share], name_of: Group) -> Mapping[str, list[Share
     return dict(sorted(groups.items(), key=lambda group: -(_price(group[1]) or Decimal(0))))
 
 
-def _line(name: str, shares: Iterable[Share], report: Report) -> Line:
-    found = list(shares)
-    price, assumed = _price(found), sum((each.assumed for each in found), Decimal(0))
-    count, tokens = sum(each.calls for each in found), sum(each.usage.total for each in found)
+def _line(name: str, shares: Sequence[Share], report: Report) -> Line:
+    """Return a line whose price is exact, so that lines add up as they are shown."""
+    count, tokens = sum(each.calls for each in shares), sum(each.usage.total for each in shares)
+    price = _price(shares)
+    exact = "unpriced" if price is None else f"${price:.6f}"
+    assumed = price is not None and any(each.assumed for each in shares)
     share = _percent(percent_of(price, report.dollars))
-    return Line((name, f"{count:,}", f"{tokens:,}", at_most(price, assumed), share))
+    return Line((name, f"{count:,}", f"{tokens:,}", f"{'≤ ' * assumed}{exact}", share))
 
 
 def _price(shares: Iterable[Share]) -> Decimal | None:

@@ -142,9 +142,10 @@ def test_what_a_team_took_is_divided_into_its_own_calls_and_those_of_teams_below
         ("synthesize", "opus"): (1, Decimal("0.01")),
     }
     table = rows(told(report), "In the team of t")
-    assert table["Work of an agent, haiku"][:3] == ["2", "20", "$0.0277"]
+    assert table["Work of an agent, haiku"][:3] == ["2", "20", "$0.027700"]
     by_kind = rows(told(report), "By kind of call")
-    assert "Team" not in by_kind and by_kind["Plan"][2] == "$0.0123"
+    assert "Team" not in by_kind and by_kind["Plan"][2] == "$0.012300"
+    assert table["together"][2] == "$0.050000" and by_kind["together"][2] == f"≤ ${report.dollars}"
 
 
 def test_a_team_that_told_no_kinds_is_one_share() -> None:
@@ -177,7 +178,7 @@ def test_a_line_says_what_part_went_into_planning_and_work_and_to_which_tier() -
     short, whole = told(report, whole=False), told(report)
     assert line in short and line in whole
     assert "### By tier" in whole and "### By tier" not in short
-    assert rows(whole, "By tier")["haiku"] == ["2", "20", "$0.08", "80%"]
+    assert rows(whole, "By tier")["haiku"] == ["2", "20", "$0.080000", "80%"]
 
 
 def test_one_kind_of_call_by_one_tier_is_not_divided() -> None:
