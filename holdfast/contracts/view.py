@@ -158,7 +158,8 @@ class Preview(Contract):
     """The whole goal by one agent, beside a team of several; None: there is no such team."""
     by_tier: dict[str, Money | None] = Field(default_factory=dict)
     """The expected price of the same plan by tier, were each call that is still to come asked of
-    that tier's model under an ample cap; empty: nothing is asked, or all tiers cost the same.
+    that tier's model under an ample cap; empty: nothing is asked, all tiers cost the same, or the
+    plan has more than a hundred subtasks.
     """
     overstaffed: str = ""
     """Why the plan seems to have more agents than work; empty if it does not."""

@@ -30,6 +30,9 @@ from holdfast.state import graph
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
+MOST_COMPARED = 100
+"""Subtasks of a plan that is priced once more for each tier: a workflow task may not take long."""
+
 
 def predict(state: State) -> Preview:
     """Return the expected cost and time of a state's plan, were it to start now."""
@@ -74,7 +77,7 @@ def predict(state: State) -> Preview:
 def _by_tier(state: State) -> dict[str, Money]:
     """Price the rows as if one model served every tier, for the model of each tier in turn."""
     cards = state.brief.models
-    if all(each.prices == cards[0].prices for each in cards):
+    if len(state.work) > MOST_COMPARED or all(each.prices == cards[0].prices for each in cards):
         return {}
     found: dict[str, Money] = {}
     for card in cards:

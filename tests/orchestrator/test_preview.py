@@ -273,6 +273,13 @@ def test_a_model_without_a_price_is_compared_as_unpriced_and_tools_alone_not_at_
     assert alternatives(preview_of(scan, use_models=False)) == []
 
 
+def test_a_plan_that_is_too_large_to_be_priced_over_and_over_is_not_compared() -> None:
+    for count, compared in ((100, True), (101, False)):
+        plan = Plan(goal="g", subtasks=tuple(subtask(f"t{each}") for each in range(count)))
+        found = Drive(plan, AMPLE, WITH_TEAM).state.estimate
+        assert found is not None and bool(found.by_tier) == compared
+
+
 # ---------------------------------------------------------------- the least cap
 
 
