@@ -89,6 +89,8 @@ class PreviewRow(Contract):
     """
     turns: int = 0
     """The most turns of an agent with tools."""
+    tools: tuple[str, ...] = ()
+    """The tools that it has for its inputs."""
     approval: tuple[str, ...] = ()
     """The tools of an agent of which a person must approve each call."""
     slice: Money | None = None

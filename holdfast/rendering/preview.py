@@ -93,7 +93,8 @@ def totals(plan: Preview, cap: Money) -> list[str]:
             what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
             lines.append(f"{what}, for up to {format_price(row.high)}")
         elif row.kind == "agent":
-            what = f"{row.id} is an agent with tools: up to {row.turns} turns"
+            tools = f" ({', '.join(row.tools)})" if row.tools else ""
+            what = f"{row.id} is an agent with tools{tools}: up to {row.turns} turns"
             lines.append(f"{what}, of which {format_price(row.slice)} is reserved at a time")
             if row.approval:
                 asks = ", ".join(row.approval)

@@ -15,6 +15,7 @@ from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
 from holdfast.calls.review import REVIEW
 from holdfast.calls.synthesize import SYNTHESIZE
+from holdfast.calls.turn import READS_ON
 from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import most_written
 from holdfast.contracts import Contract, ModelCard, Subtask, Usage, policies
@@ -237,9 +238,15 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     if progress.subtask.acceptance_criteria.strip():
         prices = _sum(prices, _review(state, progress))
     some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
-    update = {"kind": "agent", "turns": talk.turns, "slice": some, "seconds": talk.seconds}
-    update["tier"] = goal.model.tier
-    update["approval"] = goal.role.approval if state.goal.ask_people else ()
+    update = {
+        "kind": "agent",
+        "turns": talk.turns,
+        "slice": some,
+        "seconds": talk.seconds,
+        "tier": goal.model.tier,
+        "tools": tuple(name for name in goal.role.tools if name != READS_ON),
+        "approval": goal.role.approval if state.goal.ask_people else (),
+    }
     return row.model_copy(update={**update, **range_of(*prices)})
 
 

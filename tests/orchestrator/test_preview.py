@@ -378,7 +378,7 @@ def with_hands(*inputs: str, role: RoleCard = HANDS, **fields: object) -> Previe
 def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> None:
     preview = with_hands("reports", limits={"dollars": "100"})
     row = preview.subtasks[0]
-    assert (row.kind, row.turns) == ("agent", 6)
+    assert (row.kind, row.turns, row.tools) == ("agent", 6, ("read_file",))
     assert row.low is not None and row.expected is not None and row.high is not None
     assert row.slice is not None
     once = with_hands("notes", limits={"dollars": "100"}).subtasks[0]
