@@ -89,9 +89,9 @@ def bad_values(command: str, parameter: Any) -> tuple[str, ...]:
     if kind is int:
         least = () if parameter.min is None else (str(parameter.min - 1), "-9" * 20)
         return ("", "x", "1.5", "1e3", "½", "0x1", *least)
-    if (command, option) == ("init", "folder"):
+    if (command, option) == ("init", "named"):
         # What is not there is made.
-        return ("text", "fifo", "dangling", "looping", LONG, "text/below")
+        return ("", "text", "fifo", "dangling", "looping", LONG, "text/below")
     if kind is Path:
         if option in ("--out", "--sarif", "--comment"):
             return WRITTEN
@@ -175,6 +175,7 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "anthropic_api_key": ("a1x\nb", "k1xé", "a1x b", "k1xy\n", "\tk1xy", "“k1xy”"),
     "anthropic_base_url": ("nope", "file:///etc/passwd", "http://", "ftp://x", "http://a b",
                            "http://a\nb", "http://x:99999", "http://x:y", "//x", "http://[::1"),
+    "model_planner": (" ", "a\nb"),
     "model_haiku": (" ", "a\nb"), "model_sonnet": (" ", "a\nb"), "model_opus": (" ", "a\nb"),
     "price_file": ("missing", "text", "folder", "looping", "dangling", LONG),
     "rate": ("nope", "60/min", "haiku=0/min", "haiku=-1/min", "gold=1/min", "haiku=1e9/s"),
