@@ -99,5 +99,5 @@ def _explain(keyword: object, wanted: Any, given: Any, form: Any) -> str:
         case "minItems":
             return "is empty; it must hold at least one item"
         case "format":
-            return f"is no {wanted}"
+            return f"is not a {wanted}"
     return "has none of the forms that it may have"

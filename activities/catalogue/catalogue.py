@@ -349,7 +349,7 @@ def _misled(name: str, usable: Mapping[str, Role]) -> str:
     if not role.card.fallback:
         return ""
     near = other and other.card.tier != "none" and other.playbook in ("", role.playbook)
-    return "" if near else "is no usable role"
+    return "" if near else "is not a usable role"
 
 
 def _chain_from(name: str, usable: Mapping[str, Role]) -> list[str]:

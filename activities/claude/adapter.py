@@ -174,7 +174,7 @@ class Claude:
                         break
         if not transcript.complete:
             form = raw.headers.get("content-type", "") or "of no type"
-            nothing = f"what came back is no message ({form[:100]})"
+            nothing = f"what came back is not a message ({form[:100]})"
             ended = "the answer ended before its message was complete"
             raise StreamError("", ended if transcript.begun else nothing)
 

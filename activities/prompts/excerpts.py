@@ -73,7 +73,7 @@ def _absent(remark: Remark, file: SnapshotFile | None, text: str) -> str:
         return "The file has no such line."
     spans = file.touched
     if remark.line and spans is not None and not any(a <= remark.line <= b for a, b in spans):
-        return "The line is no part of what changed."
+        return "The line is not part of what changed."
     return ""
 
 

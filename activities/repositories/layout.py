@@ -126,7 +126,7 @@ def _git_folder(tree: Folder, roots: Roots) -> tuple[Folder, bool]:
 
 
 def _no_link(tree: Folder) -> str:
-    return f"{str(tree.path)!r} is not a Git repository: its .git is no folder and no link"
+    return f"{str(tree.path)!r} is not a Git repository: its .git is neither a folder nor a link"
 
 
 def _leads_outside(tree: Folder, place: Path) -> BadGoal:
@@ -164,7 +164,7 @@ def _common(tree: Folder, git: Folder, roots: Roots, owned: bool) -> Folder:
         return git.enter()
     pointer = read_small(git, "commondir")
     if pointer is None:
-        raise BadGoal(f"{str(tree.path)!r}: its commondir is no small file")
+        raise BadGoal(f"{str(tree.path)!r}: its commondir is not a small file")
     place = Path(os.path.normpath(git.path / pointer.strip()))
     try:
         if owned and git.path.parent.name == "worktrees" and place == git.path.parent.parent:
@@ -186,7 +186,7 @@ def _below(common: Folder, name: str, roots: Roots) -> Folder:
     except Outside:
         raise _leads_outside(common, place) from None
     except (OSError, RuntimeError, ValueError):
-        raise BadGoal(f"{str(place)!r} is no folder; the repository cannot be read") from None
+        raise BadGoal(f"{str(place)!r} is not a folder; the repository cannot be read") from None
 
 
 def _open_alternates(

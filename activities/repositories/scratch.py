@@ -75,7 +75,7 @@ def _load_manifest(content: bytes, digest: str) -> Manifest:
         for file in manifest.files:
             check_name(file.path.encode())
     except (ValidationError, NotRead, UnicodeEncodeError):
-        raise LensFailed(f"blob {digest} is no snapshot of a repository") from None
+        raise LensFailed(f"blob {digest} is not a snapshot of a repository") from None
     return manifest
 
 

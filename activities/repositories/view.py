@@ -180,7 +180,7 @@ class _Links:
                 with objects.enter(name) as folder:
                     self._link(folder, target / name, f"{objects.reached}/{name}")
             else:
-                self.notes.append(f"objects/{name} is no folder")
+                self.notes.append(f"objects/{name} is not a folder")
 
     def _link(self, folder: Folder, target: Path, reached: str) -> None:
         regular: list[str] = []
@@ -200,7 +200,7 @@ class _Links:
         target.mkdir()
         for name in regular:
             (target / name).symlink_to(f"{reached}/{name}")
-        self.notes += [f"objects/{target.name}/{name} is no regular file" for name in other]
+        self.notes += [f"objects/{target.name}/{name} is not a regular file" for name in other]
 
     def describe(self) -> tuple[str, ...]:
         """Return a few notes on what is not read; names in them are the repository's."""

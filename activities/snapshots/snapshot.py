@@ -268,7 +268,7 @@ async def _untracked(view: Git, specials: list[bytes], notes: list[str]) -> list
     waited_on = [path for path in specials if path.rpartition(b"/")[2] in READ_BY_GIT]
     if waited_on:
         first = display_path(waited_on[0])[:200]
-        notes.append(f"untracked files were not looked at: {first} is no regular file")
+        notes.append(f"untracked files were not looked at: {first} is not a regular file")
         return None
     try:
         return await view.untracked()

@@ -144,7 +144,7 @@ async def _blobs(
         name = os.fsdecode(path)
         try:
             if not entry.mode.startswith("100"):
-                raise GitFailed("it is no regular file")
+                raise GitFailed("it is not a regular file")
             content = await view.blob(entry.hash)
             if sum(map(len, found.values())) + len(content) > MOST_BYTES:
                 raise GitFailed(f"it is beyond {MOST_BYTES >> 20} MiB in all")

@@ -68,7 +68,7 @@ def _parse(text: str) -> Any:
 
 def _read_objects(value: Any) -> tuple[list[str], list[list[Cell]]]:
     """Return the columns and rows of a list of objects. Raise ToolError with the first place where
-    it is no table.
+    it is not a table.
     """
     items = value if isinstance(value, list) else []
     if not items or not all(isinstance(each, dict) for each in items):
@@ -87,7 +87,9 @@ def _check_object(place: int, item: Mapping[str, Any], columns: Sequence[str]) -
         if name not in columns:
             raise ToolError(f"text[{place}] has {name!r:.80}, which text[0] has not")
         if isinstance(cell, list | dict):
-            raise ToolError(f"text[{place}].{name:.80} is no cell: text, number, true, false, null")
+            raise ToolError(
+                f"text[{place}].{name:.80} is not a cell: text, number, true, false, null"
+            )
 
 
 def _check(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:

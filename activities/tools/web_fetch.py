@@ -52,7 +52,7 @@ async def _text(answer: Answer) -> str:
     ending = answer.kind.rpartition("+")[2]
     if answer.kind.startswith("text/") or answer.kind in TEXTUAL or ending in ("json", "xml"):
         return _decode(answer)[:LETTERS]
-    raise ToolError(f"this address holds {answer.kind[:100]!r}, which is no text")
+    raise ToolError(f"this address holds {answer.kind[:100]!r}, which is not text")
 
 
 def _decode(answer: Answer) -> str:

@@ -131,7 +131,7 @@ def _pages(provider: Provider, name: str, content: bytes) -> list[dict[str, str]
             for each in provider.pages(json.loads(content))
         ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ToolError(f"{name} answered something that is no list of pages") from error
+        raise ToolError(f"{name} answered something that is not a list of pages") from error
     return [each for each in found if each["url"].startswith(("http://", "https://"))]
 
 

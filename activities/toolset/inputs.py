@@ -60,7 +60,7 @@ def place_of(here: Here, path: str) -> Location:
     out of it.
     """
     if len(path) > PATH_LETTERS or "\0" in path:
-        raise ToolError("that is no path; list_files shows those there are")
+        raise ToolError("that is not a path; list_files shows those there are")
     name = path.removeprefix("/")
     own = {cited: input for input in here.inputs if (cited := cited_as(here, Location(input)))}
     if (meant := own.get(name, name)) in here.inputs:
@@ -150,7 +150,7 @@ def read_file(root: Path, place: Location, limit: int) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise ToolError(f"there is no file {path}; list_files shows those there are") from None
     except NotRegular:
-        raise ToolError(f"{path} is no regular file; list_files shows those there are") from None
+        raise ToolError(f"{path} is not a regular file; list_files shows those there are") from None
     except OSError as error:
         raise ToolError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -196,7 +196,7 @@ def decode_text(content: bytes, path: str) -> str:
     """Return the text of a file, private keys taken out. Raise ToolError if it is not text."""
     if b"\0" in content[:TEXT_WINDOW] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError(
-            f"{quote_path(path)} is no text; read_document reads PDF and Office documents"
+            f"{quote_path(path)} is not text; read_document reads PDF and Office documents"
         )
     return without_keys(decode(content))
 

@@ -51,7 +51,7 @@ async def run(here: Here, address: str, wanted: Mapping[str, Any]) -> dict[str, 
     try:
         said = Ran.model_validate_json(content)
     except (ValidationError, ValueError):
-        raise ToolError(f"{NAME} answered something that is no result; do without it") from None
+        raise ToolError(f"{NAME} answered something that is not a result; do without it") from None
     # A sandbox may print what it was sent.
     answer = KnownSecrets([key]).blot_all(json.loads(said.model_dump_json()))
     return {name: text for name, text in answer.items() if text or name == "printed"}

@@ -99,7 +99,7 @@ def read_servers(path: Path, environment: Mapping[str, str]) -> Mapping[str, Ser
         raise BadServers(f"{path.name}: {error}; put it right or move it away") from error
     except ValidationError as error:
         wrong = mistakes(error, "the file")[0]
-        raise BadServers(f"{str(path)!r} is no file of MCP servers: {wrong}") from error
+        raise BadServers(f"{str(path)!r} is not a file of MCP servers: {wrong}") from error
     servers = {
         name: _server(name, entry, path.parent, environment)
         for name, entry in found.mcpServers.items()

@@ -151,10 +151,10 @@ def check_url(url: str) -> URL:
     try:
         found = URL(url)
     except ValueError:
-        raise ToolError(f"{_quote_url(url)} is no address of a page") from None
+        raise ToolError(f"{_quote_url(url)} is not an address of a page") from None
     if found.scheme not in ("http", "https") or not found.host:
         raise ToolError(
-            f"{_quote_url(url)} is no address of a page; give it with http:// or https://"
+            f"{_quote_url(url)} is not an address of a page; give it with http:// or https://"
         )
     if found.user is not None or found.password is not None:
         raise ToolError("an address with a user or a password in it is not asked")

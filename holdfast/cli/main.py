@@ -197,7 +197,7 @@ def with_project(given: Sequence[str]) -> Sequence[str]:
 
 
 def check_texts(given: Sequence[str]) -> None:
-    """Exit for a value that is no text: nothing that a run, a file or a screen could carry."""
+    """Exit for a value that is not text: nothing that a run, a file or a screen could carry."""
     for value in given:
         shown = for_terminal(value[:60])
         if any("\ud800" <= letter <= "\udfff" for letter in value):

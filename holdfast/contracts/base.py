@@ -17,7 +17,7 @@ def dollars(amount: Decimal | int | str) -> Decimal:
         # Plus nothing: -0 is 0.
         return Decimal(amount).quantize(MICRODOLLAR, rounding=ROUND_UP) + 0
     except InvalidOperation as error:
-        raise ValueError("is no amount of dollars") from error
+        raise ValueError("is not an amount of dollars") from error
 
 
 ProjectName = Annotated[str, Field(exclude_if=lambda name: not name)]

@@ -14,7 +14,7 @@ OFFICIAL = "https://api.anthropic.com"
 
 def address_of(url: str) -> str:
     """Return scheme, host, port and path of an address, without user, password, query and fragment,
-    so that it can be shown; `?` if it is no address.
+    so that it can be shown; `?` if it is not an address.
     """
     try:
         parts = urlsplit(url)

@@ -29,7 +29,7 @@ def sendable(value: SecretStr | None) -> SecretStr | None:
 def model_id(value: str) -> str:
     """Return the id of a model. ValueError unless it is one word."""
     if not _PLAIN.fullmatch(value):
-        raise ValueError("is no id of a model; give one without spaces")
+        raise ValueError("is not an id of a model; give one without spaces")
     return value
 
 
@@ -63,7 +63,9 @@ def web_address(url: str) -> str:
     except ValueError:
         good = False
     if url and not (good and _PLAIN.fullmatch(url)):
-        raise ValueError("is no address; give one with http:// or https://, as http://HOST:PORT")
+        raise ValueError(
+            "is not an address; give one with http:// or https://, as http://HOST:PORT"
+        )
     return url
 
 

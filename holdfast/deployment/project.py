@@ -163,7 +163,7 @@ def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]
     """
     for each in (folder / name for name in FOLDERS):
         if os.path.lexists(each) and not each.is_dir():
-            raise BadSettings(f"settings: {str(each)!r} is no folder; move it away")
+            raise BadSettings(f"settings: {str(each)!r} is not a folder; move it away")
     file = folder / FILE
     try:
         given = tomllib.loads(read_named(file, FILE_BYTES))

@@ -68,7 +68,7 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
     if kind and kind != found:
         raise Refused(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")
     if found == "file" and not path.is_file():
-        raise Refused(f"--input {name}: {value!r} is no regular file; give one")
+        raise Refused(f"--input {name}: {value!r} is not a regular file; give one")
     if not os.access(path, os.R_OK):
         raise Refused(f"--input {name}: {value!r} is not readable; change its permissions")
     if found == "file":

@@ -137,7 +137,7 @@ def _check_words(role: ComposedRole, untrusted: Sequence[PinnedInput]) -> Iterat
     if address := _address_in(said):
         yield (
             f"description: it names an address ({address!r:.60}); say what the role does, and put"
-            " the place nowhere; what is no address, write without its dots"
+            " the place nowhere; what is not an address, write without its dots"
         )
     if not _MARKUP.isdisjoint(said):
         yield "description: it has markup in it (< > { } `); say what the role does in plain words"

@@ -88,7 +88,7 @@ def memo(state: State) -> dict[str, str]:
 
 
 def _remarks(state: State) -> str:
-    """Return `6 critical, 1 warning`, or that there are none; empty if it is no review."""
+    """Return `6 critical, 1 warning`, or that there are none; empty if it is not a review."""
     synthesis = state.finishing.synthesis
     counts = synthesis.data.get("by_severity") if synthesis else None
     if not isinstance(counts, dict):

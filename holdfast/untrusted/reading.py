@@ -86,7 +86,7 @@ def _float(text: str) -> float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise NotPlain(f"{name} is no number")
+    raise NotPlain(f"{name} is not a number")
 
 
 def _refuse_odd(value: Any, depth: int = 0) -> None:

@@ -58,7 +58,7 @@ def roots_at(paths: Iterable[Path]) -> tuple[Roots, tuple[Path, ...]]:
 
 
 def open_folder(path: Path, roots: Roots) -> Folder:
-    """Open a folder below a root. Outside, or the OSError of what is no folder."""
+    """Open a folder below a root. Outside, or the OSError of what is not a folder."""
     place = _resolve(path, roots)
     with _root_of(place, roots) as (root, below):
         return root.enter(*below)

@@ -289,7 +289,7 @@ def test_a_role_without_a_model_is_exactly_one_tool(tmp_path: Path, tools: str) 
 def test_a_fallback_that_cannot_be_used_takes_along_who_needs_it(tmp_path: Path) -> None:
     write(tmp_path, role("fallback: reader\n"))
     write(tmp_path, role("tools: Bash\n").replace("code-reviewer", "reader"), "roles/two.md")
-    assert "fallback 'reader' is no usable role" in why(tmp_path)
+    assert "fallback 'reader' is not a usable role" in why(tmp_path)
 
 
 def test_a_role_without_a_fallback_of_its_own_has_the_common_one_unless_that_leads_back(
@@ -314,7 +314,7 @@ def test_a_role_that_stands_in_for_itself_at_once_or_by_others_is_refused(tmp_pa
         write(tmp_path, text, f"roles/{name}.md")
     said = "fallback 'two' leads back to it: code-reviewer → two → three → code-reviewer"
     assert said in why(tmp_path)
-    assert "is no usable role" in why(tmp_path, "four"), "its fallback is one of them"
+    assert "is not a usable role" in why(tmp_path, "four"), "its fallback is one of them"
 
 
 def test_a_file_that_cannot_be_used_leaves_the_others_as_they_are(tmp_path: Path) -> None:

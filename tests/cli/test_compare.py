@@ -79,8 +79,8 @@ async def test_a_run_that_goes_on_or_was_refused_is_not_compared(
     [
         ("compare one one", "one is named twice; name two runs"),
         ("compare one", "Missing argument 'B'"),
-        ("compare 'a b' one", "'a b' is no id of a run"),
-        ("compare one ../two", "'../two' is no id of a run"),
+        ("compare 'a b' one", "'a b' is not an id of a run"),
+        ("compare one ../two", "'../two' is not an id of a run"),
     ],
 )
 def test_what_cannot_be_two_runs_is_refused_before_anything_starts(

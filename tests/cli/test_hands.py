@@ -137,7 +137,7 @@ async def test_servers_and_their_tools_are_told_with_what_is_wrong_with_each(
 async def test_a_file_that_is_none_is_said_and_stops_nothing_else(tmp_path: Path) -> None:
     first, *rest = await diagnosed(tmp_path, "{")
     assert (first.name, first.mark) == ("file", "note")
-    assert "is no file of MCP servers" in first.detail
+    assert "is not a file of MCP servers" in first.detail
     assert [each.name for each in rest] == [
         *(name for name in OF_SERVERS.split(", ") if name.startswith("mcp__")),
         "role reader",

@@ -100,8 +100,8 @@ def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
     ("command", "said"),
     [
         ("init --like contract-reviw", "did you mean 'contract-review'?"),
-        ("init file", "'file' is no folder"),
-        ("init half", "half/roles' is no folder and cannot be made one: File exists"),
+        ("init file", "'file' is not a folder"),
+        ("init half", "half/roles' is not a folder and cannot be made one: File exists"),
         ("init /", "'/' would make every folder of this machine part of it; name one"),
         ("init odd", "odd/holdfast.toml' is not a regular file; move it away"),
         ("list --project absent", "'absent' is no project, as it holds no holdfast.toml"),

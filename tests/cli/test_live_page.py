@@ -120,10 +120,10 @@ async def test_what_came_of_an_order_is_not_shown_for_ever(
         own = {"Origin": visitor.origin}
         _, page = await visitor.order(own, command="eject", token=visitor.token)
         assert '<p class="not-done" role="alert"><strong>Not done: </strong>' in page
-        assert "is no order of this page" in page
-        assert "is no order of this page" in await visitor.page(), "a page asks each second"
+        assert "is not an order of this page" in page
+        assert "is not an order of this page" in await visitor.page(), "a page asks each second"
         monkeypatch.setattr("holdfast.cli.live.server.SAID_SECONDS", 0.0)
-        assert "is no order of this page" not in await visitor.page()
+        assert "is not an order of this page" not in await visitor.page()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT)
@@ -262,7 +262,7 @@ async def test_a_body_that_is_no_form_is_refused_in_a_sentence(
                 f"{visitor.address}order", data=body, headers=headers
             ) as answer:
                 said = (answer.status, await answer.text())
-            assert said == (400, "this is no form; send it from the page itself"), kind
+            assert said == (400, "this is not a form; send it from the page itself"), kind
         assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
@@ -275,22 +275,22 @@ def test_no_two_servers_have_a_secret_in_common() -> None:
 @pytest.mark.parametrize(
     ("command", "given", "said"),
     [
-        ("eject", {}, "is no order of this page"),
-        ("edit", {}, "is no order of this page"),
-        ("approve", {"call": "-1"}, "is no number of a call"),
-        ("approve", {"call": "١"}, "is no number of a call"),
+        ("eject", {}, "is not an order of this page"),
+        ("edit", {}, "is not an order of this page"),
+        ("approve", {"call": "-1"}, "is not a number of a call"),
+        ("approve", {"call": "١"}, "is not a number of a call"),
         ("answer", {"subtask": "t1", "text": " "}, "the answer is empty"),
-        ("raise_cap", {"dollars": "much"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "NaN"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "1e999"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "1e3"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "1_0"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "٣"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "1.2.3"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "."}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "0"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "-1"}, "is no amount of dollars"),
-        ("raise_cap", {"dollars": "1000001"}, "is no amount of dollars"),
+        ("raise_cap", {"dollars": "much"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "NaN"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "1e999"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "1e3"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "1_0"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "٣"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "1.2.3"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "."}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "0"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "-1"}, "is not an amount of dollars"),
+        ("raise_cap", {"dollars": "1000001"}, "is not an amount of dollars"),
     ],
 )
 def test_what_is_no_order_is_refused_in_words(

@@ -99,7 +99,7 @@ def test_the_help_names_every_exit_code() -> None:
 
 def test_a_run_that_is_no_review_is_refused_and_a_failed_one_keeps_its_code() -> None:
     other = Report(run_id="r", goal="g", status="complete")
-    with pytest.raises(Exit, match="is no review, so it has no remarks"):
+    with pytest.raises(Exit, match="is not a review, so it has no remarks"):
         Pipeline("critical").pass_on(other, Code.COMPLETE)
     assert Pipeline("critical").pass_on(other, Code.FAILED) is Code.FAILED
     assert Pipeline().pass_on(other, Code.COMPLETE) is Code.COMPLETE

@@ -62,7 +62,7 @@ JSON = {
     "a long number": ("9" * 6_000, "more than 18 digits"),
     "a long fraction": ("1." + "9" * 6_000, "larger or longer"),
     "a huge number": ("1e999", "larger or longer"),
-    "not a number": ("NaN", "is no number"),
+    "not a number": ("NaN", "is not a number"),
     "a key twice": ('{"a": 1, "a": 2}', "'a' is given twice"),
     "half a character": ('{"\\ud800": 1}', "half a character"),
     "nothing": ("", "line 1 column 1"),
@@ -235,5 +235,5 @@ def test_a_plan_may_be_as_deep_as_any_plan_is(tmp_path: Path) -> None:
 def test_a_report_replaces_no_device(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/null"), tmp_path / "pipe"):
-        with pytest.raises(Exit, match="is no regular file"):
+        with pytest.raises(Exit, match="is not a regular file"):
             check_out(path)

@@ -274,7 +274,7 @@ def test_a_file_or_a_dead_link_where_a_folder_should_be_is_refused(
     monkeypatch.chdir(folder)
     for put in (Path.touch, lambda path: path.symlink_to("nowhere")):
         put(folder / name)
-        with pytest.raises(BadSettings, match=f"{name}' is no folder; move it away"):
+        with pytest.raises(BadSettings, match=f"{name}' is not a folder; move it away"):
             Settings()
         (folder / name).unlink()
     Settings()

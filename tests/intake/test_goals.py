@@ -168,8 +168,8 @@ def test_a_file_that_no_run_could_read_is_refused(content: bytes, why: str, tmp_
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"%PDF-1.7\nnot really", r"is no PDF that can be read \("),
-        (pdf(["A clause."])[:300], r"is no PDF that can be read \("),
+        (b"%PDF-1.7\nnot really", r"is not a PDF that can be read \("),
+        (pdf(["A clause."])[:300], r"is not a PDF that can be read \("),
         (pdf(["", ""]), r"has no text \(2 pages looked at\): pictures of text"),
         (pdf(["A clause."], password="x"), "is encrypted, and opens only with its password"),
         (word(["A clause."])[:-100], "is damaged: its packing cannot be read"),

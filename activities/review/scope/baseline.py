@@ -39,9 +39,9 @@ def read_fingerprints(content: bytes) -> frozenset[str]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
-        raise NoBaseline("it is no JSON") from None
+        raise NoBaseline("it is not JSON") from None
     if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise NoBaseline(f"it is no baseline of version {VERSION}")
+        raise NoBaseline(f"it is not a baseline of version {VERSION}")
     known = found.get("known")
     if not isinstance(known, dict):
         raise NoBaseline("it lists nothing as known")

@@ -47,7 +47,7 @@ def parse_settings(content: bytes, source: str) -> Narrowing:
     said = [_unknown(key, ["review"]) for key in found if key != "review"]
     review = found.get("review", {})
     if not isinstance(review, dict):
-        return _none(source, "[review] is no table")
+        return _none(source, "[review] is not a table")
     said += [_unknown(f"review.{key}", IN_FULL) for key in review if key not in KEYS]
     return Narrowing(
         source=source,
@@ -68,14 +68,14 @@ def _none(source: str, why: str) -> Narrowing:
 
 def _paths(given: Any, said: list[str]) -> Iterator[str]:
     if not isinstance(given, list):
-        said.append("review.paths_out, because it is no list of patterns")
+        said.append("review.paths_out, because it is not a list of patterns")
         return
     for index, each in enumerate(given):
         if index == MOST_GLOBS:
             said.append(f"patterns beyond the first {MOST_GLOBS}")
             return
         if not isinstance(each, str) or not 0 < len(each) <= LETTERS:
-            said.append(f"pattern {index + 1}, because it is no text of up to {LETTERS} letters")
+            said.append(f"pattern {index + 1}, because it is not text of up to {LETTERS} letters")
             continue
         try:
             name_pattern(each)
@@ -89,7 +89,7 @@ def _paths(given: Any, said: list[str]) -> Iterator[str]:
 
 def _rules(given: Any, said: list[str]) -> Iterator[tuple[str, str]]:
     if not isinstance(given, Mapping):
-        said.append('review.rules_off, because it is no table of RULE = "reason"')
+        said.append('review.rules_off, because it is not a table of RULE = "reason"')
         return
     for index, (rule, reason) in enumerate(given.items()):
         if index == MOST_RULES:
@@ -105,7 +105,7 @@ def _rules(given: Any, said: list[str]) -> Iterator[tuple[str, str]]:
 
 def _threshold(given: Any, said: list[str]) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= 100:
-        said.append("review.threshold, because it is no number from 0 to 100")
+        said.append("review.threshold, because it is not a number from 0 to 100")
         return 0
     return given
 

@@ -76,7 +76,7 @@ def evaluate(text: str) -> Any:
         tree = ast.parse(prepared, mode="eval")
     except (SyntaxError, ValueError) as error:
         raise Mistake(
-            f"{text[:60]!r} is no expression: write numbers without thousands separators or"
+            f"{text[:60]!r} is not an expression: write numbers without thousands separators or"
             " currency signs, 15 % as 0.15, and * between factors"
         ) from error
     return Evaluation(prepared).of(tree.body)

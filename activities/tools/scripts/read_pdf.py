@@ -32,7 +32,7 @@ def main(request: bytes) -> bytes:
         raise
     except Exception as error:
         # What is broken in a PDF ends in errors of any kind.
-        answer["refused"] = f"is no PDF that can be read ({type(error).__name__})"
+        answer["refused"] = f"is not a PDF that can be read ({type(error).__name__})"
     return json.dumps(answer).encode()
 
 

@@ -79,7 +79,7 @@ def rows_of(text: str, answer: dict[str, Any]) -> Iterator[str]:
         for row in csv.reader(lines, dialect):
             yield " | ".join(" ".join(cell[:CELL_LETTERS].split()) for cell in row)
     except csv.Error as error:
-        answer["notes"].append(f"the rest is no table: {error}")
+        answer["notes"].append(f"the rest is not a table: {error}")
 
 
 def depth_of(text: str) -> int:

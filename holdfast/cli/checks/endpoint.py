@@ -102,7 +102,7 @@ def _reachable(address: str, shown: str) -> tuple[Mark, str]:
             return "ok", f"{where}, {shown}"
     except ValueError:
         # What is wrong with it is not repeated: it may be the password.
-        return "bad", f"{where}, {shown}: ANTHROPIC_BASE_URL is no address"
+        return "bad", f"{where}, {shown}: ANTHROPIC_BASE_URL is not an address"
     except OSError as error:
         return "bad", f"{where}, {shown}: not reachable: {error}"
 

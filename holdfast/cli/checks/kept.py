@@ -155,7 +155,7 @@ def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
 def _blobs(name: str, store: DirectoryStore, *, must: bool) -> Iterator[Line]:
     if not store.root.is_dir():
         there = store.root.exists()
-        why = "is no folder" if there else "is missing"
+        why = "is not a folder" if there else "is missing"
         remedy = "mount it, or put it back: runs with big payloads wait for it"
         mark: Mark = "bad" if must or there else "note"
         yield name, mark, f"{store.root} {why}; {remedy}"

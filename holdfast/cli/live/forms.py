@@ -39,7 +39,7 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
         dollars = _dollars(given.get("dollars", ""))
         caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
         return Order(limits=caps)
-    raise Exit(f"{command!r:.40} is no order of this page")
+    raise Exit(f"{command!r:.40} is not an order of this page")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def changed_plan(state: State, text: str) -> Changed:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Exit(f"{text!r:.40} is no number of a call")
+        raise Exit(f"{text!r:.40} is not a number of a call")
     return int(text)
 
 
@@ -71,5 +71,5 @@ def _dollars(text: str) -> Decimal:
     amount = _AMOUNT.fullmatch(text.strip())
     dollars = Decimal(amount[1]) if amount else Decimal(0)
     if not 0 < dollars <= 1_000_000:
-        raise Exit(f"{text!r:.40} is no amount of dollars; write one such as 2.50")
+        raise Exit(f"{text!r:.40} is not an amount of dollars; write one such as 2.50")
     return dollars

@@ -206,7 +206,7 @@ async def _fields(request: web.Request) -> dict[str, str]:
         raise
     except Exception as error:
         # A codec that there is not, bytes that are no text, a broken archive: the body decides.
-        raise web.HTTPBadRequest(text="this is no form; send it from the page itself") from error
+        raise web.HTTPBadRequest(text="this is not a form; send it from the page itself") from error
     return {name: value for name, value in sent.items() if isinstance(value, str)}
 
 

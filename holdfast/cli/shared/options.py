@@ -160,7 +160,9 @@ def _known_form(context: typer.Context, parameter: typer.CallbackParam, value: s
     if _typed(context, parameter) and not PLAIN_ID.fullmatch(value):
         what = "a subtask" if parameter.name == "subtask" else "a run"
         shown = for_terminal(value[:80])
-        raise Exit(f"{shown!r} is no id of {what}; `list` shows the runs, `show ID` their subtasks")
+        raise Exit(
+            f"{shown!r} is not an id of {what}; `list` shows the runs, `show ID` their subtasks"
+        )
     return value
 
 
@@ -365,7 +367,7 @@ def check_file(out: Path | None, option: str = "--out") -> Path | None:
     if stat.S_ISLNK(kind):
         raise Exit(f"{option} {str(out)!r} is a link that leads nowhere; name another file")
     if kind and not stat.S_ISREG(kind):
-        raise Exit(f"{option} {str(out)!r} is no regular file; name one, or a new one")
+        raise Exit(f"{option} {str(out)!r} is not a regular file; name one, or a new one")
     if not path.parent.is_dir():
         raise Exit(f"{option}: there is no folder {str(path.parent)!r}; create it first")
     if not os.access(path.parent, os.W_OK):

@@ -41,7 +41,7 @@ class Pipeline:
     def pass_on(self, report: Report, code: Code) -> Code:
         """Write the files; return the run's exit code, or another if remarks are too severe.
 
-        Exit for a complete run that is no review: a check that never fails protects nothing.
+        Exit for a complete run that is not a review: a check that never fails protects nothing.
         """
         if not self.wanted:
             return code
@@ -101,5 +101,5 @@ class Pipeline:
 def no_review(what: str) -> Exit:
     """Return the refusal of a run that has no remarks."""
     return Exit(
-        f"{what} is no review, so it has no remarks: leave out --fail-on, --sarif and --comment"
+        f"{what} is not a review, so it has no remarks: leave out --fail-on, --sarif and --comment"
     )

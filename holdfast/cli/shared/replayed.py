@@ -60,12 +60,12 @@ def read_history(file: Path, what: str = "replay") -> WorkflowHistory:
     try:
         history = WorkflowHistory.from_json(file.stem, text)
     except RecursionError as error:
-        raise Refused(f"{shown} is no history from `export`: nested too deeply") from error
+        raise Refused(f"{shown} is not a history from `export`: nested too deeply") from error
     except (ValueError, ParseError, TypeError, KeyError, AttributeError) as error:
         why = " ".join(str(error).split())[:200]
-        raise Refused(f"{shown} is no history from `export`: {why}") from error
+        raise Refused(f"{shown} is not a history from `export`: {why}") from error
     if why := _wrong(history):
-        raise Refused(f"{shown} is no history from `export`: {why}")
+        raise Refused(f"{shown} is not a history from `export`: {why}")
     # A run's teams have names that begin with its id: that of the file says nothing.
     began = history.events[0].workflow_execution_started_event_attributes
     return replace(history, workflow_id=began.workflow_id or history.workflow_id)

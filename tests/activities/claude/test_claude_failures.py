@@ -139,7 +139,7 @@ async def test_who_refuses_for_the_rate_or_names_a_wait_is_no_outage(rule: Rule)
 
 async def test_a_page_in_place_of_an_answer_is_named() -> None:
     raised, _ = await failure(Rule(fault="html_200"))
-    assert "what came back is no message (text/html" in str(raised)
+    assert "what came back is not a message (text/html" in str(raised)
 
 
 async def test_a_call_in_whose_whole_time_nothing_came_is_lost_and_a_slow_one_is_not() -> None:

@@ -272,7 +272,7 @@ async def test_a_fifo_among_the_packs_keeps_nobody_waiting(tmp_path: Path, bench
     manifest = (await bench.snapshot(repository)).manifest
     assert manifest.head == repository.git("rev-parse", "HEAD") and len(manifest.commits) == 1
     (note,) = manifest.notes
-    assert note.endswith(".idx is no regular file: not read")
+    assert note.endswith(".idx is not a regular file: not read")
 
 
 async def test_a_commit_that_is_not_there_is_a_note_and_not_a_repository_without_one(
@@ -336,7 +336,7 @@ async def test_an_index_that_cannot_be_copied_is_refused_and_not_held_to_be_empt
     else:
         index.unlink()
         os.mkfifo(index)
-    with pytest.raises(BadGoal, match="its index is larger than 128 MiB, or is no regular file"):
+    with pytest.raises(BadGoal, match="its index is larger than 128 MiB, or is not a regular file"):
         await looked_at(repository.path)
 
 
@@ -403,7 +403,7 @@ async def test_git_is_not_sent_where_it_would_wait(
     monkeypatch.setattr(git, "LISTING_SECONDS", 0.0)
     manifest = (await bench.snapshot(repository)).manifest
     assert [file.path for file in manifest.files] == ["inner/a.txt"]
-    assert manifest.notes == (f"untracked files were not looked at: {name} is no regular file",)
+    assert manifest.notes == (f"untracked files were not looked at: {name} is not a regular file",)
     assert [each.path for each in manifest.unread] == [name]
 
 
@@ -418,7 +418,7 @@ async def test_a_forged_manifest_reads_and_writes_nothing_outside_its_folder(
 ) -> None:
     forged = Manifest(archive="", files=(SnapshotFile(path=path, size=1, lines=1),))
     digest = await bench.store.put(forged.model_dump_json().encode())
-    with pytest.raises(LensFailed, match="is no snapshot of a repository"):
+    with pytest.raises(LensFailed, match="is not a snapshot of a repository"):
         await bench.snapshots.open(digest)
 
 
@@ -427,7 +427,7 @@ async def test_a_blob_that_is_no_manifest_is_refused_in_one_line(
     bench: Bench, content: bytes
 ) -> None:
     digest = await bench.store.put(content)
-    with pytest.raises(LensFailed, match="is no snapshot of a repository"):
+    with pytest.raises(LensFailed, match="is not a snapshot of a repository"):
         await bench.snapshots.open(digest)
 
 

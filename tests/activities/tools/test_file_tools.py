@@ -165,7 +165,7 @@ async def test_other_encodings_are_read_and_what_is_no_text_is_said(
     (folder / "binary").write_bytes(b"a\0b")
     assert "Grüße" in await bench.told(read_file, file_path="repo/latin")
     assert "Grüße" in await bench.told(read_file, file_path="repo/wide")
-    assert "is no text; read_document" in await bench.refused(read_file, file_path="repo/binary")
+    assert "is not text; read_document" in await bench.refused(read_file, file_path="repo/binary")
 
 
 async def test_a_long_line_and_a_huge_file_are_cut_and_said(bench: Bench, folder: Path) -> None:

@@ -240,11 +240,11 @@ BOMB = b"<worksheet>" + b" " * (30 << 20)
             lambda: repacked(workbook({"S": {"A1": 1}}), {"xl/worksheets/sheet1.xml": BOMB}),
             "bomb",
         ),
-        (lambda: b"%PDF-1.7\n" + b"\0" * 1_000, "is no PDF that can be read"),
+        (lambda: b"%PDF-1.7\n" + b"\0" * 1_000, "is not a PDF that can be read"),
         (lambda: b"PK\x03\x04 word/document.xml", "is damaged"),
         (lambda: b"PK\x03\x04 else", "is a packed archive"),
         (lambda: word(["x"])[:-400], "is damaged"),
-        (lambda: b"a\0b", "is no text"),
+        (lambda: b"a\0b", "is not text"),
     ],
     ids=["pdf-bomb", "zip-bomb", "packed-200-fold", "broken-pdf", "broken-zip", "zip", "cut", "0"],
 )

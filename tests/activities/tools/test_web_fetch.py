@@ -74,8 +74,8 @@ async def test_text_of_any_kind_and_encoding_is_shown(
 @pytest.mark.parametrize(
     ("body", "kind", "status", "why"),
     [
-        (b"\x89PNG", "image/png", 200, "which is no text"),
-        (b"MZ", "application/octet-stream", 200, "which is no text"),
+        (b"\x89PNG", "image/png", 200, "which is not text"),
+        (b"MZ", "application/octet-stream", 200, "which is not text"),
         ("gone", "text/html", 404, "status 404"),
         ("ask", "text/html", 503, "status 503"),
         ("<div>" * 200_000, "text/html", 200, "nested more than"),

@@ -217,7 +217,7 @@ async def test_the_file_of_servers_is_read_whenever_somebody_asks(tmp_path: Path
     assert [each.tool for each in here.outlets()] == ["mcp__other__"]
     file.write_text("{")
     told = (await here.offer_to({"reader": [ACT.format("other")]}))["reader"]
-    assert "is no file of MCP servers" in told.absent[ACT.format("other")]
+    assert "is not a file of MCP servers" in told.absent[ACT.format("other")]
     file.write_text(before)
     assert (await here.offer_to({"reader": [ACT.format("own")]}))["reader"].absent == {}
 

@@ -127,7 +127,7 @@ def _make(folder: Path) -> Path:
         return place.resolve()
     except (OSError, RuntimeError) as error:
         why = getattr(error, "strerror", "") or "there is no such user"
-        raise Exit(f"{str(folder)!r} is no folder and cannot be made one: {why}") from None
+        raise Exit(f"{str(folder)!r} is not a folder and cannot be made one: {why}") from None
 
 
 def _write(path: Path, text: str) -> bool:
