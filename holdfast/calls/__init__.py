@@ -35,8 +35,8 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     DIGEST,
     SYNTHESIZE,
     VERIFY,
-    CRITIQUE,
     CHOOSE,
+    CRITIQUE,
 )
 KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, PING, REACH)

@@ -5,10 +5,9 @@ The numbers are rules of thumb of those who run such teams; docs/when-a-team.md 
 
 from __future__ import annotations
 
-from holdfast.calling import context
+from holdfast.calling import context, gathering
 from holdfast.contracts import Plan, policies
 from holdfast.contracts.replacing import replace
-from holdfast.rules import agents
 from holdfast.state import graph
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -41,9 +40,15 @@ def with_one_agent(state: State) -> State | None:
     role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
     if role is None or role.tier == "none" or len(_asked(state)) < 2:
         return None
+    if all(each.enclosed for each in state.brief.inputs):
+        # It has everything in its prompt: one call will do.
+        size = role.prompt_bytes - sum(each.size for each in role.reads)
+        role = role.model_copy(update={"tools": (), "prompt_bytes": size})
     plan = Plan.single(state.goal.text, role.name, (each.name for each in state.brief.inputs))
     (whole,) = plan.subtasks
-    return replace(state, plan=plan, work=Work({whole.id: Progress(whole, tier=role.tier)}))
+    brief = state.brief.model_copy(update={"roles": (role,)})
+    work = Work({whole.id: Progress(whole, tier=role.tier)})
+    return replace(state, briefing=brief, plan=plan, work=work)
 
 
 def say_overstaffed(state: State) -> str:
@@ -87,12 +92,9 @@ def _needs_tools(state: State, progress: Progress) -> bool:
     """True if a subtask's agent does more with tools than compute: it reads what stands in no
     prompt, or its tools reach out, change something or are not shipped.
     """
-    brief, named = state.brief, progress.subtask.inputs
-    role = brief.role(progress.subtask.role)
-    unread = any(each.name in named and not each.enclosed for each in brief.inputs)
-    if role.team or unread:
+    brief, role = state.brief, gathering.role_of(state, progress.subtask)
+    if role.team or not all(each.enclosed for each in gathering.inputs_of(state, progress.subtask)):
         return True
-    if not agents.uses_tools(state, progress):
-        return False
     reach = any(outlet.serves(role.tools) for outlet in brief.outlets)
-    return reach or bool(role.effects) or any(name in brief.tool_sources for name in role.tools)
+    changes = not {*role.tools}.isdisjoint(role.effects)
+    return reach or changes or any(name in brief.tool_sources for name in role.tools)

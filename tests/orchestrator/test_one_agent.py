@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from driving import BRIEFING, Drive, subtask
-from holdfast.contracts import Briefing, Outlet, PinnedInput, Plan, RoleCard, Subtask
+from holdfast.contracts import Briefing, Outlet, PinnedInput, Plan, RoleCard, Subtask, ToolReads
 from holdfast.contracts.view import Preview
 from holdfast.rendering.preview import totals
 from holdfast.rules import reporting
@@ -50,6 +50,20 @@ def test_nothing_is_kept_of_the_cap_for_an_answer_that_nobody_writes() -> None:
     one = Drive(Plan(goal="g", subtasks=(subtask("a"),)), AMPLE).state
     two = Drive(Plan(goal="g", subtasks=(subtask("a"), subtask("b"))), AMPLE).state
     assert one.ledger.kept.dollars == 0 < two.ledger.kept.dollars
+
+
+def test_one_agent_that_has_all_in_its_prompt_is_priced_as_one_call_whatever_its_tools() -> None:
+    analyst = BRIEFING.role("analyst")
+    reads = (ToolReads(tool="calculate", size=4_000),)
+    tools = {"tools": ("calculate",), "reads": reads, "prompt_bytes": analyst.prompt_bytes + 4_000}
+    others = tuple(each for each in BRIEF.roles if each.name != "analyst")
+    roles = (analyst.model_copy(update=tools), *others)
+    plain, equipped = (
+        priced(*of_kinds(0, 1, 2), brief=each).alone
+        for each in (BRIEF, BRIEF.model_copy(update={"roles": roles}))
+    )
+    assert plain is not None and equipped is not None
+    assert equipped.kind == "subtask" and equipped.expected == plain.expected
 
 
 def test_beside_a_team_stands_what_one_agent_would_have_cost() -> None:
