@@ -91,7 +91,7 @@ def test_a_call_is_known_asked_for_and_taken() -> None:
     schema = module.PraiseAnswer.model_json_schema()
     assert call_of(schema) == "praise"
     said = module.PraiseAnswer.model_validate(answer(schema, "", Script(), None))
-    run = begun(subtask("a"))
+    run = begun(subtask("a"), subtask("b"))
     for call in (*in_flight(run), "synthesize-1"):
         end(run, call)
     assert in_flight(run) == ["praise-1"]
