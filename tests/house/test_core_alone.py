@@ -88,7 +88,7 @@ def test_doctor_names_every_extra_and_what_roles_go_without(told: dict[str, Any]
         assert mark == "note" and detail == f"{EXTRAS[name].gives}: {pip(name)}"
     words = " ".join(told["commands"]["doctor"][1].split())
     assert all(pip(name) in words for name in EXTRAS)
-    assert "role researcher goes on without query_data" in words
+    assert "role analyst goes on without query_data, run_python" in words
     assert "1 thing in the way" in words, "the server alone"
 
 
