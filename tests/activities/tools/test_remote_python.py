@@ -105,10 +105,10 @@ async def _elsewhere(_: served.BaseRequest) -> served.Response:
         (_flood, "answered more than 4 MiB"),
         (_elsewhere, "refused to run it (status 307)"),
         (says({}, 401), "refused to run it (status 401)"),
-        (says("no JSON"), "no result"),
-        (says([1]), "no result"),
-        (says({"printed": {"a": 1}}), "no result"),
-        (says("[" * 100_000), "no result"),
+        (says("no JSON"), "not a result"),
+        (says([1]), "not a result"),
+        (says({"printed": {"a": 1}}), "not a result"),
+        (says("[" * 100_000), "not a result"),
     ],
 )  # fmt: skip
 async def test_a_sandbox_that_does_not_answer_as_it_should_is_an_error_result(
