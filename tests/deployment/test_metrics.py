@@ -148,11 +148,13 @@ async def test_each_alert_rings_when_it_should_and_what_is_usual_rings_nothing(
     tmp_path: Path,
 ) -> None:
     assert PROMTOOL is not None
-    alerts = PLACE / "alerts.yaml"
+    rules = yaml.safe_load((PLACE / "alerts.yaml").read_text())
     tried = (HOME / "tests" / "support" / "alerts.yaml").read_text()
-    for rule in yaml.safe_load(alerts.read_text())["groups"][0]["rules"]:
+    for rule in rules["groups"][0]["rules"]:
         assert tried.count(f"alertname: {rule['alert']}\n") == 1, "each is seen to ring"
-    (tmp_path / "tried.yaml").write_text(tried.replace("ALERTS", str(alerts)))
+        del rule["annotations"]["description"]  # promtool compares every annotation
+    (tmp_path / "alerts.yaml").write_text(yaml.safe_dump(rules))
+    (tmp_path / "tried.yaml").write_text(tried.replace("ALERTS", str(tmp_path / "alerts.yaml")))
     given = (PROMTOOL, "test", "rules", str(tmp_path / "tried.yaml"))
     done = await asyncio.to_thread(subprocess.run, given, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -168,12 +170,11 @@ def expressions(value: Any) -> list[str]:
     )
 
 
-async def test_each_alert_is_explained(runs: Runs) -> None:
+def test_each_alert_says_what_to_do() -> None:
     rules = yaml.safe_load((PLACE / "alerts.yaml").read_text())
-    page = (HOME / "docs" / "tracing.md").read_text()
-    names = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
-    assert names
-    assert not [each for each in names if f"`{each}`" not in page]
+    said = [rule["annotations"] for group in rules["groups"] for rule in group["rules"]]
+    assert said
+    assert all(each["summary"] and each["description"] for each in said)
 
 
 async def test_a_taken_port_is_said_and_no_reason_not_to_work(
