@@ -41,7 +41,7 @@ REVIEWED = (
 )
 """What Git knows in the copy, so that its review takes a second and not ten."""
 ASKS_BACK = """
-  - call: work
+  - call: take_turn
     text: "part 1 of 3 of this goal and state the result in at most 200 words: {goal}"
     first: 1
     answer: escalation
