@@ -69,10 +69,11 @@ def for_plan(state: State) -> PlanMaterial:
 
 def is_large_menu(state: State) -> bool:
     """True if a planner would be shown more roles than it chooses among surely, in several groups.
-    Who names a playbook has chosen its roles: the common ones beside them do not count.
+    Who names a playbook has chosen its roles, for its teams as well: the common ones beside them do
+    not count.
     """
     groups = groups_of(state.brief.roles)
-    beside = COMMON if state.brief.playbook else ""
+    beside = COMMON if state.goal.playbook or state.goal.roles_of else ""
     count = sum(len(roles) for name, roles in groups.items() if name != beside)
     return count > MOST_ON_MENU and len(groups) > 1
 

@@ -86,6 +86,6 @@ async def test_a_worker_killed_before_and_inside_an_approved_call_makes_nothing_
         log = await asyncio.to_thread(deployment.simulator.log)
     assert report.status == "complete", report.gaps
     assert sorted(noted.read_text().split()) == ["one", "three"], "each once, and none of two"
-    assert log["again"] == 0 and report.model_calls == 4
+    assert log["again"] == 0 and report.model_calls == 2
     given = [(each.command, each.order.call) for each in report.orders]
     assert given == [("approve", 1), ("decline", 2), ("approve", 3)]

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from conftest import Runs
+from driving import BRIEFING, START
 from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.contracts import Goal
+from holdfast.calling import gathering
+from holdfast.contracts import Goal, RoleCard
+from holdfast.contracts.replacing import replace
+from holdfast.state.run import first_state
 from scripted import ScriptedModel, plans, subtask, works
 
 pytestmark = pytest.mark.anyio
@@ -79,3 +83,18 @@ async def test_a_cap_that_pays_for_the_least_alone_is_not_spent_on_a_choice(runs
     wanted = goal(limits={"model_calls": 3})
     report = await runs.run(wanted, model, catalogue=catalogue(runs))
     assert model.heard[0] == "plan" and report.answer == "one"
+
+
+@pytest.mark.parametrize("of", ["", "playbook", "roles_of"])
+def test_who_names_a_playbook_has_chosen_its_roles_for_its_teams_as_well(of: str) -> None:
+    names = [*(f"common{each}" for each in range(6)), "clause-reader", "risk-reader"]
+    roles = tuple(
+        RoleCard(
+            name=name, description="works", group="common" if "common" in name else "contracts"
+        )
+        for name in names
+    )
+    wanted = goal(**({of: "contracts"} if of else {}))
+    state = first_state("run", wanted, START, "first")
+    state = replace(state, briefing=BRIEFING.model_copy(update={"roles": roles}))
+    assert gathering.is_large_menu(state) is (not of)
