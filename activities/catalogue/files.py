@@ -1,9 +1,9 @@
 """Read a role or a playbook from its file, or refuse it with the file's name and the mistake.
 
 A role is Markdown with front matter (name, description, cases, model, tools, turns, title, effort,
-fallback, team, fixed_tier, repeat, group, result) and the system prompt as its body; people read
-the body of a role without a model, and a team has none. Nothing in a file is accepted in silence:
-what would have no effect is refused.
+fallback, team, hands_over, fixed_tier, repeat, group, result) and the system prompt as its body;
+people read the body of a role without a model, and a team has none. Nothing in a file is accepted
+in silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ OwnModel = Literal[RoleTier, "inherit"]
 ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
-    "turns", "effort", "fallback", "team", "fixed_tier", "result", "cases", "repeat", "group",
+    "turns", "effort", "fallback", "team", "hands_over", "fixed_tier", "result", "cases", "repeat",
+    "group",
 )  # fmt: skip
 NEED_TOOLS = ("turns",)
 NEED_A_TEAM = ("repeat",)
@@ -80,6 +81,8 @@ class FrontMatter(BaseModel):
     team: bool = False
     repeat: int = Field(1, ge=1, le=10)
     """How often a team may stand on a path from the root run down."""
+    hands_over: bool = False
+    """True if its finding is a case for a person."""
     fixed_tier: bool = False
     turns: int = Field(0, ge=0, le=100)
     """The most that an agent with tools takes; 0: as many as the run allows."""
@@ -246,6 +249,7 @@ def read_role(
         fallback=front.fallback,
         team=front.team,
         repeat=front.repeat,
+        hands_over=front.hands_over,
         fixed_tier=front.fixed_tier,
         prompt_bytes=len(body.encode()) + (count_bytes(tools, shelf) if tier != "none" else 0),
         turns=front.turns,

@@ -145,6 +145,8 @@ def answer_to(question: Question) -> tuple[str, Order]:
         case "subtask":
             said = "The first of the two."
             return "answer", Order(subtask_id=question.subtask_id, text=said, by="chaos")
+        case "decision":
+            return "skip", Order(subtask_id=question.subtask_id, by="chaos")
 
 
 def described(goal: Asked) -> str:

@@ -50,6 +50,8 @@ class RoleCard(Contract):
     """True if the role is a team: its subtask is a run of its own, one level deeper."""
     repeat: int = 1
     """How often a team may stand on a path from the root run down."""
+    hands_over: bool = False
+    """True if its finding is a case for a person, who decides on it where one may be asked."""
     fixed_tier: bool = False
     """True if it neither climbs to a stronger tier nor falls to a cheaper one."""
     specs: str = ""
@@ -128,6 +130,10 @@ class Briefing(Contract):
     playbook: PlaybookCard | None = None
     inputs: tuple[PinnedInput, ...] = ()
     models: tuple[ModelCard, ...] = ()
+    people_decide: bool = False
+    """True if a person decides what becomes of a subtask that is not complete, or that hands a case
+    over; False: nobody may be asked, or the run is from before that was asked.
+    """
     planner: ModelCard | None = None
     """The model that plans and changes plans; None: that of the usual tier."""
     capabilities: Capabilities = Capabilities()

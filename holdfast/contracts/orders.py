@@ -32,6 +32,8 @@ class Order(Contract):
     text: str = ""
     """An answer, a finding supplied by hand, a new instruction, or a reason."""
     tier: Tier | None = None
+    role: str = ""
+    """The role that a subtask is handed to."""
     plan: Plan | None = None
     limits: Limits | None = None
     by: str = ""

@@ -177,11 +177,13 @@ class Preview(Contract):
         return any(row.asks for row in self.rows)
 
 
-QuestionKind = Literal["subtask", "call", "plan", "budget", "paused"]
+QuestionKind = Literal["subtask", "decision", "call", "plan", "budget", "paused"]
 
 
 class Question(Contract):
-    """What a run asks a person: about its plan, cap, pause, an agent's question or tool call."""
+    """What a run asks a person: about its plan, cap, pause, an agent's question or tool call, or
+    what becomes of a subtask that is not complete.
+    """
 
     kind: QuestionKind
     subtask_id: str = ""
@@ -190,6 +192,8 @@ class Question(Contract):
     """The question, the call with all its arguments, or what there is no money for."""
     call: int = 0
     """Number of the call to approve; 0 if it is not about one."""
+    roles: tuple[str, ...] = ()
+    """The roles that the subtask may be handed to."""
 
 
 class RunView(Contract):

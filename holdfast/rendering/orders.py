@@ -33,6 +33,8 @@ def _details(given: Given) -> Iterator[str]:
         yield inline(given.about)
     if order.tier:
         yield f"on {order.tier}"
+    if order.role:
+        yield f"to {inline(order.role)}"
     if order.text and given.command == "supply" and not given.refused:
         yield "the words are its finding"
     elif order.text:

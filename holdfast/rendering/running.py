@@ -8,11 +8,12 @@ from holdfast.calling import outages
 from holdfast.contracts import RoleTier, policies
 from holdfast.contracts.remarks import summarize
 from holdfast.contracts.view import Question, Row, RunView
-from holdfast.rules import agents, approvals
+from holdfast.rules import agents, approvals, steering
 from holdfast.rules.reporting import notes, status_of, title
 from holdfast.state.moves import Ask, Prepare
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
+from holdfast.state.settling import status_words
 
 
 def run_view(state: State) -> RunView:
@@ -86,6 +87,16 @@ def waiting(state: State) -> tuple[Question, ...]:
     ]
     asked += [
         Question(
+            kind="decision",
+            subtask_id=progress.subtask.id,
+            text=_outcome(progress),
+            roles=steering.hand_choices(state, progress),
+        )
+        for progress in (state.work[key] for key in state.work.asking)
+        if progress.undecided
+    ]
+    asked += [
+        Question(
             kind="call", subtask_id=progress.subtask.id, text=call.text.strip(), call=call.number
         )
         for progress, call in approvals.waiting_calls(state)
@@ -97,6 +108,18 @@ def waiting(state: State) -> tuple[Question, ...]:
     if state.paused:
         asked.append(Question(kind="paused"))
     return tuple(asked)
+
+
+MOST_CASE = 2_000
+"""Characters shown of a case that is handed to a person."""
+
+
+def _outcome(progress: Progress) -> str:
+    """Return how a subtask ends unless a person decides otherwise, as the rest of a sentence."""
+    if progress.outcome == "complete":
+        case = progress.last.content[:MOST_CASE] if progress.last else ""
+        return f"hands a case over to a person: {case}"
+    return f"{status_words(progress.outcome)}: {progress.why}"
 
 
 def _row(progress: Progress, state: State) -> Row:

@@ -56,6 +56,7 @@ ANSWERED_BY: Mapping[QuestionKind, tuple[str, ...]] = {
     "plan": ("approve", "edit", "reject"),
     "call": ("approve", "decline", "skip"),
     "subtask": ("answer", "skip", "supply"),
+    "decision": ("retry", "answer", "supply", "hand", "skip"),
     "budget": ("raise",),
     "paused": ("resume",),
 }
@@ -89,6 +90,8 @@ def question_text(question: Question, plan: Preview | None, call: str = "") -> s
             return f"{question.subtask_id} wants to make call {question.call}: {wanted}"
         case "subtask":
             return f"{question.subtask_id} asks: {question.text}"
+        case "decision":
+            return f"{question.subtask_id} {question.text}"
         case "budget":
             return question.text
         case "paused":

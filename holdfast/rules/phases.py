@@ -8,7 +8,7 @@ from holdfast.calling import finishing, verifying
 from holdfast.contracts.replacing import replace
 from holdfast.state.moves import Stop, StopReason
 from holdfast.state.run import State
-from holdfast.state.settling import accept, settle, skip, status_words
+from holdfast.state.settling import accept, leave_as_is, settle, skip, status_words
 
 HOPELESS: tuple[StopReason, ...] = ("endpoint", "no json", "allowance")
 """After such a stop no model answers either."""
@@ -116,7 +116,9 @@ def leave_undone(state: State, stop: Stop) -> State:
     for key, progress in state.work.items():
         if state.is_settled(key):
             continue
-        if progress.stage == "review":
+        if progress.undecided:
+            state = leave_as_is(state, key)
+        elif progress.stage == "review":
             # The draft passed every check; that nobody read it is said in its last try.
             state = accept(state, key, f"not reviewed: {stop.why}")
         elif progress.started:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from holdfast.calling import finishing, gathering, verifying
 from holdfast.calling.schedule import options_of
 from holdfast.calls import KINDS
-from holdfast.contracts import Given, Lost, Order, Undone, seal_word
+from holdfast.contracts import Given, Lost, Order, Undone, policies, seal_word
 from holdfast.contracts.replacing import replace
 from holdfast.rules import (
     agents,
@@ -64,6 +64,7 @@ from holdfast.state.moves import (
 )
 from holdfast.state.parts import Flight, Progress
 from holdfast.state.run import State
+from holdfast.state.settling import leave_as_is
 
 NOT_WITHDRAWN = (
     "Somebody told this run by a Signal that a reset of it never took place, and could not show it:"
@@ -144,7 +145,7 @@ def _cancel(state: State, event: CancelAsked) -> State:
 
 def _nobody_came(state: State, about: str) -> State:
     """End a wait for people: without approval the answer is no, to a plan as to a tool call;
-    without an answer the agent makes its best guess.
+    without an answer the agent makes its best guess, without a decision a subtask stays as it is.
     """
     if about == "approval" and state.phase == "approval":
         return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
@@ -155,6 +156,10 @@ def _nobody_came(state: State, about: str) -> State:
         return repair.take_answer(state, about, "")
     if about in state.work and state.work[about].stage == "approval":
         return approvals.expire(state, about)
+    if about in state.work and state.work[about].undecided:
+        hours = policies.PERSON_PATIENCE.total_seconds() / 3_600
+        note = f"Nobody decided within {hours:.0f} hours what becomes of {about}: it stays so."
+        return leave_as_is(replace(state, notes=(*state.notes, note)), about)
     return state
 
 

@@ -12,7 +12,7 @@ from holdfast.calls.turn import Resume
 from holdfast.contracts import Draft, Escalation, Problem, RoleCard, RoleTier, policies
 from holdfast.contracts.replacing import replace
 from holdfast.state import graph
-from holdfast.state.edits import record_try, update
+from holdfast.state.edits import forget_losses, record_try, update
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 from holdfast.state.settling import accept, settle
@@ -208,7 +208,19 @@ def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> Sta
         answers = (*progress.answers, source) if answer else progress.answers
         return replace(_start_over(progress, why), asked=state.now, answers=answers)
 
-    return update(state, subtask_id, answered)
+    return update(begin_anew(state, subtask_id), subtask_id, answered)
+
+
+def begin_anew(state: State, subtask_id: str) -> State:
+    """Take back how a subtask ended. Its agent will begin a new conversation, with what was found;
+    lost calls no longer count.
+    """
+
+    def anew(each: Progress) -> Progress:
+        found = each.resume.text or each.partial
+        return replace(each, finding=None, partial=found, resume=Resume())
+
+    return update(forget_losses(state, subtask_id), subtask_id, anew)
 
 
 def judge_review(state: State, subtask_id: str, review: Review | None, problem: str) -> State:

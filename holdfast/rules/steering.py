@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from holdfast.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order, policies
+from holdfast.contracts import HARD_SUBTASK_LIMIT, Draft, Given, Limits, Order, Plan, policies
 from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Phase
 from holdfast.ledger.ledger import Amount, DoesNotFit
 from holdfast.plans import validity
 from holdfast.rules import approvals, keeping, planning
 from holdfast.rules.preview import predict
-from holdfast.rules.repair import take_answer
-from holdfast.state.edits import update
+from holdfast.rules.repair import begin_anew, hand_over, take_answer
+from holdfast.state.edits import forget_losses, update
 from holdfast.state.events import Steered
 from holdfast.state.moves import Stop
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
-from holdfast.state.settling import settle, skip
+from holdfast.state.settling import freeze, leave_as_is, settle, skip
 
 CAPS = ("dollars", "model_calls", "tokens")
 """The limits that may be raised while a run is open."""
@@ -105,12 +105,15 @@ def _not_editable(state: State, order: Order) -> str:
 
 def _bad_plan(state: State, order: Order) -> str:
     assert order.plan is not None
+    return "; ".join(_problems(state, order.plan))
+
+
+def _problems(state: State, plan: Plan) -> tuple[str, ...]:
     pinned, longest = state.brief.inputs, state.goal.limits.subtask_timeout_seconds
     names, unread = [each.name for each in pinned], validity.only_by_tools(pinned)
-    wrong = validity.problems(
-        order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
+    return validity.problems(
+        plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
     )
-    return "; ".join(wrong)
 
 
 def _edit(state: State, order: Order) -> State:
@@ -143,8 +146,10 @@ TOO_SOON_OR_LATE: Mapping[Phase, str] = {
 
 def _not_asked(state: State, order: Order) -> str:
     progress = state.work.get(order.subtask_id)
-    if progress is None or progress.stage != "person":
+    if progress is None or not (progress.waits and progress.stage in ("person", "decision")):
         return _unknown(state, order) or f"{order.subtask_id} does not wait for an answer"
+    if progress.tier == "none" or state.brief.role(progress.subtask.role).team:
+        return f"{order.subtask_id} reads no advice; retry, supply or skip it"
     return "" if order.text.strip() else "the answer is empty"
 
 
@@ -156,9 +161,9 @@ def _not_retryable(state: State, order: Order) -> str:
     progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
-    if progress.finding is None:
+    if progress.finding is None and not progress.undecided:
         return f"{order.subtask_id} has not ended; there is nothing to retry"
-    if progress.finding.status == "complete":
+    if progress.finding is not None and progress.finding.status == "complete":
         return f"{order.subtask_id} is complete; fork the run to do it differently"
     needed = [edge for edge in progress.subtask.depends_on if _missing(state, edge)]
     return f"{order.subtask_id} needs {', '.join(needed)}: retry that first" if needed else ""
@@ -179,7 +184,43 @@ def _retry(state: State, order: Order) -> State:
         fresh = replace(fresh, tier=order.tier)
     fresh = replace(fresh, paid=before.paid, usage=before.usage)
     fresh = replace(fresh, started=before.started, waited_at_start=before.waited_at_start)
+    state = forget_losses(state, subtask.id)
     return _revive(update(state, subtask.id, lambda _: fresh), subtask.id)
+
+
+def _not_handable(state: State, order: Order) -> str:
+    why = _not_retryable(state, order)
+    if why:
+        return why
+    progress = state.work[order.subtask_id]
+    others = hand_choices(state, progress)
+    if progress.tier == "none":
+        return f"{order.subtask_id} is done without a model; retry, supply or skip it"
+    if order.role == progress.subtask.role:
+        return f"{order.role} has had {order.subtask_id}; name another role, or retry it"
+    known = f"known: {', '.join(others)}"
+    return "" if order.role in others else f"there is no role {order.role!r} to hand it to; {known}"
+
+
+def _unfit_role(state: State, order: Order) -> str:
+    """Return why a role cannot do a subtask, by the rules for plans; empty if it can."""
+    subtask = state.work[order.subtask_id].subtask
+    alone = {"role": order.role, "secondary": "", "tier": None, "depends_on": ()}
+    plan = Plan(goal="", subtasks=(subtask.model_copy(update=alone),))
+    return "; ".join(each.partition(": ")[2] for each in _problems(state, plan))
+
+
+def hand_choices(state: State, progress: Progress) -> tuple[str, ...]:
+    """Return the other roles of a run that have a model."""
+    cards = (each for each in state.brief.roles if each.tier != "none")
+    return tuple(each.name for each in cards if each.name != progress.subtask.role)
+
+
+def _hand(state: State, order: Order) -> State:
+    key, progress = order.subtask_id, state.work[order.subtask_id]
+    why = progress.finding.why if progress.finding else progress.why
+    state = hand_over(begin_anew(state, key), key, state.brief.role(order.role), why)
+    return _revive(state, key)
 
 
 def _revive(state: State, subtask_id: str) -> State:
@@ -201,6 +242,8 @@ def _not_endable(state: State, order: Order) -> str:
 
 
 def _skip(state: State, order: Order) -> State:
+    if state.work[order.subtask_id].undecided:
+        return leave_as_is(state, order.subtask_id)
     why = f"skipped{_by(order)}" + (f": {order.text}" if order.text else "")
     return _end(state, order.subtask_id, why)
 
@@ -241,7 +284,7 @@ def _supply(state: State, order: Order) -> State:
 
     state = update(state, order.subtask_id, supplied)
     state = _revive(state, order.subtask_id)
-    return settle(state, order.subtask_id, "complete", source)
+    return freeze(state, order.subtask_id, "complete", source)
 
 
 # ---------------------------------------------------------------- the run
@@ -293,6 +336,7 @@ COMMANDS: Mapping[str, Command] = {
     "reject": Command(_nothing_to_approve, _reject, "the plan is rejected", "rejected the plan"),
     "answer": Command(_not_asked, _answer, "{id} goes on with the answer", "answered"),
     "retry": Command(_not_retryable, _retry, "{id} is tried again", "had tried again"),
+    "hand": Command(_not_handable, _hand, "{id} is handed over", "handed over", unfit=_unfit_role),
     "skip": Command(_not_endable, _skip, "{id} is skipped", "skipped"),
     "supply": Command(_not_supplyable, _supply, "{id} has the finding that was given", "supplied"),
     "cancel_subtask": Command(_not_endable, _cancel, "{id} is cancelled", "cancelled"),

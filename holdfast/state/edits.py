@@ -61,6 +61,16 @@ def stop_for(state: State, reason: StopReason, why: str) -> State:
     return replace(state, stop=state.stop or Stop(reason, why))
 
 
+def forget_losses(state: State, subtask_id: str) -> State:
+    """Forget the calls for a subtask that brought no answer: it begins anew."""
+    left = {
+        purpose: count
+        for purpose, count in state.transport.items()
+        if purpose.partition("-")[2] != subtask_id
+    }
+    return replace(state, transport=left)
+
+
 def add_bill(progress: Progress, bill: Bill) -> Progress:
     """Add the cost of a call for a subtask, whatever kind of call it was."""
     before = progress.paid

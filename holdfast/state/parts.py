@@ -15,6 +15,7 @@ from holdfast.contracts import (
     Bill,
     Draft,
     Finding,
+    FindingStatus,
     MadeFile,
     NoAnswer,
     Remark,
@@ -32,8 +33,10 @@ from holdfast.ledger.ledger import Amount
 from holdfast.state.choices import Choice
 from holdfast.state.moves import Flying
 
-Stage = Literal["work", "review", "refine", "person", "approval"]
-"""The last two wait for a person: for an answer, or for a decision on each call of a tool."""
+Stage = Literal["work", "review", "refine", "person", "approval", "decision"]
+"""The last three wait for a person: for an answer, for a decision on each call of a tool, or on
+what becomes of the subtask.
+"""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Progress:
     """Calls of its agent's last message that need a person's approval."""
     calls_since: datetime | None = None
     """When the person was asked about them."""
+    outcome: FindingStatus = "failed"
+    """What it ends as, for its `why`, unless a person decides otherwise: while one is asked."""
     ending: str = ""
     """Why a person ended it while its activity was in flight."""
     former: tuple[str, ...] = ()
@@ -103,14 +108,19 @@ class Progress:
     @property
     def waits(self) -> bool:
         """True if it goes on only after a person has acted."""
-        return self.finding is None and self.stage in ("person", "approval")
+        return self.finding is None and self.stage in ("person", "approval", "decision")
+
+    @property
+    def undecided(self) -> bool:
+        """True if a person is asked what becomes of it."""
+        return self.finding is None and self.stage == "decision"
 
     @property
     def waits_since(self) -> datetime | None:
         """Since when a person is asked; None if nobody is."""
         if not self.waits:
             return None
-        return self.asked if self.stage == "person" else self.calls_since
+        return self.calls_since if self.stage == "approval" else self.asked
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,32 @@ from holdfast.state.run import State
 
 
 def settle(state: State, subtask_id: str, status: FindingStatus, why: str) -> State:
+    """Freeze the finding of a subtask, unless a person is asked first what becomes of it."""
+    if not _is_for_person(state, subtask_id, status):
+        return freeze(state, subtask_id, status, why)
+
+    def wait(each: Progress) -> Progress:
+        stopped = replace(each, stage="decision", outcome=status, why=why, flight="")
+        return replace(stopped, asked=state.now)
+
+    return update(state, subtask_id, wait)
+
+
+def _is_for_person(state: State, subtask_id: str, status: FindingStatus) -> bool:
+    progress = state.work[subtask_id]
+    if not state.brief.people_decide or state.stop or progress.ending:
+        return False
+    hands_over = status == "complete" and state.brief.role(progress.subtask.role).hands_over
+    return hands_over or status in ("failed", "escalated")
+
+
+def leave_as_is(state: State, subtask_id: str) -> State:
+    """Freeze what a person was asked about as it would have been without anybody to ask."""
+    progress = state.work[subtask_id]
+    return freeze(state, subtask_id, progress.outcome, progress.why)
+
+
+def freeze(state: State, subtask_id: str, status: FindingStatus, why: str) -> State:
     """Freeze the finding of a subtask; if what failed matters, the plan is to be changed."""
     progress = state.work[subtask_id]
     draft = _last_draft(progress, status)

@@ -157,7 +157,7 @@ class Work(Mapping[str, Progress]):
         place = self._places[key], key
         waits = each.finding is None and not each.flight
         needed = [self._each[edge] for edge in each.subtask.depends_on if edge in self._each]
-        asked = each.stage == "approval" or (each.stage == "person" and each.asked)
+        asked = each.stage in ("approval", "decision") or (each.stage == "person" and each.asked)
         starts = waits and not asked
         starts = starts and all(edge.finding is not None for edge in needed)
         self._ready = _kept(self._ready, (self._turns[key], key), belongs=starts)

@@ -59,6 +59,10 @@ def tell_event(before: State, event: Event, after: State) -> Iterator[Line]:
         yield Line("result", {"call": found.flight, "subtask": subtask, **bill, **said})
         yield from _follows(before, after, subtask)
     yield from _planned(before, after)
+    for key in after.work.asking:
+        if after.work[key].undecided and not before.work[key].undecided:
+            why = _why(after.work[key].why)
+            yield Line("person", {"subtask": key, "asks": "what becomes of it", "why": why})
     for given in after.orders[len(before.orders) :]:
         about = {"command": given.command, "subtask": given.order.subtask_id}
         yield Line("person", {**about, "by": given.order.by, "why": _why(given.refused)})
@@ -129,7 +133,7 @@ def _again(subtask: str, was: Progress, now: Progress) -> Iterator[Line]:
     facts: dict[str, Value] = {"subtask": subtask, "try_number": again, "why": _why(last.why)}
     if now.subtask.role != was.subtask.role:
         yield Line("handover", {**facts, "role": now.subtask.role})
-    elif now.stage == "person":
+    elif now.stage in ("person", "decision"):
         return
     elif STRENGTH.index(now.tier) > STRENGTH.index(last.tier):
         yield Line("climb", {**facts, "of": last.tier, "tier": now.tier})

@@ -93,6 +93,7 @@ COPIED: Mapping[tuple[type[BaseModel], str], type] = (
             "effort",
             "fallback",
             "team",
+            "hands_over",
             "repeat",
             "fixed_tier",
             "turns",

@@ -16,7 +16,8 @@ from holdfast.rendering.preview import price, totals
 from holdfast.state.run import State
 
 BARE = ("pause", "resume")
-OF_SUBTASK = ("answer", "retry", "skip")
+OF_SUBTASK = ("answer", "retry", "hand", "supply", "skip")
+NEEDS_WORDS = {"answer": "the answer", "supply": "the finding"}
 OF_CALL = ("approve", "decline")
 _AMOUNT = re.compile(r"\$?(?=\.?[0-9])([0-9]{0,7}(?:\.[0-9]{0,20})?)")
 """Decimal itself takes more: `1_0`, digits of every script."""
@@ -32,9 +33,9 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
     if command == "reject":
         return Order(text=text)
     if command in OF_SUBTASK:
-        if command == "answer" and not text:
-            raise Exit("the answer is empty; write one")
-        return Order(subtask_id=subtask, text=text)
+        if command in NEEDS_WORDS and not text:
+            raise Exit(f"{NEEDS_WORDS[command]} is empty; write one")
+        return Order(subtask_id=subtask, text=text, role=given.get("role", ""))
     if command == "raise_cap":
         dollars = _dollars(given.get("dollars", ""))
         caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)

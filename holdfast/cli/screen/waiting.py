@@ -39,7 +39,9 @@ def reminders(view: RunView) -> tuple[Reminder, ...]:
 def _reminder(view: RunView, question: Question) -> Reminder:
     about = str(question.call) if question.kind == "call" else question.subtask_id
     own = {
-        "answer": f'{about} "your answer"',
+        "answer": f'{about} "your {"advice" if question.kind == "decision" else "answer"}"',
+        "supply": f'{about} "the finding"' if question.kind == "decision" else about,
+        "hand": f"{about} ROLE",
         "raise": _twice(view),
         "skip": question.subtask_id,
     }

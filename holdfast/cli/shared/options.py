@@ -220,7 +220,8 @@ AskPeople = Annotated[
     bool,
     typer.Option(
         "--ask",
-        help="Wait for you where an input is ambiguous, and before calls of tools that ask.",
+        help="Wait for you where an input is ambiguous, before calls of tools that ask, and where"
+        " a subtask does not succeed or hands a case over.",
     ),
 ]
 WaitForRaise = Annotated[

@@ -4,6 +4,7 @@ the small script that brings it up to date.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from htpy import (
@@ -164,6 +165,15 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
             ]
         case "subtask":
             forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
+        case "decision":
+            hint = "Go on without it, as if nobody had been asked."
+            forms = [
+                _form(live, "retry", "Try again", of=own, hint="As it was asked before."),
+                _form(live, "answer", "Try again so", "Your advice", of=own),
+                _form(live, "supply", "Supply", "Its finding, in your words", of=own),
+                _form(live, "hand", "Hand over", of=own, choices=question.roles, chosen="role"),
+                _form(live, "skip", "Go on without", of=own, hint=hint),
+            ]
         case "paused":
             forms = [_form(live, "resume", "Resume", hint="Go on where it stands.")]
     title = question_text(question, run.view.preview, "it waits for your approval")
@@ -221,17 +231,20 @@ def _form(
     text: str = "",
     *,
     of: tuple[str, str] | None = None,
-    choices: list[str] | None = None,
+    choices: Sequence[str] = (),
+    chosen: str = "subtask",
     hint: str = "",
 ) -> Element:
-    """Return one order: a button, with what is to be chosen and typed. `of`: what it is about."""
+    """Return one order: a button, with what is to be chosen and typed. `of`: what it is about;
+    `chosen`: the name of what `choices` are.
+    """
     given = {"token": live.token, "command": command, **dict([of] if of else [])}
     own = f"{command}-{of[1]}" if of else command
     name = "dollars" if command == "raise_cap" else "text"
-    chosen = label(".field.few")[
-        "Subtask",
-        select(name="subtask", id=f"of-{own}")[
-            (option(value=each)[short(each, 60)] for each in choices or ())
+    selected = label(".field.few")[
+        chosen.capitalize(),
+        select(name=chosen, id=f"of-{own}")[
+            (option(value=each)[short(each, 60)] for each in choices)
         ],
     ]
     typed = label(".field")[text, box(id=f"in-{own}", name=name, type="text", autocomplete="off")]
@@ -239,7 +252,7 @@ def _form(
         (box(type="hidden", name=key, value=value) for key, value in given.items()),
         div(".fields")[
             span(".soft.small")[hint] if hint else None,
-            chosen if choices else None,
+            selected if choices else None,
             typed if text else None,
         ],
         button(type="submit", class_="first" if command in FIRST else None)[said],

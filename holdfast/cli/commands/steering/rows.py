@@ -56,7 +56,7 @@ def answer(
     subtask: SubtaskId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What the subtask asked to know.")],
 ) -> Order:
-    """Answer what a subtask asks; it goes on with your words."""
+    """Answer what a subtask asks, or advise one that did not succeed; it goes on so."""
     if not says_something(text):
         raise Exit("the answer is empty; say something")
     return Order(subtask_id=subtask, text=text)
@@ -73,6 +73,14 @@ def retry(
 ) -> Order:
     """Try a subtask again that did not succeed; what was skipped because of it waits again."""
     return Order(subtask_id=subtask, tier=tier, text=instruction)
+
+
+def hand(
+    subtask: SubtaskId,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="A role of the run.")],
+) -> Order:
+    """Hand a subtask that did not succeed to another role."""
+    return Order(subtask_id=subtask, role=role)
 
 
 def skip(subtask: SubtaskId, why: Why = "") -> Order:
@@ -109,7 +117,7 @@ def resume() -> Order:
 FILE_BYTES = 1024 * 1024
 """The largest finding by hand: it travels inside an Update."""
 ROWS: tuple[Callable[..., Order], ...] = (
-    approve, decline, reject, answer, retry, skip, supply, pause, resume,
+    approve, decline, reject, answer, retry, hand, skip, supply, pause, resume,
 )  # fmt: skip
 """Each is named like its command and its Update; the docstring is the command's help."""
 
