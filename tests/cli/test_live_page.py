@@ -23,7 +23,7 @@ from holdfast.cli.live.server import LivePage, live
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.tables import preview as plan_preview
 from holdfast.cli.shared.reading import Reader
-from holdfast.contracts import Goal
+from holdfast.contracts import Goal, Limits
 from holdfast.intake.connection import Connection
 from holdfast.ledger.ranges import format_price
 from holdfast.rendering.html.page import as_html
@@ -31,7 +31,7 @@ from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.html.steering import Live
 from holdfast.rendering.preview import plan_table, totals
 from paged import shown
-from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 TOKEN = re.compile(r'name="token" value="([^"]+)"')
@@ -110,6 +110,31 @@ async def test_a_plan_is_approved_from_the_page_and_its_answer_appears_there(
         while "under way" in page:
             page = await visitor.page()
         assert 'href="#subtask-1">t1</a>' in page and "The plan waits for approval" not in page
+
+
+async def test_what_becomes_of_a_subtask_is_decided_from_the_page(
+    runs: Runs, connection: Connection
+) -> None:
+    fails = works("", status="failed", why="the source is gone")
+    lines = {"t1": [fails, fails, works("found")], "synthesize": [synthesizes("[t1]")]}
+    plan = ready(subtask("t1", role="researcher"))
+    limits = Limits(tries_per_subtask=1)
+    asks = Goal(text="Find it", use_models=True, ask_people=True, plan=plan, limits=limits)
+    async with runs.worker(ScriptedModel(lines)):
+        handle = await runs.start(asks, skipping=False)
+        await seen(handle, lambda each: each.waiting)
+        async with visiting(connection, handle.id) as visitor:
+            page = await visitor.page()
+            assert "T1 failed: the source is gone" in page
+            for button in ("Try again", "Try again so", "Supply", "Hand over", "Go on without"):
+                assert f">{button}</button>" in page
+            assert '<option value="coder">coder</option>' in page
+            given = {"command": "hand", "subtask": "t1", "role": "coder"}
+            own = {"Origin": visitor.origin}
+            status, page = await visitor.order(own, token=visitor.token, **given)
+            assert status == 200 and "t1 is handed over" in page
+            report = await handle.result()
+    assert [each.role for each in report.findings[0].tries] == ["", "analyst", "coder"]
 
 
 async def test_what_came_of_an_order_is_not_shown_for_ever(
@@ -280,6 +305,7 @@ def test_no_two_servers_have_a_secret_in_common() -> None:
         ("approve", {"call": "-1"}, "is not a number of a call"),
         ("approve", {"call": "١"}, "is not a number of a call"),
         ("answer", {"subtask": "t1", "text": " "}, "the answer is empty"),
+        ("supply", {"subtask": "t1", "text": " "}, "the finding is empty"),
         ("raise_cap", {"dollars": "much"}, "is not an amount of dollars"),
         ("raise_cap", {"dollars": "NaN"}, "is not an amount of dollars"),
         ("raise_cap", {"dollars": "1e999"}, "is not an amount of dollars"),

@@ -46,6 +46,7 @@ def test_a_row_makes_the_order_that_its_options_say(tmp_path: Path) -> None:
     (tmp_path / "found.md").write_text("It is 42.")
     assert rows.answer("t1", "2025") == Order(subtask_id="t1", text="2025")
     assert rows.retry("t1", "haiku", "anew") == Order(subtask_id="t1", tier="haiku", text="anew")
+    assert rows.hand("t1", "coder") == Order(subtask_id="t1", role="coder")
     assert rows.skip("t1", "not needed") == Order(subtask_id="t1", text="not needed")
     assert rows.supply("t1", file=tmp_path / "found.md").text == "It is 42."
     assert rows.reject("too dear") == Order(text="too dear")
@@ -202,6 +203,32 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
         await orders.send(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
         await report_of(connection, "cli-inbox")
         assert await asked() == []
+
+
+async def test_the_inbox_has_what_a_person_may_decide_about_a_subtask(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fails = works("", status="failed", why="gone")
+    limits = Limits(tries_per_subtask=1)
+    plan = ready(subtask("t1"))
+    goal = Goal(text="Sum it up", use_models=True, ask_people=True, plan=plan, limits=limits)
+    async with runs.worker(script(t1=[fails])):
+        await waiting(runs, connection, "cli-decide", goal)
+        said = ""
+        while "t1 failed: gone" not in said:
+            capsys.readouterr()
+            await inbox.run(connection, False)
+            said = " ".join(capsys.readouterr().out.split())
+        ways = [
+            "retry cli-decide t1",
+            'answer cli-decide t1 "your advice"',
+            'supply cli-decide t1 "the finding"',
+            "hand cli-decide t1 ROLE",
+            "skip cli-decide t1",
+        ]
+        assert all(f"{STARTER} {each}" in said for each in ways)
+        await orders.send(connection, "cli-decide", "skip", rows.skip("t1"))
+        assert (await report_of(connection, "cli-decide")).status == "failed"
 
 
 async def test_raising_one_cap_keeps_what_was_raised_before(

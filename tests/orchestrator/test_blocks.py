@@ -32,6 +32,7 @@ QUESTIONS = (
     (Question(kind="paused"), "the run is paused"),
     (Question(kind="call", subtask_id="t1", text="act 40", call=3), "t1 wants to make call 3: "),
     (Question(kind="subtask", subtask_id="plan", text="which?"), "plan asks: which?"),
+    (Question(kind="decision", subtask_id="t1", text="failed: gone"), "t1 failed: gone"),
 )
 
 

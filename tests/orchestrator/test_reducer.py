@@ -151,6 +151,7 @@ class Chance:
         self.plan = drive.plan or PLANNED
         self.paid: dict[str, Decimal] = {}
         """Dollars by subtask; "" for planning and synthesis."""
+        self.decided = 0
 
     def play(self) -> None:
         """Until the run is closed and everything late has arrived."""
@@ -172,6 +173,12 @@ class Chance:
         asked = [each for each, one in drive.state.work.items() if one.stage == "person"]
         if asked and draw(st.integers(0, 1)) == 1:
             drive.person_answers(asked[draw(st.integers(0, len(asked) - 1))], "the second")
+            return
+        lost = [each for each, one in drive.state.work.items() if one.undecided]
+        if lost and drive.state.phase == "working" and self.decided < 3:
+            self.decided += 1
+            command = draw(st.sampled_from(("answer", "retry", "hand", "skip")))
+            drive.person_settles(lost[draw(st.integers(0, len(lost) - 1))], command)
             return
         known = approvals.waiting_calls(drive.state) if drive.state.phase == "working" else ()
         if known and draw(st.integers(0, 2)) > 0:

@@ -1,5 +1,5 @@
 """Workers that are killed while a person thinks, and inside a call that a person approved: nobody
-is asked twice and nothing is made twice. Real processes.
+is asked twice, nothing is made twice and no decision is lost. Real processes.
 """
 
 from __future__ import annotations
@@ -89,3 +89,32 @@ async def test_a_worker_killed_before_and_inside_an_approved_call_makes_nothing_
     assert log["again"] == 0 and report.model_calls == 2
     given = [(each.command, each.order.call) for each in report.orders]
     assert given == [("approve", 1), ("decline", 2), ("approve", 3)]
+
+
+async def test_a_worker_killed_around_a_decision_on_a_subtask_loses_none(tmp_path: Path) -> None:
+    script = {"rules": [{"call": "work", "text": "part 1 of", "answer": "failed"}]}
+    async with deployed(tmp_path, script) as deployment:
+        plan = (part(1), part(2), part(3, "t1"))
+        wanted = planned(plan, tries_per_subtask=1).model_copy(update={"ask_people": True})
+        handle = await deployment.start(wanted)
+
+        async def asked() -> bool:
+            return [each.kind for each in await waits_for(handle)] == ["decision"]
+
+        await until(asked)
+        await killed(deployment)
+        await until(asked)
+        order = Order(subtask_id="t1", text="It is forty.", by="ann")
+
+        async def said() -> bool:
+            await handle.execute_update("supply", order, id="supply-t1")
+            return True
+
+        await until(said)
+        await killed(deployment)
+        report = await deployment.result(handle)
+        log = await asyncio.to_thread(deployment.simulator.log)
+    assert report.status == "complete", report.gaps
+    assert report.findings[0].content == "It is forty."
+    assert [(each.command, each.order.by) for each in report.orders] == [("supply", "ann")]
+    assert log["again"] == 0

@@ -141,7 +141,8 @@ class Drive:
         self.replanned_from: ReplanMaterial | None = None
         """What the replan in flight works from."""
         self._carry_out(Prepare())
-        self.put(Prepared(self.briefing))
+        decide = {"people_decide": self.people}
+        self.put(Prepared(self.briefing.model_copy(update=decide)))
 
     # ------------------------------------------------------------ as the executor does it
 
@@ -180,6 +181,12 @@ class Drive:
             self.put(Steered(len(self.started), "answer", order))
         else:
             self.put(NobodyCame(subtask_id))
+
+    def person_settles(self, subtask_id: str, command: str) -> None:
+        """Somebody decides what becomes of a subtask, where that makes sense."""
+        order = Order(subtask_id=subtask_id, text="the second", role="expert")
+        if not steering.refusal(self.state, command, order):
+            self.put(Steered(len(self.started), command, order))
 
     def person_decides(self, call: int, command: str) -> None:
         """Somebody approves or declines a call of a tool."""
