@@ -23,7 +23,7 @@ from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.turns.taking import Unfit, accept_any, take
 from holdfast.calls.choose import CHOOSE, Choice, ChoiceMaterial
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
-from holdfast.calls.digest import DIGEST, Digest, DigestMaterial
+from holdfast.calls.digest import DIGEST, Digest, DigestMaterial, digest_problem
 from holdfast.calls.envelopes import mend
 from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
@@ -184,7 +184,7 @@ class Agents:
         """Return findings in fewer words, for a reader with a limited context; the full text is
         kept.
         """
-        return await self._ask(call, material, DIGEST)
+        return await self._ask(call, material, DIGEST, problem=digest_problem)
 
     @activity.defn
     async def synthesize(self, call: Call, material: SynthesisMaterial) -> Reply[Synthesis]:

@@ -161,6 +161,7 @@ class Preparation:
                     if any(name in card.tools for card in served.roles)
                 },
                 endpoint=self.endpoint if goal.use_models else "",
+                shortens=True,
                 barred=barred,
                 most_dollars=self.most_dollars if goal.use_models else None,
                 today=(goal.today or self.today()) if goal.use_models else "",

@@ -62,7 +62,9 @@ def answer(
         filled["answer"] = _document(filled["answer"], schema, special["answer"])
     if rule and rule.answer:
         filled |= _flawed(rule.answer, filled)
-    main = {"work": "result", "synthesize": "answer", "digest": "digest"}.get(call, "")
+    if call == "digest" and said:
+        filled["claims"] = [{"claim": said, "sources": []}]
+    main = {"work": "result", "synthesize": "answer"}.get(call, "")
     if said and isinstance(filled.get(main), str):
         filled[main] = said
     return filled

@@ -27,7 +27,7 @@ from holdfast.contracts import Bill, Goal, GoalInput, Order
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.replaying.replay import export
 from repositories import Repository
-from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from scripted import ScriptedModel, digests, plans, ready, subtask, synthesizes, works
 
 HISTORIES = Path(__file__).parent / "histories"
 
@@ -68,7 +68,7 @@ async def a_run_with_every_repair(runs: Runs) -> None:
             "replan": [patch],
             "t4": [works("four")],
             "t3": [works("three")],
-            "digest": [{"digest": "two in short"}],
+            "digest": [digests("two in short")],
             "synthesize": [
                 synthesizes("first", conflicts=["t2 and t3 differ"]),
                 synthesizes("last"),

@@ -27,7 +27,7 @@ from holdfast.agent.state import (
     UseTool,
     cut_event,
 )
-from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
+from holdfast.calls.turn import READ_FINDING, AgentGoal, AgentReport, UseMaterial
 from holdfast.contracts.signals import HOLD
 from holdfast.history.troubles import classify_trouble, describe_error, find_end, is_unsent
 from holdfast.rendering.board import agent_board
@@ -116,6 +116,7 @@ class AgentWorkflow:
             use=move.use,
             approved=move.approved,
             made=self._state.resume.files,
+            findings=goal.findings if move.use.name == READ_FINDING else {},
             run=goal.first_run,
             project=goal.project,
         )

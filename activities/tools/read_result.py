@@ -6,10 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.activities.toolset.tool import Here, ToolError, tool
-
-PIECE_BYTES = 16_000
-"""Bytes of one reading: less than a model is shown at once, so that a piece is never cut again."""
+from holdfast.activities.toolset.pieces import cut_piece
+from holdfast.activities.toolset.tool import Here, tool
 
 
 @tool(seconds=30, reads=())
@@ -22,11 +20,4 @@ async def read_result(
     names the handle and the character to go on from.
     """
     text = (await here.kept(handle)).decode("utf-8", "replace")
-    if from_character >= len(text):
-        raise ToolError(f"that result has {len(text):,} characters; there is nothing from there on")
-    piece = text[from_character : from_character + PIECE_BYTES].encode()[:PIECE_BYTES]
-    shown = piece.decode("utf-8", "ignore")
-    end = from_character + len(shown)
-    if end == len(text):
-        return f"{shown}\n\n[This is the end of it.]"
-    return f"{shown}\n\n[Up to character {end:,} of {len(text):,}; from_character={end} reads on.]"
+    return cut_piece(text, from_character, "result")

@@ -112,6 +112,12 @@ class Here(Protocol):
         """
         ...
 
+    def finding(self, subtask: str) -> str:
+        """Return the whole of a finding that this subtask depends on and was given in fewer words.
+        Raise ToolError if there is none.
+        """
+        ...
+
     async def kept(self, handle: str) -> bytes:
         """Return what was kept under a handle. Raise ToolError if this agent was given no such
         handle.

@@ -51,6 +51,8 @@ class Surroundings:
     settings: Callable[[str], str]
     made: tuple[MadeFile, ...]
     """Files that the agent made before this call."""
+    findings: Mapping[str, str] = field(default_factory=dict)
+    """Whole findings that stand in fewer words in the agent's prompt, by subtask."""
     handed_up: list[MadeFile] = field(default_factory=list)
     """Files made by this call."""
     opened: set[str] = field(default_factory=set)
@@ -88,6 +90,15 @@ class Surroundings:
         file = MadeFile(name=name, size=len(content), digest=await self.store.put(content))
         self.handed_up.append(file)
         return file
+
+    def finding(self, subtask: str) -> str:
+        if subtask not in self.findings:
+            known = ", ".join(self.findings) or "none"
+            raise ToolError(
+                f"subtask {subtask!r:.60} has no finding that is longer than what you were given;"
+                f" there are: {known}"
+            )
+        return self.findings[subtask]
 
     async def kept(self, handle: str) -> bytes:
         digest = await self.journal.answer(_kept(handle))
@@ -149,6 +160,7 @@ class Workshop:
             scratch=self.scratch,
             settings=self.settings,
             made=material.made,
+            findings=material.findings,
         )
         result = await running.call(tool, name, here, arguments)
         unknown = result.unsure and tool is not None and tool.effects

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.contracts import Finding
-from holdfast.state.parts import passes_on
+from holdfast.state.parts import partial_of, passes_on
 from holdfast.state.run import State
 
 EXPECTED_BYTES_PER_TOKEN = 4
@@ -71,6 +71,25 @@ def replace_rolled(state: State) -> tuple[Finding, ...]:
         rolled = finishing.rolling.get(place)
         whole += (rolled,) if rolled else batch
     return tuple(whole)
+
+
+def is_long(state: State, finding: Finding) -> bool:
+    """True if a reader is given the digest of a finding instead of the whole."""
+    return is_longer(partial_of(finding), longest(state))
+
+
+def longest(state: State) -> int:
+    """Return the bytes of a finding that readers are given as it is."""
+    return state.goal.limits.digest_above_tokens * EXPECTED_BYTES_PER_TOKEN
+
+
+def shorten(state: State, finding: Finding) -> Finding:
+    """Return a finding with its digest as its content; without one with its beginning, marked."""
+    text = finding.digest or _beginning(partial_of(finding), longest(state))
+    update: dict[str, object] = {"content": text, "digest": "", "claims": (), "data": {}}
+    if finding.escalation is not None:
+        update["escalation"] = finding.escalation.model_copy(update={"partial": text})
+    return finding.model_copy(update=update)
 
 
 def cut_to_fit(

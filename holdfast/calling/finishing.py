@@ -21,7 +21,16 @@ from holdfast.calls.judge import JUDGE, Judgement
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY, Verdicts
-from holdfast.contracts import Call, Contract, Finding, Problem, Synthesis, Tier, policies
+from holdfast.contracts import (
+    Call,
+    Contract,
+    Finding,
+    Problem,
+    Subtask,
+    Synthesis,
+    Tier,
+    policies,
+)
 from holdfast.contracts.data import is_data
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
@@ -141,26 +150,54 @@ def _next_second_verification(state: State) -> Ask | None:
     return None
 
 
+def next_digest_for(state: State, subtask: Subtask) -> tuple[Ask | None, bool]:
+    """Return the digest to ask for next before a subtask can start, and whether it waits for one.
+    A digest that was given up, or that no money can come back for, is not waited for.
+    """
+    waits = False
+    flying = [flight.move.purpose for flight in state.flights.values()]
+    for finding in gathering.long_findings(state, subtask):
+        purpose = _digest_purpose(finding)
+        if finding.digest or purpose in state.finishing.given_up:
+            continue
+        if purpose in flying or state.out_of_reach:
+            waits = True
+            continue
+        ask = _digest_of(state, finding)
+        if ask is not None:
+            return ask, True
+        waits = waits or bool(state.ledger.reserved)
+    return None, waits
+
+
+def _digest_purpose(finding: Finding) -> str:
+    return f"digest-{finding.subtask_id}"
+
+
+def _digest_of(state: State, finding: Finding) -> Ask | None:
+    return _optional(
+        state,
+        DIGEST,
+        _digest_purpose(finding),
+        partial(gathering.for_digest, state, (finding,)),
+        subject=finding.subtask_id,
+    )
+
+
 def _next_digest(state: State) -> Ask | None:
-    limit = state.goal.limits.digest_above_tokens * context.EXPECTED_BYTES_PER_TOKEN
+    limit = context.longest(state)
     if len(state.flights) >= state.goal.limits.concurrency:
         return None
     known = dict.fromkeys(each.move.purpose for each in state.flights.values())
     known |= dict.fromkeys(state.finishing.given_up)
     for finding in state.usable:
-        purpose = f"digest-{finding.subtask_id}"
+        purpose = _digest_purpose(finding)
         if finding.digest or purpose in known or not context.is_longer(finding.content, limit):
             continue
         # What surely does not fit need not be gathered to find that out.
         if not state.ledger.fits(least_call(state.brief, DIGEST, tokens_of(limit))):
             return None
-        ask = _optional(
-            state,
-            DIGEST,
-            purpose,
-            partial(gathering.for_digest, state, (finding,)),
-            subject=finding.subtask_id,
-        )
+        ask = _digest_of(state, finding)
         if ask is not None:
             return ask
     return None
@@ -367,7 +404,7 @@ def _take_digest(state: State, ask: Ask, digest: Digest) -> State:
         return _take_roll(state, ask.place, digest)
     finding = state.work[ask.subject].finding
     assert finding is not None
-    shorter = finding.model_copy(update={"digest": digest.text})
+    shorter = finding.model_copy(update={"digest": digest.text, "claims": digest.claims})
     return update(state, ask.subject, lambda each: replace(each, finding=shorter))
 
 
@@ -378,6 +415,7 @@ def _take_roll(state: State, place: int, digest: Digest) -> State:
         subtask_id=roll_name(state, place),
         status="complete",
         content=digest.text,
+        claims=digest.claims,
         confidence=None,
     )
     rolling = {**finishing.rolling, place: rolled}

@@ -20,7 +20,7 @@ from holdfast.calls.replan import ReplanMaterial, Standing
 from holdfast.calls.review import ReviewMaterial
 from holdfast.calls.sources import Sources, choose_sources
 from holdfast.calls.synthesize import SynthesisMaterial
-from holdfast.calls.turn import equip
+from holdfast.calls.turn import READ_FINDING, equip
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
@@ -32,6 +32,7 @@ from holdfast.contracts import (
     RoleCard,
     Subtask,
     Synthesis,
+    policies,
 )
 from holdfast.state import graph
 from holdfast.state.parts import Progress, passes_on
@@ -132,6 +133,19 @@ def needed_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
     return tuple(each for each in found if each is not None)
 
 
+def long_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
+    """Return the findings that a subtask depends on and is not given the whole of: what models and
+    people wrote. What code found is not put in other words.
+    """
+    if not state.brief.shortens or state.brief.role(subtask.role).tier == "none":
+        return ()
+    return tuple(
+        each
+        for each in needed_findings(state, subtask)
+        if state.work[each.subtask_id].tier != "none" and context.is_long(state, each)
+    )
+
+
 def inputs_of(state: State, subtask: Subtask) -> tuple[PinnedInput, ...]:
     return tuple(each for each in state.brief.inputs if each.name in subtask.inputs)
 
@@ -140,17 +154,28 @@ def role_of(state: State, subtask: Subtask) -> RoleCard:
     """Return the role of a subtask with the tools that its agent has there."""
     role, inputs = state.brief.role(subtask.role), inputs_of(state, subtask)
     if role.tools_only_for_inputs and all(each.enclosed for each in inputs):
-        return role.model_copy(update={"tools": ()})
-    return equip(role, inputs)
+        role = role.model_copy(update={"tools": ()})
+    else:
+        role = equip(role, inputs)
+    if role.team or not long_findings(state, subtask):
+        return role
+    tools = tuple(dict.fromkeys((*role.tools, READ_FINDING)))
+    size = role.prompt_bytes + policies.READ_FINDING_BYTES
+    return role.model_copy(update={"tools": tools, "prompt_bytes": size})
 
 
 def for_work(state: State, progress: Progress) -> WorkMaterial:
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
+    long = {each.subtask_id: each for each in long_findings(state, subtask)}
     return WorkMaterial(
         subtask=subtask,
         inputs=inputs_of(state, subtask),
-        dependencies=needed_findings(state, subtask),
+        dependencies=tuple(
+            context.shorten(state, finding) if finding.subtask_id in long else finding
+            for finding in needed_findings(state, subtask)
+        ),
+        shortened={key: "digest" if each.digest else "beginning" for key, each in long.items()},
         lens=role.tools[0] if role.tier == "none" else "",
         timeout_seconds=timeout_of(state, subtask),
         number=len(progress.tries) + 1,

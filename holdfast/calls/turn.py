@@ -38,6 +38,8 @@ OF_SERVERS = "mcp__"
 """Prefix of the names of tools that MCP servers offer."""
 WEB_SEARCH, WEB_FETCH = "web_search", "web_fetch"
 """The tools that some endpoints have themselves."""
+READ_FINDING = "read_finding"
+"""Given to every agent that depends on a long finding."""
 READS_ON = "read_result"
 """Comes with any other tool: it reads on in results that were too long to show."""
 
@@ -140,6 +142,8 @@ class UseMaterial(Contract):
     approved: bool = False
     """True if a person has approved this very call."""
     made: tuple[MadeFile, ...] = ()
+    findings: dict[str, str] = Field(default_factory=dict)
+    """The whole findings of its goal, for `read_finding` alone."""
     run: str = ""
     """First execution of the run above, which a reset does not change."""
     project: ProjectName = ""
@@ -213,6 +217,8 @@ class AgentGoal(Contract):
     ask_people: bool = False
     """True if a person may be asked to approve calls; otherwise such calls are not made."""
     decisions: tuple[Decision, ...] = ()
+    findings: dict[str, str] = Field(default_factory=dict)
+    """The whole text of findings that stand in fewer words in its prompt, by subtask."""
     no_json: int = REPAIRS + 1
     """Answers without any JSON after which it is not asked again."""
 

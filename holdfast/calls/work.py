@@ -60,6 +60,14 @@ AS_DATA = (
 )
 
 
+SHORTENED = {
+    "": "",
+    "digest": ", in fewer words: read_finding reads the whole",
+    "beginning": ", only its beginning: read_finding reads the whole",
+}
+"""What the label of a dependency's finding says of how much of it is there."""
+
+
 ROOM = (
     "One answer of yours, thoughts included, has room for {tokens} tokens; a longer one is cut off"
     " and lost."
@@ -89,6 +97,8 @@ class WorkMaterial(Contract):
     prompt: str = ""
     """Digest of the role's system prompt, as in `RoleCard`."""
     about: About = About()
+    shortened: dict[str, Literal["digest", "beginning"]] = Field(default_factory=dict)
+    """Subtasks of whose findings less than the whole is here, and what."""
 
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
@@ -124,7 +134,11 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     if unread:
         parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
     parts += [
-        envelope(_dependency_label(each), shared_text(each)) for each in material.dependencies
+        envelope(
+            _dependency_label(each) + SHORTENED[material.shortened.get(each.subtask_id, "")],
+            shared_text(each),
+        )
+        for each in material.dependencies
     ]
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)

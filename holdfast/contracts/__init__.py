@@ -51,6 +51,7 @@ from holdfast.contracts.calls import (
     Value,
 )
 from holdfast.contracts.findings import (
+    Claim,
     Draft,
     Escalation,
     Excerpt,
@@ -97,6 +98,7 @@ __all__ = [
     "Capabilities",
     "Check",
     "CheckKind",
+    "Claim",
     "ComposedRole",
     "Contract",
     "Draft",

@@ -147,6 +147,8 @@ class Briefing(Contract):
     """Where its roles' tools come from that are not shipped, as the rest of a sentence."""
     endpoint: str = ""
     """Address of the model endpoint, without user, password and query; empty: no model is asked."""
+    shortens: bool = False
+    """True if whoever depends on a long finding is given its digest; older runs gave the whole."""
     barred: dict[str, str] = Field(default_factory=dict)
     """Roles that no plan of this run may have, and why: teams that it is a part of."""
     most_dollars: Money | None = None

@@ -234,6 +234,14 @@ class NoAnswer(Contract):
     assumed: Money = Decimal(0)
 
 
+class Claim(Contract):
+    """One statement of a digest."""
+
+    claim: str
+    sources: tuple[str, ...] = ()
+    """What the finding cites for it."""
+
+
 class Finding(Contract):
     """What a subtask produced, or why it did not."""
 
@@ -241,7 +249,9 @@ class Finding(Contract):
     status: FindingStatus
     content: str = ""
     digest: str = ""
-    """The content in fewer words, for the synthesis; empty if it was short enough."""
+    """The content in fewer words, for whoever reads on; empty if it was short enough."""
+    claims: tuple[Claim, ...] = ()
+    """What the digest is made of."""
     data: dict[str, JsonValue] = Field(default_factory=dict)
     confidence: Percent | None = 0
     """Stated by its author; None if there was no statement."""

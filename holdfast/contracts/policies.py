@@ -84,6 +84,8 @@ RESERVED_BYTES_PER_TOKEN = 2
 """UTF-8 bytes over this are reserved for long text. It is not a bound: rare scripts may have a
 token a byte, and never more, because tokenizers work on bytes.
 """
+READ_FINDING_BYTES = 1_000
+"""Bytes of the specification of `read_finding`, at most."""
 TOOLS_TOKENS = 600
 """The most that an endpoint adds to a request to explain the use of its tools."""
 UNCOUNTED_BYTES = 8_000

@@ -21,7 +21,7 @@ from holdfast.state import paying
 from holdfast.state.edits import add_bill, note_author, stop_for, update, without
 from holdfast.state.events import AgentEnded
 from holdfast.state.moves import StartAgent, Stop
-from holdfast.state.parts import Progress
+from holdfast.state.parts import Progress, partial_of
 from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
@@ -105,6 +105,7 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
     """Return the goal of the next segment, without its slice."""
     role = gathering.role_of(state, progress.subtask)
     work = gathering.for_work(state, progress)
+    long = gathering.long_findings(state, progress.subtask)
     # Whoever reads may have much to tell. Runs prepared before this rule have no `reads`.
     as_a_call = role.reads and all(each.enclosed for each in work.inputs)
     return AgentGoal(
@@ -120,6 +121,7 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
         project=state.goal.project,
         ask_people=state.goal.ask_people,
         decisions=tuple(each.decision for each in progress.calls if each.decision),
+        findings={each.subtask_id: partial_of(each) for each in long},
         no_json=speechless.answers_left(state),
     )
 

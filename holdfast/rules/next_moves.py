@@ -191,6 +191,11 @@ def _first(state: State) -> Move | None:
         if _cannot_finish(state, progress):
             late = True
             continue
+        digest, waits = _digest_first(state, progress)
+        if digest is not None:
+            return digest
+        if waits:
+            continue
         move = _start(state, progress)
         if move is not None:
             return move
@@ -201,6 +206,19 @@ def _first(state: State) -> Move | None:
     if late and not state.flights:
         return Stop("deadline", "what is left could not have finished before the deadline")
     return None
+
+
+def _digest_first(state: State, progress: Progress) -> tuple[Ask | None, bool]:
+    """Return the digest of a long finding that an agent is to be given, and whether it waits for
+    one. None is asked for with the money of the agent's own first call.
+    """
+    team = state.brief.role(progress.subtask.role).team
+    if progress.stage != "work" or progress.tier == "none" or team:
+        return None, False
+    digest, waits = finishing.next_digest_for(state, progress.subtask)
+    if digest and not state.ledger.fits(digest.amount + agents.one_turn(state, progress)):
+        return None, bool(state.ledger.reserved)
+    return digest, waits
 
 
 def _ready(state: State) -> Iterator[Progress]:

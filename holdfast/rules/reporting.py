@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from pydantic import ValidationError
 
-from holdfast.calling import verifying
+from holdfast.calling import gathering, verifying
 from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
 from holdfast.contracts.titles import title_of
 from holdfast.ledger.ranges import format_price
@@ -193,9 +193,24 @@ def notes(state: State) -> tuple[str, ...]:
         found += () if done.synthesis.by_template else _own_gaps(state)
     if done.cut:
         found.append(_cut_note(state))
+    found += _shortened_notes(state)
     if state.phase == "closed":
         found += _critic_notes(state)
     return (*found, *_reset_notes(state), *_assumed_notes(state))
+
+
+def _shortened_notes(state: State) -> Iterator[str]:
+    """Yield which findings were too long to be given whole to the subtasks that depend on them."""
+    readers: dict[tuple[str, str], list[str]] = {}
+    for key, each in state.work.items():
+        team = state.brief.role(each.subtask.role).team
+        if each.started is None or each.tier == "none" or team:
+            continue
+        for finding in gathering.long_findings(state, each.subtask):
+            what = "its digest" if finding.digest else "only its beginning"
+            readers.setdefault((finding.subtask_id, what), []).append(key)
+    for (long, what), keys in readers.items():
+        yield f"{long} is long: {', '.join(keys)} had {what}, and could read the whole."
 
 
 def _own_gaps(state: State) -> Iterator[str]:

@@ -16,7 +16,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.contracts import Goal
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
-from scripted import Line, ScriptedModel, ready, subtask, synthesizes, works
+from scripted import Line, ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ async def finished(runs: Runs, connection: Connection, run_id: str, often: int) 
     Markdown, as written at its end.
     """
     script: dict[str, list[Line]] = {"t1": [works(LONG * often)], "t2": [works("two")]}
-    script |= {"digest": [{"digest": "sound"}], "synthesize": [synthesizes("sound [t1]")]}
+    script |= {"digest": [digests("sound")], "synthesize": [synthesizes("sound [t1]")]}
     plan = ready(subtask("t1"), subtask("t2", "t1"))
     async with runs.worker(ScriptedModel(script)):
         await start.run(connection, Goal(text="g", plan=plan, use_models=True), run_id)

@@ -29,7 +29,7 @@ from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning, daily
 from holdfast.upkeep.cleaning import DAY, Kind
 from repositories import Bench, Repository
-from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from scripted import ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -128,7 +128,7 @@ async def test_all_that_a_run_can_need_is_named_and_goes_when_the_server_forgets
             use_models=True,
             probe=await runs.store.put(b"probe"),
         )
-        script = {"t1": [works(long)], "t2": [works("two")], "digest": [{"digest": "one"}]}
+        script = {"t1": [works(long)], "t2": [works("two")], "digest": [digests("one")]}
         model = ScriptedModel(script | {"synthesize": [synthesizes("done")]})
         await runs.run(goal, model)
         note = note.model_copy(update={"value": "another note " * 5_000})

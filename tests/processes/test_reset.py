@@ -35,7 +35,7 @@ from holdfast.state.moves import Ask, Move
 from holdfast.state.run import State
 from holdfast.storage.payloads import find_stored
 from outcomes import begun
-from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
+from scripted import Line, ScriptedModel, digests, plans, ready, subtask, synthesizes, works
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
@@ -269,7 +269,7 @@ async def test_a_run_whose_result_is_lost_is_freed_by_asking_for_it_again(
 ) -> None:
     unheard = asyncio.Event()
     long = "It was examined, and found to be sound. " * 1_000
-    model = script(t1=[works(long)], t4=[unheard, works("found 4")], digest=[{"digest": "sound"}])
+    model = script(t1=[works(long)], t4=[unheard, works("found 4")], digest=[digests("sound")])
     async with runs.worker(model), asyncio.timeout(60):
         handle = await runs.start(GOAL, skipping=False)
         await model.asked("t4")

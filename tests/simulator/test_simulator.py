@@ -36,10 +36,19 @@ pytestmark = pytest.mark.anyio
 
 MODEL = "claude-haiku-5-5"
 HEADERS = {"Authorization": "Bearer scripted"}
+CLAIM = {
+    "type": "object",
+    "properties": {
+        "claim": {"type": "string"},
+        "sources": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["claim", "sources"],
+    "additionalProperties": False,
+}
 CLOSED = {
     "type": "object",
-    "properties": {"digest": {"type": "string"}},
-    "required": ["digest"],
+    "properties": {"claims": {"type": "array", "items": CLAIM}},
+    "required": ["claims"],
     "additionalProperties": False,
 }
 
@@ -343,7 +352,9 @@ def test_the_script_chooses_the_shape_of_a_plan(shape: Any, edges: list[tuple[st
 async def test_a_rule_can_put_words_into_an_answer_that_stay_marked_as_scripted() -> None:
     async with serving(Script(rules=(Rule(result="Forty-two."),))) as (_, session):
         _, message = await post(session, asks(CLOSED))
-    assert json.loads(message["content"][0]["text"]) == {"digest": "(scripted) Forty-two."}
+    assert json.loads(message["content"][0]["text"]) == {
+        "claims": [{"claim": "(scripted) Forty-two.", "sources": []}]
+    }
 
 
 async def test_an_answer_longer_than_allowed_stops_at_max_tokens() -> None:

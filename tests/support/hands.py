@@ -28,6 +28,8 @@ class Bench:
     scratch: Path = field(default_factory=Path)
     results: dict[str, bytes] = field(default_factory=dict)
     """What was kept, by its handle."""
+    findings: dict[str, str] = field(default_factory=dict)
+    """Whole findings, by subtask."""
     files: dict[str, bytes] = field(default_factory=dict)
     """What was handed up, by its name."""
     pinned: dict[str, PinnedInput] = field(default_factory=dict)
@@ -77,6 +79,11 @@ class Bench:
             raise ToolError(wrong)
         self.files[name] = content
         return MadeFile(name=name, size=len(content), digest=sha(content))
+
+    def finding(self, subtask: str) -> str:
+        if subtask not in self.findings:
+            raise ToolError(f"no finding of {subtask!r} is longer than what was given")
+        return self.findings[subtask]
 
     async def kept(self, handle: str) -> bytes:
         if handle not in self.results:

@@ -29,6 +29,10 @@ def works(result: str | dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"status": "complete", "result": result, **common, **fields}
 
 
+def digests(claim: str, *sources: str) -> dict[str, Any]:
+    return {"claims": [{"claim": claim, "sources": list(sources)}]}
+
+
 def synthesizes(answer: str, **fields: Any) -> dict[str, Any]:
     return {"answer": answer, "confidence": 88, "conflicts": [], "gaps": [], **fields}
 

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import Runs
 from holdfast.contracts import Goal, GoalInput, Limits
-from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from scripted import ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ async def test_an_answer_of_three_megabytes_is_kept_whole_and_out_of_history(run
         {
             "t1": [works(huge)],
             "t2": [works("short")],
-            "digest": [{"digest": "a lot was written"}],
+            "digest": [digests("a lot was written")],
             "synthesize": [synthesizes("both")],
         }
     )
@@ -67,7 +67,7 @@ async def test_findings_of_300_kb_reach_a_dependent_of_twenty(runs: Runs) -> Non
         {
             **{each: [works(f"{each} " + "x" * 300_000)] for each in ids},
             "last": [works("read them all")],
-            "digest": [{"digest": "x"}] * 20,
+            "digest": [digests("x")] * 20,
             "synthesize": [synthesizes("done")],
         }
     )

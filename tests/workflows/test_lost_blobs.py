@@ -30,7 +30,7 @@ from holdfast.contracts.errors import BlobLost, PossiblyBilled
 from holdfast.contracts.policies import TRANSPORT_TRIES
 from holdfast.storage import DirectoryStore
 from holdfast.temporal.connection import plugin
-from scripted import Line, ScriptedModel, ready, subtask, synthesizes, works
+from scripted import Line, ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -96,11 +96,19 @@ def damaged_arguments(runs: Runs, times: int) -> ScriptedModel:
     config["plugins"] = [plugin(runs.store)]
     runs.client = Client(**config)
     script: dict[str, list[Line]] = {"t1": [works(LONG)], "t2": [works("two")]}
-    script |= {"digest": [{"digest": "sound"}], "synthesize": [synthesizes("sound [t1]")]}
+    script |= {"digest": [digests("sound")], "synthesize": [synthesizes("sound [t1]")]}
     return ScriptedModel(script)
 
 
-ARGUMENTS = Goal(text="Compare", plan=ready(subtask("t1"), subtask("t2", "t1")), use_models=True)
+ARGUMENTS = Goal.model_validate(
+    {
+        "text": "Compare",
+        "plan": ready(subtask("t1"), subtask("t2", "t1")),
+        "use_models": True,
+        # What t1 found is handed on as it is.
+        "limits": {"digest_above_tokens": 1_000_000},
+    }
+)
 
 
 async def refusals(handle: Handle) -> list[Failure]:
@@ -146,7 +154,7 @@ async def test_a_run_whose_results_are_lost_says_so_and_goes_on_when_they_are_ba
     unheard = asyncio.Event()
     plan = ready(subtask("t1"), subtask("t2", "t1"))
     script: dict[str, list[Line]] = {"t1": [works(LONG)], "t2": [unheard, works("two")]}
-    script |= {"digest": [{"digest": "sound"}], "synthesize": [synthesizes("sound [t1]")]}
+    script |= {"digest": [digests("sound")], "synthesize": [synthesizes("sound [t1]")]}
     model = ScriptedModel(script)
     # What was taken in is asked of the store again when the run is replayed.
     runs.kept = 0

@@ -9,7 +9,7 @@ from conftest import Runs, seen
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Bill, Goal, Order, Report
 from holdfast.contracts.errors import CallRefused, PossiblyBilled
-from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from scripted import ScriptedModel, digests, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -430,16 +430,16 @@ async def test_a_long_finding_is_digested_for_the_synthesis_and_its_full_text_is
         {
             "t1": [works(long)],
             "t2": [works("two")],
-            "digest": [{"digest": "the matter in short"}],
+            "digest": [digests("the matter in short")],
             "synthesize": [synthesizes("done")],
         }
     )
     report = await runs.run(goal(plan=plan), model)
     assert report.findings[0].content == long
-    assert report.findings[0].digest == "the matter in short"
+    assert report.findings[0].digest == "- the matter in short"
     synthesis = model.requests[model.heard.index("synthesize")].prompt
     assert "the matter in short" in synthesis and long not in synthesis
-    assert long in model.requests[model.heard.index("t2")].prompt
+    assert long not in str(model.requests[model.heard.index("t2")].messages)
 
 
 async def test_findings_beyond_the_context_are_reduced_in_rounds(runs: Runs) -> None:
@@ -448,7 +448,7 @@ async def test_findings_beyond_the_context_are_reduced_in_rounds(runs: Runs) -> 
     model = ScriptedModel(
         {
             **{each: [works(f"{each} " + "fact " * 400)] for each in ids},
-            "digest": [{"digest": f"batch {number}"} for number in range(1, 10)],
+            "digest": [digests(f"batch {number}") for number in range(1, 10)],
             "synthesize": [synthesizes("done")],
         }
     )

@@ -22,7 +22,7 @@ from holdfast.state.run import State
 from holdfast.storage import DirectoryStore
 from holdfast.workflows import WORKFLOWS
 from record import nameless
-from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from scripted import ScriptedModel, digests, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -51,10 +51,10 @@ async def recorded(runs: Runs) -> str:
     note = GoalInput(name="note", kind="text", value="n" * 40_000)
     model = ScriptedModel(
         {
-            "plan": [plans(subtask("t1", inputs=["note"]), subtask("t2", "t1"))],
+            "plan": [plans(subtask("t1", inputs=["note"]), subtask("t2"))],
             "t1": [works("one " * 8_000)],
             "t2": [works("two")],
-            "digest": [{"digest": "one"}],
+            "digest": [digests("one")],
             "synthesize": [synthesizes("done")],
         }
     )

@@ -15,7 +15,7 @@ from documents import pdf
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal, GoalInput, Report
 from holdfast.rendering.report import as_markdown
-from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
+from scripted import ScriptedModel, calls, digests, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -165,7 +165,7 @@ async def test_a_digest_of_data_is_told_as_text(runs: Runs) -> None:
     model = ScriptedModel(
         {
             "t1": [works(long)],
-            "digest": [{"digest": "99 engines"}],
+            "digest": [digests("99 engines")],
             "synthesize": [synthesizes("done [t1].")],
         }
     )

@@ -13,7 +13,7 @@ from conftest import Runs
 from holdfast.calls import KINDS as CALLS
 from holdfast.contracts import Goal, Report, Usage
 from holdfast.ports import ModelAnswer, ModelRequest
-from scripted import Line, ScriptedModel, plans, subtask, synthesizes, works
+from scripted import Line, ScriptedModel, digests, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ def script() -> dict[str, list[Line]]:
         "review": [{"verdict": "pass", "why": "good"}] * 3,
         "refine": [{"instruction": "Search again for part t2 of the goal"}],
         "replan": [{"changes": [extra]}],
-        "digest": [{"digest": "one"}],
+        "digest": [digests("one")],
         "judge": [{"winner": "t1", "why": "longer"}],
         "synthesize": [synthesizes("done")],
         "critique": [{"issues": []}],

@@ -20,8 +20,8 @@ from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.replies import Shape
 from holdfast.activities.asking.sending import SPREAD
-from holdfast.calls.digest import Digest, DigestAnswer, DigestMaterial
-from holdfast.contracts import Bill, Call, ModelCard, Reply, Unreached, Usage
+from holdfast.calls.digest import Digest, DigestAnswer, DigestMaterial, to_digest
+from holdfast.contracts import Bill, Call, Claim, ModelCard, Reply, Unreached, Usage
 from holdfast.contracts.errors import NotBilled, OrchestrationError, PossiblyBilled
 from holdfast.contracts.policies import FAULT_TRIES, OVERLOAD_TRIES
 from holdfast.ports import Head, ModelAnswer, ModelRequest
@@ -37,9 +37,12 @@ CALL = Call(
     ceiling=Decimal(1),
     token_ceiling=100_000,
 )
+SHORT = Digest(text="- short", claims=(Claim(claim="short"),))
 MATERIAL = DigestMaterial(goal="Compare the offers", findings=())
-SHAPE = Shape(DigestAnswer, lambda answer: Digest(text=answer.digest))
-ANSWER = ModelAnswer('{"digest": "short"}', "end_turn", "claude-haiku-5-5", Usage())
+SHAPE = Shape(DigestAnswer, lambda answer: to_digest(answer, MATERIAL))
+ANSWER = ModelAnswer(
+    '{"claims": [{"claim": "short", "sources": []}]}', "end_turn", "claude-haiku-5-5", Usage()
+)
 UNKNOWN = Bill(model="claude-haiku-5-5", calls=1, dollars=None, final=False)
 THROTTLE = NotBilled("429", retry_after=timedelta(seconds=12), throttled=True)
 FAULT = NotBilled("500 api_error")
@@ -288,7 +291,7 @@ async def test_a_call_that_was_refused_may_be_sent_from_another_machine(
         await ask(tmp_path / "there", Lines([refusal]), there)
     past = Past(*there.remembered[-1])
     reply = await ask(tmp_path / "here", Lines([ANSWER]), Watched(), past=past)
-    assert reply.value == Digest(text="short")
+    assert reply.value == SHORT
 
 
 async def test_each_throttle_makes_the_next_wait_longer(tmp_path: Path) -> None:
@@ -303,7 +306,7 @@ async def test_a_call_whose_tier_is_shut_is_not_sent_and_may_be_sent_later(tmp_p
         await ask(tmp_path, model, Watched(shut=THROTTLE))
     assert model.requests == []
     reply = await ask(tmp_path, model, Watched())
-    assert reply.value == Digest(text="short")
+    assert reply.value == SHORT
 
 
 async def test_a_call_that_was_throttled_is_sent_again_and_its_answer_only_once(

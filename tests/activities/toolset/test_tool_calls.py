@@ -10,7 +10,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from hands import Bench
-from holdfast.activities.tools.read_result import PIECE_BYTES, read_result
+from holdfast.activities.tools.read_result import read_result
+from holdfast.activities.toolset.pieces import PIECE_BYTES
 from holdfast.activities.toolset.running import CAP, call
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
 
