@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -117,6 +118,26 @@ async def test_a_finding_of_a_run_that_closed_is_the_reports_also_where_its_hist
 
 async def later(look: Look) -> Look:
     return look
+
+
+@pytest.mark.anyio
+async def test_what_a_run_was_paid_for_is_told_in_a_line_at_length_in_tables_and_as_json(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with runs.worker(script()):
+        await run.run(connection, GOAL, arguments("cli-divided", as_json=False))
+        short = capsys.readouterr().out
+        await show.run(connection, "cli-divided", False, None, whole=True)
+        whole = capsys.readouterr().out
+        await show.run(connection, "cli-divided", True, None)
+        report = Report.model_validate_json(capsys.readouterr().out)
+    line = next(each for each in short.splitlines() if each.startswith("By part: "))
+    assert "planning " in line and "work " in line and "By tier: sonnet 100%." in line
+    assert "By kind of call" not in short and line in whole
+    sums = rf"together +{report.model_calls} +[\d,]+ +\${report.dollars} +100%"
+    assert re.search(rf"By kind of call\n.*{sums}", whole, re.DOTALL)
+    assert {each.kind for each in report.shares} == {"plan", "work", "synthesize", "critique"}
+    assert sum(each.dollars or 0 for each in report.shares) == report.dollars
 
 
 @pytest.mark.anyio
