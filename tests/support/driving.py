@@ -90,6 +90,7 @@ READER = RoleCard(name="reader", description="reads", tier="haiku", tools=("read
 
 
 BRIEFING = Briefing(
+    shortens=True,
     roles=(*ROLES, TEAM, READER),
     models=(model("haiku", 1), model("sonnet", 3), model("opus", 5)),
     version="test",
