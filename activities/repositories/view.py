@@ -143,8 +143,8 @@ def _copy_index(layout: Layout, git: Path) -> None:
     content = layout.git.read("index", limit=INDEX_BYTES)
     if content is None:
         raise BadGoal(
-            f"{str(layout.tree.path)!r}: its index is larger than {INDEX_BYTES >> 20} MiB, or is not"
-            " a regular file; `git read-tree HEAD` there writes it anew"
+            f"{str(layout.tree.path)!r}: its index is larger than {INDEX_BYTES >> 20} MiB, or is"
+            " not a regular file; `git read-tree HEAD` there writes it anew"
         )
     (git / "index").write_bytes(content)
     # The link to it is an extension behind all entries: what looks like one before is a file name.

@@ -109,7 +109,9 @@ async def test_a_file_in_a_folder_is_a_source_and_nothing_outside_it_is(tmp_path
     assert (await bench.told(query_data, sources=["data/in/sales.csv"], sql=sql)) == "n\n3\n[1 row]"
     for source in ("data/../secret.csv", "data/link.csv", "data/up/secret.csv", "/etc/passwd"):
         said = await bench.refused(query_data, sources=[source])
-        assert any(why in said for why in ("leads out", "not a regular file", "no file", "no input"))
+        assert any(
+            why in said for why in ("leads out", "not a regular file", "no file", "no input")
+        )
     assert "there is no file" in await bench.refused(query_data, sources=["data/none.csv"])
 
 
