@@ -53,7 +53,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
         if not computed.get(number)
     ]
     told = flags[:MOST_FLAGS]
-    sums = [f"In no finding, and computed from two: {how}." for how in computed.values() if how]
+    sums = [f"In no finding, and {how}." for how in computed.values() if how]
     return synthesis.model_copy(
         update={
             "doubtful": tuple(word for word, _ in told),

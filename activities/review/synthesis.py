@@ -18,6 +18,7 @@ from holdfast.contracts.remarks import (
     SEVERITIES,
     add_verdicts,
     blocks_change,
+    count_unsure,
     is_from_agent,
     merge_remarks,
     rank_remarks,
@@ -84,6 +85,9 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
         suppressed=sum(each.suppressed for each in lenses.values()),
         cut=sum(cut[name] for name in lenses),
         cut_of_agents={name: cut[name] for name in agents if cut[name]},
+        unsure_of_agents={
+            each.subtask_id: count for each in material.findings if (count := count_unsure(each))
+        },
         unconfirmed=tuple(each for each in told if _is_open(each, agents)),
         unread_in_all=unread.unread,
         unread=unread.unread_files,

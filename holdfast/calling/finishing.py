@@ -230,7 +230,9 @@ def _next_selection(state: State) -> Ask | None:
     assert state.plan is not None
     if state.plan.strategy != "select" or len(state.usable) < 2:
         return None
-    question = state.plan.synthesis_instruction or state.goal.text
+    wanted = state.plan.synthesis_instruction
+    question = f"Which of these findings answers this best? {state.goal.text}"
+    question += f"\n\nThe answer is to be so: {wanted}" if wanted else ""
     return _optional(state, JUDGE, "judge", partial(gathering.for_judge, state, question))
 
 

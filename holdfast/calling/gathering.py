@@ -103,11 +103,15 @@ def about(state: State) -> About:
     plan, today = state.plan, state.brief.today
     if plan is None:
         return About(today=today)
+    only = state.single
+    if only is not None:
+        # In the words of whoever asks, unless these are the instruction itself.
+        asked = "" if only.instruction == state.goal.text else state.goal.text
+        return About(today=today, goal=asked, answer=plan.synthesis_instruction, alone=True)
     return About(
         today=today,
         goal=plan.goal,
         answer=plan.synthesis_instruction,
-        alone=state.single is not None,
     )
 
 

@@ -8,7 +8,7 @@ from holdfast.calls.envelopes import defang
 from holdfast.contracts import Contract
 from holdfast.text import one_line
 
-MOST_LINE = 300
+MOST_LINE = 600
 """Characters of a goal, or of what the answer is to be, beside another instruction."""
 
 
@@ -35,8 +35,9 @@ def say_about(about: About) -> Iterator[str]:
     yield from say_today(about)
     goal, answer = _quote(about.goal), _quote(about.answer)
     if about.alone:
-        told = f" It must be as the goal's reader needs it: {answer}" if answer else ""
-        yield f"Your result is handed on as the answer, as it stands.{told}"
+        whole = f" to {goal}" if goal else ""
+        told = f" It is to be so: {answer}" if answer else ""
+        yield f"Your result is handed on as it stands as the answer{whole}.{told}"
     elif goal:
         told = f" What you find is used for: {answer}" if answer else ""
         yield f"Part of a larger goal, of which the instruction is yours: {goal}{told}"

@@ -179,7 +179,8 @@ def _preview(pinned: PinnedInput) -> str:
         return f"{head}; a document, which only a role with {pinned.reader} reads"
     if pinned.is_folder:
         head = f"{head}; only roles with tools read it"
-    return f"{head}; it begins:\n{envelope(f'input {pinned.name}', pinned.preview)}"
+    begins = "it begins" if pinned.size > len(pinned.preview.encode()) else "in full"
+    return f"{head}; {begins}:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 
 LONGER = 2_500

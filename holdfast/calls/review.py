@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from holdfast.calls.about import About, say_about
@@ -43,12 +44,19 @@ def review_prompt(material: ReviewMaterial, contents: Contents = NOTHING) -> str
             *enclose_sources(material.sources, contents),
             *enclose_findings(material.dependencies),
             envelope(f"result of subtask {subtask.id}", material.draft.content),
+            *_sources_named(material.draft),
             *say_about(material.about),
             section("instruction", subtask.instruction),
             section("acceptance_criteria", subtask.acceptance_criteria),
             "Does the result meet the acceptance criteria?",
         )
     )
+
+
+def _sources_named(draft: Draft) -> Iterator[str]:
+    """Yield what a result says it rests on: calculations stand there, too."""
+    if draft.sources:
+        yield envelope("what it says it rests on", "\n".join(draft.sources))
 
 
 REVIEW: ModelKind[ReviewMaterial, ReviewAnswer, Review] = ModelKind(

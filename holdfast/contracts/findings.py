@@ -162,6 +162,8 @@ class ReviewData(Contract):
     cut: int = 0
     """Remarks beyond what one lens hands on."""
     cut_of_agents: dict[str, int] = Field(default_factory=dict)
+    unsure_of_agents: dict[str, int] = Field(default_factory=dict)
+    """Remarks that agents were not sure enough of to be shown, by agent."""
     unconfirmed: tuple[Remark, ...] = ()
     """Remarks that only an agent makes and no model has confirmed."""
     unread_in_all: int = 0

@@ -24,7 +24,9 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
 SURE = 80
-"""Percent: a remark of an agent below this confidence is dropped, as agents are told."""
+"""Percent: a remark of an agent below this confidence is counted, not shown. Agents are not told:
+they would write it.
+"""
 OF_AN_AGENT = 10
 """Remarks taken from one agent, in its own order: words cost a model nothing."""
 LISTED = 60
@@ -116,6 +118,13 @@ def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, 
         return sightings_of(finding, inputs).remarks
     sure = (each for each in _remarks(finding.data) if each.confidence >= SURE)
     return tuple(_of_agent(each, finding, inputs) for each in sure)
+
+
+def count_unsure(finding: Finding) -> int:
+    """Count the remarks of an agent that are dropped, because it is not sure enough of them."""
+    if not is_from_agent(finding):
+        return 0
+    return sum(each.confidence < SURE for each in _remarks(finding.data))
 
 
 def is_from_agent(finding: Finding) -> bool:

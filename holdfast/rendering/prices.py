@@ -163,7 +163,7 @@ def _of_the_run(report: Report) -> str:
     if report.dollars is None or not own or any(each.dollars is None for each in own):
         return ""
     rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), Decimal(0))
-    return f"; {money(rest)} of it went into plan and answer themselves" if rest > 0 else ""
+    return f"; {money(rest)} of it went into plan, answer and its critic" if rest > 0 else ""
 
 
 def _against_estimate(report: Report, *, over: bool) -> str:

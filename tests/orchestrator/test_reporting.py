@@ -455,7 +455,7 @@ def test_the_price_says_what_of_it_no_subtask_has() -> None:
     report = closed(begun(subtask("a"), subtask("b", "a")))
     own = sum((each.dollars or Decimal(0) for each in report.findings), Decimal(0))
     assert report.dollars is not None and report.dollars > own > 0
-    told = f"{money(report.dollars - own)} of it went into plan and answer themselves"
+    told = f"{money(report.dollars - own)} of it went into plan, answer and its critic"
     assert told in page.as_markdown(report, TO_TYPE)
 
 

@@ -29,7 +29,22 @@ FIGURES = st.decimals(0, 10**9, places=2).map(lambda each: f"{each.normalize():f
     ],
 )
 def test_a_sum_a_difference_and_a_share_are_known_for_what_they_are(number: str, how: str) -> None:
-    assert derive(number, {"1256000", "1000000"}) == how
+    said = f"computed from two: {how}" if how else ""
+    assert derive(number, {"1256000", "1000000"}) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        ("184,000", "rounded: 184,000 ≈ 183,853"),
+        ("2.4", "rounded: 2.4 ≈ 2.38"),
+        ("185,000", ""),
+        ("200,000", ""),
+        ("183,854", ""),
+    ],
+)
+def test_a_figure_that_rounds_one_that_was_found_is_known_for_that(number: str, how: str) -> None:
+    assert derive(number, {"183853", "2.38"}) == how
 
 
 def test_of_few_digits_or_very_many_figures_nothing_follows() -> None:
