@@ -29,7 +29,7 @@ from holdfast.intake.launch import check_id, new_id
 from holdfast.intake.refusal import Refused
 from holdfast.serving import worker
 from holdfast.temporal.own_server import web_ui_of
-from scripted import plans, subtask
+from scripted import plan_file, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -56,8 +56,8 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
         ("run goal --limits dollars=2,model_calls=0", ["model_calls=0", "no call"]),
         ("run goal --limits dollars=٣", ["dollars=", "digits 0 to 9"]),
         ("run goal --approval ٣", ["--approval", "digits 0 to 9"]),
-        ("run goal --fail-on critical", ["no review", "leave out --fail-on"]),
-        ("run goal --sarif a.sarif", ["no review", "leave out --fail-on"]),
+        ("run goal --fail-on critical", ["not a review", "leave out --fail-on"]),
+        ("run goal --sarif a.sarif", ["not a review", "leave out --fail-on"]),
         ("run goal --limits patience=3", ["unknown limit 'patience'", "deadline_seconds"]),
         ("run goal --limits subtasks", ["'subtasks'", "name=value"]),
         ("run goal --plan missing.json", ["--plan", "'missing.json'"]),
@@ -122,7 +122,9 @@ def test_every_mistake_of_a_plan_is_listed_with_its_place(
 ) -> None:
     first = subtask("a", "b", role="nobody")
     second = subtask("b", "a", instruction="Analyse the data", inputs=["report"])
-    Path("plan.json").write_text(json.dumps(plans(first | {"tier": None}, second | {"tier": None})))
+    Path("plan.json").write_text(
+        json.dumps(plan_file(first | {"tier": None}, second | {"tier": None}))
+    )
     said = refused(capsys, "run goal --plan plan.json")
     assert "subtasks[0] 'a': unknown role 'nobody'" in said
     assert "subtasks[1] 'b': instruction" in said
@@ -133,7 +135,7 @@ def test_every_mistake_of_a_plan_is_listed_with_its_place(
 def test_of_a_plan_with_thousands_of_mistakes_some_are_listed_and_all_are_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    flood = plans(subtask("a", tier=None)) | {f"field-{number}": 1 for number in range(3000)}
+    flood = plan_file(subtask("a", tier=None)) | {f"field-{number}": 1 for number in range(3000)}
     Path("plan.json").write_text(json.dumps(flood))
     lines = refused(capsys, "run goal --plan plan.json").splitlines()
     assert "3000 mistakes" in lines[0] and lines[-1] == "  … and 2900 more"
@@ -148,7 +150,7 @@ def test_of_a_plan_with_thousands_of_mistakes_some_are_listed_and_all_are_counte
 async def test_a_plan_from_a_file_brings_its_goal_unless_one_is_typed(name: str) -> None:
     first = subtask("a", tier=None, instruction="Say in a sentence what Temporal is")
     # JSON is YAML, too.
-    Path(name).write_text(json.dumps(plans(first) | {"goal": " Explain Temporal "}))
+    Path(name).write_text(json.dumps(plan_file(first) | {"goal": " Explain Temporal "}))
     settings = Settings(_env_file=None, anthropic_base_url="http://127.0.0.1:1")
     catalogue = Catalogue.load()
     asked = Wish(plan=Path(name))
@@ -171,7 +173,7 @@ def test_a_price_file_that_no_worker_could_read_is_refused_before_anything_start
 def test_a_plan_without_a_goal_is_refused_when_none_is_typed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Path("plan.json").write_text(json.dumps(plans(subtask("a", tier=None)) | {"goal": " "}))
+    Path("plan.json").write_text(json.dumps(plan_file(subtask("a", tier=None)) | {"goal": " "}))
     assert "the goal is empty" in refused(capsys, "run --plan plan.json")
 
 
@@ -188,7 +190,7 @@ def test_a_plan_of_the_wrong_shape_is_refused_with_every_place(
 
 def test_a_file_that_is_no_history_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.json").write_text('{"events": 3}')
-    assert "no history" in refused(capsys, "replay other.json")
+    assert "not a history" in refused(capsys, "replay other.json")
 
 
 @pytest.mark.parametrize("command", ["list", "doctor", "up", "run Compare"])

@@ -72,6 +72,12 @@ def plans(*subtasks: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def plan_file(*subtasks: dict[str, Any]) -> dict[str, Any]:
+    """The same as a file for `--plan` has it: each subtask with its own bounds."""
+    whole = plans(*subtasks)
+    return {name: value for name, value in whole.items() if name != "bounds"}
+
+
 def ready(*subtasks: dict[str, Any]) -> Plan:
     """The same plan as a goal's ready plan."""
     return to_plan(PlanAnswer.model_validate(plans(*subtasks)))

@@ -115,7 +115,7 @@ async def test_what_a_planner_sets_is_in_force_in_the_calls_of_that_subtask_alon
     )
     report = await runs.run(goal(), model)
     assert report.status == "complete", report.gaps
-    for bound in ("one call: 0, or 1 to 300.", "thoughts: 0, or 2000 to 8000."):
+    for bound in ("one call, 0 or 1 to 300;", "thoughts, 0 or 2000 to 8000."):
         assert bound in model.requests[0].prompt
     seconds = await times(runs, report.run_id)
     assert (seconds["work-t1-1"], seconds["work-t2-1"]) == (60 + MARGIN, 300 + MARGIN)
