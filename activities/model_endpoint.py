@@ -51,7 +51,7 @@ def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""
     base_url = settings.anthropic_base_url
-    models = tuple(card.id for card in prices.cards())
+    models = tuple(card.id for card in (*prices.cards(), prices.planner()) if card)
     known = KnownSecrets(settings.secrets)
     model = Claude(key=key, base_url=base_url, price=prices.price, known=known, heard=heard)
     find = Remembered(partial(find_capabilities, key, base_url, settings.capabilities, models))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from calling import PLAIN
+from holdfast.activities.asking.prices import Prices
 from holdfast.activities.claude.endpoint import FULL, find_capabilities
+from holdfast.activities.model_endpoint import model_endpoint
 from holdfast.contracts import Capabilities
+from holdfast.deployment.settings import Settings
 from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
@@ -46,3 +51,15 @@ async def test_capabilities_can_be_configured(configured: str, expected: Capabil
 async def test_a_misspelt_capability_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"\['schema'\].*schemas"):
         await find_capabilities("", "", "schema,effort", [])
+
+
+async def test_a_model_that_is_set_to_plan_counts_among_those_in_use(
+    tmp_path: Path,
+) -> None:
+    found = []
+    async with Simulator() as simulator:
+        base = Settings(_env_file=None, state_dir=tmp_path, anthropic_base_url=simulator.url)
+        for planner in ("claude-opus-5-5", "unlisted"):
+            settings = base.model_copy(update={"model_planner": planner})
+            found.append(await model_endpoint(settings, Prices.of(settings)).capabilities())
+    assert [each.schema_mode for each in found] == ["native", "prompt"]
