@@ -105,15 +105,12 @@ def _not_editable(state: State, order: Order) -> str:
 
 def _bad_plan(state: State, order: Order) -> str:
     assert order.plan is not None
-    return "; ".join(_problems(state, order.plan))
-
-
-def _problems(state: State, plan: Plan) -> tuple[str, ...]:
     pinned, longest = state.brief.inputs, state.goal.limits.subtask_timeout_seconds
     names, unread = [each.name for each in pinned], validity.only_by_tools(pinned)
-    return validity.problems(
-        plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
+    wrong = validity.problems(
+        order.plan, state.brief.roles, names, HARD_SUBTASK_LIMIT, unread=unread, longest=longest
     )
+    return "; ".join(wrong)
 
 
 def _edit(state: State, order: Order) -> State:
@@ -203,11 +200,11 @@ def _not_handable(state: State, order: Order) -> str:
 
 
 def _unfit_role(state: State, order: Order) -> str:
-    """Return why a role cannot do a subtask, by the rules for plans; empty if it can."""
-    subtask = state.work[order.subtask_id].subtask
-    alone = {"role": order.role, "secondary": "", "tier": None, "depends_on": ()}
-    plan = Plan(goal="", subtasks=(subtask.model_copy(update=alone),))
-    return "; ".join(each.partition(": ")[2] for each in _problems(state, plan))
+    """Return why a role cannot read an input of a subtask; empty if it can."""
+    handed = {"role": order.role, "secondary": ""}
+    subtask = state.work[order.subtask_id].subtask.model_copy(update=handed)
+    unread = validity.only_by_tools(state.brief.inputs)
+    return validity.unread_problem(Plan(goal="", subtasks=(subtask,)), state.brief.roles, unread)
 
 
 def hand_choices(state: State, progress: Progress) -> tuple[str, ...]:
