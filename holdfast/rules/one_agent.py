@@ -68,7 +68,7 @@ def say_overstaffed(state: State) -> str:
         return ""
     return _advise(
         f"{len(asked)} agents, {pluralize(len(kinds), 'role')}, no tools that look anything up, and"
-        f" about {tokens:,} tokens of material"
+        f" about {pluralize(tokens, 'token')} of material"
     )
 
 

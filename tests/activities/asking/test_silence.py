@@ -30,11 +30,12 @@ def seconds_of(run: Drive, flight_id: str) -> float:
 def test_the_time_that_a_run_gives_its_calls_is_in_force_and_doubles_with_their_room(
     seconds: int,
 ) -> None:
-    run = begun(subtask("a"), subtask_timeout_seconds=seconds)
+    run = begun(subtask("a"), subtask("b", "a"), subtask_timeout_seconds=seconds)
     assert seconds_of(run, "work-a-1") == seconds + MARGIN
     end(run, "work-a-1", "truncated")
     assert seconds_of(run, "work-a-2") == 2 * seconds + MARGIN
     end(run, "work-a-2")
+    end(run, "work-b-1")
     assert seconds_of(run, "synthesize-1") == 400 + MARGIN, "others take what their room needs"
 
 
