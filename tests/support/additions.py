@@ -191,7 +191,8 @@ PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
                 "READINGS: Mapping[str, Reading] = {",
                 "def _to_praise(state: State, broken: Problem | None) -> PraiseMaterial:\n"
                 "    written = state.finishing.synthesis\n"
-                "    return PraiseMaterial(answer=written.answer, broken=broken)\n\n\n"
+                "    answer = written.answer if written else ''\n"
+                "    return PraiseMaterial(answer=answer, broken=broken)\n\n\n"
                 "def _praised(state: State, praise: Praise) -> State:\n"
                 "    return replace(state, notes=(*state.notes, praise.text))\n\n\n",
             ),
