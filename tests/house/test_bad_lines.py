@@ -51,6 +51,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "A": WRONG_IDS,
     "B": WRONG_IDS,
     "SUBTASK": (),
+    "ROLE": (),
     "REVISION": (),
     "REPOSITORY": ("missing", "fifo", "dangling", "looping", LONG, "text", "folder"),
 }

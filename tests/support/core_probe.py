@@ -33,6 +33,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "answer": ("a", "t1", "yes"),
     "supply": ("a", "t1", "x.md"),
     "retry": ("a", "t1"),
+    "hand": ("a", "t1", "analyst"),
     "skip": ("a", "t1"),
     "raise": ("a", "--limits", "dollars=2"),
     "reset": ("a",),
