@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from holdfast.activities.asking.heartbeat import beating
-from holdfast.activities.asking.journal import key_of
+from holdfast.activities.asking.journal import dump_undated, key_of
 from holdfast.calls.turn import ToolResult, UseMaterial
 from holdfast.contracts import MadeFile
 from holdfast.ports import CallTool, Journal, Store
@@ -34,7 +34,7 @@ class Tools:
         """Run one tool. Its result is recorded before anything else: it is not run again if only
         the completion was lost or the store failed, and never if it has effects and may have run.
         """
-        key = key_of(material.model_dump_json(), material.run)
+        key = key_of(dump_undated(material), material.run)
         async with beating():
             recorded = await self.journal.answer(key)
             if recorded is None:

@@ -19,10 +19,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from temporalio import activity
 
-from holdfast.contracts import Bill
+from holdfast.contracts import Bill, Contract
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.storage.files import create, to_disk, write_whole
 
@@ -36,6 +37,21 @@ ROOM = 32 * 2**20
 """Bytes that must be free before a call is sent: an answer without room may be paid twice."""
 
 logger = logging.getLogger(__name__)
+
+
+MOMENTS: Any = {"__all__": {"started", "finished", "waited"}}
+UNDATED: Any = {
+    "findings": MOMENTS,
+    "dependencies": MOMENTS,
+    "work": {"dependencies": MOMENTS},
+}
+
+
+def dump_undated(material: Contract) -> str:
+    """Return the JSON of a material without the times of its findings: after a reset the same
+    findings were made at other times, and what is asked with them is asked already.
+    """
+    return material.model_dump_json(exclude=UNDATED)
 
 
 def key_of(asked: str, run: str = "") -> str:

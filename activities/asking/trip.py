@@ -11,7 +11,7 @@ from typing import Any
 from temporalio import activity
 
 from holdfast.activities.asking.heartbeat import Notes, Past
-from holdfast.activities.asking.journal import key_of
+from holdfast.activities.asking.journal import dump_undated, key_of
 from holdfast.contracts import Call, Contract
 from holdfast.contracts.policies import CALL_MARGIN_SECONDS, TOOLS_TOKENS
 from holdfast.ports import ModelRequest
@@ -63,12 +63,8 @@ async def byte_bound(request: ModelRequest) -> int:
 
 
 def call_key(call: Call, material: Contract) -> str:
-    """Return the journal key of a call. A run that was reset asks again under the same key, and so
-    does one whose findings were made at another time.
-    """
-    moments = {"__all__": {"started", "finished", "waited"}}
-    known = material.model_dump_json(exclude={"findings": moments, "dependencies": moments})
-    return key_of(call.model_dump_json() + known, call.run)
+    """Return the journal key of a call. A run that was reset asks again under the same key."""
+    return key_of(call.model_dump_json() + dump_undated(material), call.run)
 
 
 def make_request(

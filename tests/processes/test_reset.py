@@ -112,6 +112,11 @@ async def result(runs: Runs, run_id: str) -> Report:
     return await outcome(handle)
 
 
+def unadvised(report: Report) -> list[str]:
+    """The notes of a report but the one that its plan has more agents than work."""
+    return [each for each in report.notes if not each.startswith("More agents")]
+
+
 async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_again(
     runs: Runs,
     connection: Connection,
@@ -143,7 +148,7 @@ async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_aga
     # no matter of the reset.
     assert sorted(model.heard) == ["critique", "synthesize", "t1", "t2", "t3", "t4", "t4"]
     assert report.model_calls == len(model.heard) - 1
-    [note] = report.notes
+    [note] = unadvised(report)
     assert "reset by" in note
 
 
@@ -274,7 +279,7 @@ async def test_a_run_whose_result_is_lost_is_freed_by_asking_for_it_again(
         handle = await runs.start(GOAL, skipping=False)
         await model.asked("t4")
         await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
-        [digest] = [
+        [digest, *_] = [
             digest
             for event in (await handle.fetch_history()).events
             if event.HasField("activity_task_completed_event_attributes")
@@ -361,7 +366,7 @@ async def test_a_run_whose_reset_the_server_refuses_goes_on_with_its_own_bill(
                 await reset.run(connection, handle.id, first, yes=True)
         unheard.set()
         report = await result(runs, handle.id)
-    assert report.status == "complete" and report.notes == ()
+    assert report.status == "complete" and not unadvised(report)
     assert report.model_calls == len(model.heard)
 
 
