@@ -150,6 +150,8 @@ def _single(
     cards = {each.name: each for each in catalogue.roles_for(wish.playbook)}
     if wish.role and role in cards and cards[role].tier == "none":
         raise Refused(f"--role {role}: it asks no model, and cannot have a whole goal")
+    if role in cards and cards[role].team:
+        raise Refused(f"--role {role}: it is a team, and --single asks one agent; leave it out")
     names = [pair.partition("=")[0] for pair in wish.inputs]
     plan = Plan.single(text, role, names)
     unusable = catalogue.unusable_for(wish.playbook)

@@ -239,7 +239,9 @@ def _not_endable(state: State, order: Order) -> str:
 
 
 def _skip(state: State, order: Order) -> State:
-    if state.work[order.subtask_id].undecided:
+    progress = state.work[order.subtask_id]
+    # A case that is handed over is dropped; what did not succeed stays as it ended.
+    if progress.undecided and progress.outcome != "complete":
         return leave_as_is(state, order.subtask_id)
     why = f"skipped{_by(order)}" + (f": {order.text}" if order.text else "")
     return _end(state, order.subtask_id, why)

@@ -48,6 +48,8 @@ OTHERS = {
     **{name: other(name) for name in Settings.model_fields},
     "capabilities": "schemas",
     "log_level": "DEBUG",
+    "rate": "haiku=61/min",
+    "in_flight": "haiku=61",
     "project": HOME / "examples" / "project",
     "projects": (HOME / "examples" / "project",),
     "project_name": "reports",

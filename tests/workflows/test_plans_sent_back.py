@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Runs
 from holdfast.contracts import Goal
-from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from scripted import ScriptedModel, digests, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +80,7 @@ async def test_a_plan_that_reduces_has_its_findings_condensed_before_they_are_co
         {
             "t1": [works("one at length")],
             "t2": [works("two at length")],
-            "digest": [{"digest": "both in short [t1] [t2]"}],
+            "digest": [digests("both in short", "t1", "t2")],
             "synthesize": [synthesizes("done [t1]")],
         }
     )

@@ -166,7 +166,7 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
         case "subtask":
             forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
         case "decision":
-            hint = "Go on without it, as if nobody had been asked."
+            hint = "Go on without it; a case that is handed over is dropped."
             forms = [
                 _form(live, "retry", "Try again", of=own, hint="As it was asked before."),
                 _form(live, "answer", "Try again so", "Your advice", of=own),

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
-from test_asking import ANSWER, CALL, MATERIAL, SHAPE
+from test_asking import ANSWER, CALL, MATERIAL, SHAPE, SHORT
 
 from holdfast.activities.asking import flights, senders
 from holdfast.activities.asking.call import Asking
@@ -124,7 +124,7 @@ async def test_the_next_attempt_joins_the_call_of_one_that_the_server_lost_sight
     _, second = process.attempt(2)
     await asyncio.sleep(0.05)
     process.model.may_end.set()
-    assert (await second).value == Digest(text="short")
+    assert (await second).value == SHORT
     assert process.model.calls == 1
 
 
@@ -141,7 +141,7 @@ async def test_a_run_that_was_reset_joins_what_its_old_execution_asked_and_pays_
         await old
     process.model.may_end.set()
     reply = await new
-    assert reply.value == Digest(text="short") and process.model.calls == 1
+    assert reply.value == SHORT and process.model.calls == 1
     assert reply.bill.earlier, "the old execution's bill has it"
 
 
@@ -153,10 +153,10 @@ async def test_an_answer_that_comes_when_nobody_waits_is_in_the_journal(process:
         await first
     process.model.may_end.set()
     _, second = process.attempt(2)
-    assert (await second).value == Digest(text="short")
+    assert (await second).value == SHORT
     after = Process(Slow(), process.journal)
     _, elsewhere = after.attempt(3)
-    assert (await elsewhere).value == Digest(text="short")
+    assert (await elsewhere).value == SHORT
     assert (process.model.calls, after.model.calls) == (1, 0)
 
 
@@ -190,7 +190,7 @@ async def test_an_outcome_that_nobody_takes_is_forgotten_in_the_end(
     await asyncio.sleep(0.5)
     process.model.end = ANSWER
     _, second = process.attempt(2)
-    assert (await second).value == Digest(text="short")
+    assert (await second).value == SHORT
 
 
 async def test_all_attempts_of_a_call_get_its_one_answer(process: Process) -> None:
@@ -281,7 +281,7 @@ async def test_a_frozen_process_that_sent_the_call_is_waited_for(
     await asyncio.sleep(0.1)
     assert not second.done()
     await process.journal.record(key, dump_answer(ANSWER))
-    assert (await second).value == Digest(text="short")
+    assert (await second).value == SHORT
     assert here.model.calls == 0
 
 
@@ -318,7 +318,7 @@ async def test_a_call_that_a_frozen_process_took_back_is_sent(
     _, second = here.attempt(2, sibling.past)
     await asyncio.sleep(0.1)
     await process.journal.withdraw(key)
-    assert (await second).value == Digest(text="short")
+    assert (await second).value == SHORT
     assert here.model.calls == 1
 
 
@@ -347,7 +347,7 @@ class Away:
 
 async def test_a_blip_costs_no_round_trip(tmp_path: Path) -> None:
     process = Process(Away(3), FileJournal(tmp_path))
-    assert (await process.attempt()[1]).value == Digest(text="short")
+    assert (await process.attempt()[1]).value == SHORT
 
 
 async def test_an_endpoint_that_stays_away_is_said_after_seconds_and_may_be_asked_again(
@@ -360,4 +360,4 @@ async def test_an_endpoint_that_stays_away_is_said_after_seconds_and_may_be_aske
     assert raised.value.details == (Unreached(address="http://a", why="Connection refused"),)
     assert 2 <= process.model.asked <= 5
     process.model.calls = 0
-    assert (await process.attempt(2)[1]).value == Digest(text="short")
+    assert (await process.attempt(2)[1]).value == SHORT

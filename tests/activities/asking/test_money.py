@@ -40,7 +40,7 @@ async def test_twenty_parallel_subtasks_never_overshoot_together(
         await model.aclose()
         log = simulator.log
     admitted = sum(body.admitted for body in log.bodies.values())
-    assert report.status in ("budget_stopped", "complete_with_gaps")
+    assert report.status in ("budget_stopped", "complete_with_gaps", "complete")
     assert 0 < log.dollars <= bounds.dollars
     assert admitted <= bounds.model_calls and log.usage.total <= bounds.tokens
     # What the report says is never less than what was charged.

@@ -75,7 +75,7 @@ async def test_what_is_no_repository_is_refused_with_what_to_do(tmp_path: Path) 
         bare.path: "bare repository",
         whole.path / "inner": "name its top folder",
         tmp_path / "dangling": "which is not there",
-        tmp_path / "pipe": "no folder and no link",
+        tmp_path / "pipe": "neither a folder nor a link",
     }
     for path, why in cases.items():
         with pytest.raises(BadGoal, match=why) as refusal:

@@ -79,7 +79,7 @@ async def test_text_of_any_kind_and_encoding_is_shown(
         ("gone", "text/html", 404, "status 404"),
         ("ask", "text/html", 503, "status 503"),
         ("<div>" * 200_000, "text/html", 200, "nested more than"),
-        (b"%PDF-1.7 broken", "application/pdf", 200, "no PDF that can be read"),
+        (b"%PDF-1.7 broken", "application/pdf", 200, "not a PDF that can be read"),
     ],
     ids=str,
 )
