@@ -7,17 +7,23 @@ other if they then differ in exactly one figure or date. What they mean is a mod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 from holdfast.contracts import Finding
 from holdfast.text import one_line
 
 MOST = 5
 """Contradictions that are told."""
-MOST_STATEMENTS = 400
-"""Statements of a finding that are compared."""
+MOST_LETTERS, MOST_STATEMENTS = 100_000, 400
+"""Characters and statements of a finding that are looked at."""
+MOST_IN_ALL = 6_000
+"""Statements of all findings that are compared."""
+MOST_COMPARED = 20_000
+"""Pairs of statements that are compared in all: a fraction of a second. What code does not find, a
+model may.
+"""
 MOST_QUOTED = 120
 """Characters of a statement that are quoted."""
 FEWEST_WORDS = 3
@@ -46,20 +52,32 @@ class Statement:
 
 def find_contradictions(findings: Iterable[Finding]) -> tuple[str, ...]:
     """Return the contradictions between findings, each in a sentence with both sides."""
-    said = [[*_statements(each)] for each in findings if each.status in ("complete", "escalated")]
+    told = [each for each in findings if each.status in ("complete", "escalated")]
+    every = (each for finding in told for each in _statements(finding))
+    said = [*islice(every, MOST_IN_ALL)]
     found: dict[str, None] = {}
-    for one, other in combinations(said, 2):
-        for left in one:
-            for right in other:
-                if _contradict(left, right):
-                    found[f"{_quote(left)}; {_quote(right)}"] = None
-                if len(found) == MOST:
-                    return tuple(found)
+    for left, right in islice(_pairs(said), MOST_COMPARED):
+        if _contradict(left, right):
+            found[f"{_quote(left)}; {_quote(right)}"] = None
+        if len(found) == MOST:
+            break
     return tuple(found)
 
 
+def _pairs(said: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
+    """Yield statements of different findings, those in the same words first."""
+    alike: dict[frozenset[str], list[Statement]] = {}
+    for each in said:
+        alike.setdefault(each.words, []).append(each)
+    for group in (*alike.values(), said):
+        for left, right in combinations(group, 2):
+            if left.subtask_id != right.subtask_id:
+                yield left, right
+
+
 def _statements(finding: Finding) -> Iterator[Statement]:
-    parts = (each.strip(" *-#|>\t") for each in _SENTENCE.split(finding.content))
+    content = finding.content[:MOST_LETTERS]
+    parts = (each.strip(" *-#|>\t") for each in _SENTENCE.split(content))
     for text in [each for each in parts if each][:MOST_STATEMENTS]:
         plain = _CITED.sub(" ", text)
         dates = [one_line(each).casefold() for each in _DATE.findall(plain)]

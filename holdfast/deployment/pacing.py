@@ -12,8 +12,8 @@ TIERS = ("haiku", "sonnet", "opus")
 SECONDS = {"s": 1, "min": 60, "h": 3_600}
 MOST = 1_000
 """The highest limit in flight; no machine has so many calls under way."""
-_RATE = re.compile(r"(\d{1,6})/(s|min|h)")
-_IN_FLIGHT = re.compile(r"\d{1,6}")
+_RATE = re.compile(r"(\d{1,6})/(s|min|h)", re.ASCII)
+_IN_FLIGHT = re.compile(r"\d{1,6}", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def problems(
 def _check_size(plan: Plan, limit: int) -> Iterator[str]:
     if not plan.subtasks:
         yield "subtasks: the plan is empty; plan at least one subtask"
-    if plan.strategy == "select" and len(plan.subtasks) == 1:
-        yield "strategy: select needs two subtasks or more to choose from; plan them, or say merge"
+    if plan.strategy != "merge" and len(plan.subtasks) == 1:
+        yield f"strategy: {plan.strategy} needs two subtasks or more; plan them, or say merge"
     if len(plan.subtasks) > limit:
         yield f"subtasks: {len(plan.subtasks)} are planned, the limit is {limit}"
 

@@ -38,6 +38,8 @@ def problems(plan: Plan) -> Iterator[str]:
             elif any(edge in group for edge in needs[each]):
                 yield f"{where}: {each!r} depends on another attempt at the same question"
         for dependent, edges in needs.items():
+            if dependent in group:
+                continue
             missing = [each for each in group if each not in edges]
             if missing and any(each in edges for each in group):
                 all_or_none = f"{dependent!r} must depend on all attempts or on none"

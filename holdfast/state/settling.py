@@ -104,6 +104,9 @@ def _matters(state: State, subtask_id: str) -> bool:
         return False
     if state.work.has_other_attempt(subtask_id):
         return False
+    if state.goal.plan is not None and state.goal.plan.is_goal:
+        # One agent was asked for, and no planner.
+        return False
     needed = any(not state.is_settled(each) for each in state.work.below(subtask_id))
     return needed or (state.work.all_settled and not state.usable)
 

@@ -90,21 +90,23 @@ def _constant(name: str) -> NoReturn:
 
 
 def _refuse_odd(value: Any, depth: int = 0) -> None:
-    """Raise NotPlain for texts that are not Unicode and for deep nesting."""
+    """Raise NotPlain for texts that nothing can show, and for deep nesting."""
     if depth > DEPTH:
         raise NotPlain(f"nested more than {DEPTH} levels deep")
     if isinstance(value, str):
-        _refuse_halves(value)
+        _refuse_odd_text(value)
     elif isinstance(value, dict):
         for key, each in value.items():
-            _refuse_halves(key)
+            _refuse_odd_text(key)
             _refuse_odd(each, depth + 1)
     elif isinstance(value, list):
         for each in value:
             _refuse_odd(each, depth + 1)
 
 
-def _refuse_halves(text: str) -> None:
+def _refuse_odd_text(text: str) -> None:
+    if "\0" in text:
+        raise NotPlain(f"{text!r:.60} has a NUL in it")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -53,6 +53,7 @@ YAML = {
     "a key that is a truth": ("yes: 1", "a key must be a text"),
     "two documents": ("a\n---\nb", "not YAML"),
     "half a character": ('"\\ud800"', "half a character"),
+    "a NUL": ('"a\\u0000b"', "has a NUL"),
     "a control character": ("\x00", "not YAML"),
     "a colon too many": ("a: b: c", "line 1 column 5"),
 }

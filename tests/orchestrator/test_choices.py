@@ -86,7 +86,7 @@ def test_a_plan_that_reduces_has_its_findings_condensed_in_groups_first() -> Non
         ({"strategy": "select"}, "choices: no effect, because select makes all"),
         (
             {"strategy": "select", "choices": (), "subtasks": (subtask("a"),)},
-            "strategy: select needs two subtasks or more to choose from",
+            "strategy: select needs two subtasks or more; plan them",
         ),
     ],
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.calls.contradictions import MOST, find_contradictions
+from holdfast.calls import contradictions
+from holdfast.calls.contradictions import MOST, MOST_COMPARED, Statement, find_contradictions
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
 from holdfast.contracts import Finding
 
@@ -62,3 +63,19 @@ def test_whoever_writes_the_answer_is_told_before_it_is_written() -> None:
     )
     prompt = synthesis_prompt(SynthesisMaterial(goal="Compare", findings=findings))
     assert "found by code" in prompt and "t1 says «The lease of A costs 12 euro.»" in prompt
+
+
+def test_findings_of_thousands_of_figures_are_compared_no_further_than_a_bound() -> None:
+    lines = "\n".join(f"The price of coal in town was {n} and {{0}} and {{0}}" for n in range(400))
+    findings = [said(f"t{number}", lines.format(number)) for number in range(30)]
+    compared = 0
+
+    def count(left: Statement, right: Statement) -> bool:
+        nonlocal compared
+        compared += 1
+        return False
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(contradictions, "_contradict", count)
+        assert find_contradictions(findings) == ()
+    assert compared == MOST_COMPARED

@@ -147,6 +147,7 @@ def test_the_tiers_are_those_that_models_have() -> None:
     ("rate", "said"),
     [
         ("haiku=0/min", "haiku=0/min lets no call leave"),
+        ("haiku=١/s", "haiku=١/s"),
         ("haiku=-5/min", "haiku=-5/min is no rate"),
         ("haiku=5", "haiku=5 is no rate"),
         ("haiku=1/day", "is no rate"),
@@ -161,7 +162,9 @@ def test_a_rate_that_cannot_be_kept_is_refused_with_what_is_wrong(rate: str, sai
         read_rates(rate)
 
 
-@pytest.mark.parametrize("given", ["haiku=0", "haiku=-1", "haiku=x", "haiku=1001", "haiku"])
+@pytest.mark.parametrize(
+    "given", ["haiku=0", "haiku=-1", "haiku=x", "haiku=1001", "haiku", "haiku=٣"]
+)
 def test_a_limit_in_flight_that_cannot_be_kept_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match="haiku"):
         read_in_flight(given)
