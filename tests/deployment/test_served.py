@@ -350,7 +350,7 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
     endpoint = await asyncio.to_thread(up, ours)
     try:
         client = await connect(endpoint.target, 30)
-        plan = ready(subtask("t1", tier="haiku"))
+        plan = ready(subtask("t1", role="researcher", tier="haiku"))
         probe = await store_at(endpoint.store_url).put(b"probe")
         goal = Goal(text="g", use_models=True, plan=plan, probe=probe)
         handle = await client.start_workflow(
