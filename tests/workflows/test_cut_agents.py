@@ -27,7 +27,7 @@ from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 SAYS = calls(("read_file", NOTES), says="So far: it may be 40.")
-TWO = ready(subtask("t1", role="reader", inputs=["repo"]), subtask("t2"))
+TWO = ready(subtask("t1", role="reader", inputs=["repo"]), subtask("t2", role="researcher"))
 
 
 async def below(runs: Runs, report: Report) -> list[str]:
