@@ -21,7 +21,7 @@ from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.turns.taking import Unfit, accept_any, take
-from holdfast.calls.choose import CHOOSE, Choice, ChoiceMaterial
+from holdfast.calls.choose import CHOOSE, ChosenGroups, GroupsMaterial
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial, digest_problem
 from holdfast.calls.envelopes import mend
@@ -104,7 +104,7 @@ class Agents:
         return reply
 
     @activity.defn
-    async def choose(self, call: Call, material: ChoiceMaterial) -> Reply[Choice]:
+    async def choose(self, call: Call, material: GroupsMaterial) -> Reply[ChosenGroups]:
         """Return the groups of roles that a planner is shown for this goal."""
         return await self._ask(call, material, CHOOSE)
 

@@ -148,7 +148,6 @@ class Preparation:
                 playbook=self._card(playbook, plan) if playbook else None,
                 inputs=(*goal.pinned, *inputs),
                 models=self.pricing.cards() if goal.use_models else (),
-                people_decide=goal.ask_people,
                 planner=self.pricing.planner() if goal.use_models else None,
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from holdfast.calling import context, verifying
 from holdfast.calls.about import About
-from holdfast.calls.choose import MOST_ON_MENU, ChoiceMaterial, group_of, groups_of
+from holdfast.calls.choose import MOST_ON_MENU, GroupsMaterial, group_of, groups_of
 from holdfast.calls.critique import CritiqueMaterial, Issue
 from holdfast.calls.digest import DigestMaterial
 from holdfast.calls.findings import author_says
@@ -89,8 +89,8 @@ def on_menu(state: State) -> tuple[RoleCard, ...]:
     return tuple(equip(each, state.brief.inputs) for each in chosen)
 
 
-def for_choice(state: State) -> ChoiceMaterial:
-    return ChoiceMaterial(
+def for_groups(state: State) -> GroupsMaterial:
+    return GroupsMaterial(
         goal=state.goal.text,
         roles=state.brief.roles,
         inputs=tuple(each.model_copy(update={"preview": ""}) for each in state.brief.inputs),
@@ -156,11 +156,7 @@ def inputs_of(state: State, subtask: Subtask) -> tuple[PinnedInput, ...]:
 
 def role_of(state: State, subtask: Subtask) -> RoleCard:
     """Return the role of a subtask with the tools that its agent has there."""
-    role, inputs = state.brief.role(subtask.role), inputs_of(state, subtask)
-    if role.tools_only_for_inputs and all(each.enclosed for each in inputs):
-        role = role.model_copy(update={"tools": ()})
-    else:
-        role = equip(role, inputs)
+    role = equip(state.brief.role(subtask.role), inputs_of(state, subtask))
     if role.team or not long_findings(state, subtask):
         return role
     tools = tuple(dict.fromkeys((*role.tools, READ_FINDING)))

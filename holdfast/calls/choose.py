@@ -17,17 +17,17 @@ the rules of thumb in docs/when-a-team.md.
 """
 
 
-class ChoiceAnswer(Answer):
+class GroupsAnswer(Answer):
     reason: str
     groups: list[str]
 
 
-class Choice(Contract):
+class ChosenGroups(Contract):
     groups: tuple[str, ...]
     why: str = ""
 
 
-class ChoiceMaterial(Contract):
+class GroupsMaterial(Contract):
     goal: str
     roles: tuple[RoleCard, ...]
     inputs: tuple[PinnedInput, ...] = ()
@@ -47,17 +47,17 @@ def group_of(role: RoleCard) -> str:
     return role.group.partition(",")[0].strip()
 
 
-def to_choice(answer: ChoiceAnswer, material: ChoiceMaterial) -> Choice:
+def to_groups(answer: GroupsAnswer, material: GroupsMaterial) -> ChosenGroups:
     """Return the known groups of an answer. ValueError if there is none."""
     known = {name.lower(): name for name in groups_of(material.roles)}
     named = [known.get(each.strip().lower(), "") for each in answer.groups]
     chosen = tuple(dict.fromkeys(filter(None, named)))
     if not chosen:
         raise ValueError(f"groups: name one or more of {', '.join(known.values())}")
-    return Choice(groups=chosen, why=answer.reason)
+    return ChosenGroups(groups=chosen, why=answer.reason)
 
 
-def choice_prompt(material: ChoiceMaterial) -> str:
+def groups_prompt(material: GroupsMaterial) -> str:
     """Return the user turn: the groups with their roles by name, the inputs by kind, the goal."""
     groups = "\n".join(_describe(*each) for each in groups_of(material.roles).items())
     inputs = "\n".join(f"- {each.name}: {each.kind}" for each in material.inputs) or "none"
@@ -78,13 +78,13 @@ def _describe(name: str, roles: tuple[RoleCard, ...]) -> str:
     return f"- {name}{': ' * bool(said)}{said} ({', '.join(each.name for each in roles)})"
 
 
-CHOOSE: ModelKind[ChoiceMaterial, ChoiceAnswer, Choice] = ModelKind(
+CHOOSE: ModelKind[GroupsMaterial, GroupsAnswer, ChosenGroups] = ModelKind(
     name="choose",
-    reply=Reply[Choice],
+    reply=Reply[ChosenGroups],
     policy=model_policy("haiku", 2_000, "low"),
-    answer=ChoiceAnswer,
-    value=to_choice,
+    answer=GroupsAnswer,
+    value=to_groups,
     prompt="chooser",
-    turn=choice_prompt,
+    turn=groups_prompt,
     words="which groups of roles",
 )

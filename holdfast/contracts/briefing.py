@@ -68,8 +68,6 @@ class RoleCard(Contract):
     """The most turns of an agent with tools; 0: as many as the run allows."""
     reads: tuple[ToolReads, ...] = ()
     """What its tools read; one that is not named may read any input. Empty in older runs."""
-    tools_only_for_inputs: bool = False
-    """True in older runs if a subtask without an input that only tools can read is one call."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of its agents' results, closed objects only; empty: text."""
     source: str = ""
@@ -130,10 +128,6 @@ class Briefing(Contract):
     playbook: PlaybookCard | None = None
     inputs: tuple[PinnedInput, ...] = ()
     models: tuple[ModelCard, ...] = ()
-    people_decide: bool = False
-    """True if a person decides what becomes of a subtask that is not complete, or that hands a case
-    over; False: nobody may be asked, or the run is from before that was asked.
-    """
     planner: ModelCard | None = None
     """The model that plans and changes plans; None: that of the usual tier."""
     capabilities: Capabilities = Capabilities()

@@ -117,7 +117,7 @@ def _choice(state: State) -> Ask | None:
     asked = state.groups is not None or state.numbers.get("plan")
     if asked or not gathering.is_large_menu(state):
         return None
-    ask = fitting_call(state, CHOOSE, "choose", gathering.for_choice(state))
+    ask = fitting_call(state, CHOOSE, "choose", gathering.for_groups(state))
     rest = keeping.least(state.goal, state.brief)
     return ask if state.ledger.fits(ask.amount + rest, keep=False) else None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from holdfast.calling.reserving import usual_model
-from holdfast.calls.choose import Choice, groups_of
+from holdfast.calls.choose import ChosenGroups, groups_of
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
 from holdfast.calls.replan import REPLAN, Change, Patch
@@ -28,7 +28,7 @@ from holdfast.text import group_lines, one_line, sentence
 DRY = Stop("declined", "it was a dry run: its plan was shown, and none of it was run")
 
 
-def take_choice(state: State, choice: Choice | None, why: str) -> State:
+def take_groups(state: State, choice: ChosenGroups | None, why: str) -> State:
     """Show the planner the chosen groups of roles; all of them where no choice came."""
     every = groups_of(state.brief.roles)
     count = sum(map(len, every.values()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from holdfast.calling import finishing, outages
-from holdfast.calls.choose import Choice
+from holdfast.calls.choose import ChosenGroups
 from holdfast.calls.reach import Reached
 from holdfast.calls.refine import Refined
 from holdfast.calls.replan import Patch
@@ -91,7 +91,7 @@ def _take(state: State, move: Ask, value: Contract | None, problem: Problem | No
         case "plan":
             return planning.judge_plan(state, _as(Plan, value), why)
         case "choose":
-            return planning.take_choice(state, _as(Choice, value), why)
+            return planning.take_groups(state, _as(ChosenGroups, value), why)
         case "replan":
             return planning.judge_patch(state, _as(Patch, value), why)
         case "review":

@@ -23,7 +23,7 @@ def settle(state: State, subtask_id: str, status: FindingStatus, why: str) -> St
 
 def _is_for_person(state: State, subtask_id: str, status: FindingStatus) -> bool:
     progress = state.work[subtask_id]
-    if not state.brief.people_decide or state.stop or progress.ending:
+    if not state.goal.ask_people or state.stop or progress.ending:
         return False
     hands_over = status == "complete" and state.brief.role(progress.subtask.role).hands_over
     return hands_over or status in ("failed", "escalated")

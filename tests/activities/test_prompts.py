@@ -29,7 +29,7 @@ from holdfast.activities.turns import conversation
 from holdfast.activities.wiring import Served
 from holdfast.calls import MODEL_KINDS
 from holdfast.calls.about import About
-from holdfast.calls.choose import ChoiceMaterial, choice_prompt
+from holdfast.calls.choose import GroupsMaterial, groups_prompt
 from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
@@ -164,8 +164,8 @@ GROUPED = tuple(
 PROMPTS = {
     "choose": (
         SYSTEM["chooser"],
-        choice_prompt(
-            ChoiceMaterial(
+        groups_prompt(
+            GroupsMaterial(
                 goal="Compare two contracts",
                 roles=GROUPED,
                 inputs=(REPORT,),

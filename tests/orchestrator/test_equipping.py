@@ -86,15 +86,6 @@ def test_a_role_whose_tools_all_read_what_is_not_there_has_none_and_is_asked_onc
         assert agents.uses_tools(state, state.work["t1"]) is talks
 
 
-def test_a_run_that_was_prepared_before_tools_said_what_they_read_goes_on_as_it_was() -> None:
-    older = ROLE.model_copy(update={"reads": ()})
-    assert equip(older, [NOTES]) == older
-    only = older.model_copy(update={"tools_only_for_inputs": True})
-    for inputs, talks in (((NOTES,), False), ((NOTES, PDF), True)):
-        state = state_of(only, *inputs)
-        assert agents.uses_tools(state, state.work["t1"]) is talks
-
-
 def test_a_planner_is_told_the_tools_that_the_inputs_of_its_run_allow() -> None:
     (line,) = menu([equip(ROLE, [NOTES])]).splitlines()
     assert line.endswith("Its tools: calculate, own_tool.")

@@ -142,8 +142,7 @@ class Drive:
         self.replanned_from: ReplanMaterial | None = None
         """What the replan in flight works from."""
         self._carry_out(Prepare())
-        decide = {"people_decide": self.people}
-        self.put(Prepared(self.briefing.model_copy(update=decide)))
+        self.put(Prepared(self.briefing))
 
     # ------------------------------------------------------------ as the executor does it
 

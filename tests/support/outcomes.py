@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from driving import Drive, bill_of, subtask
-from holdfast.calls.choose import Choice
+from holdfast.calls.choose import ChosenGroups
 from holdfast.calls.critique import Critique, Issue
 from holdfast.calls.digest import Digest
 from holdfast.calls.judge import Judgement
@@ -144,7 +144,7 @@ def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
     failed = outcome == "failed"
     match ask.call.kind:
         case "choose":
-            return Choice(groups=("common",))
+            return ChosenGroups(groups=("common",))
         case "plan":
             return plan
         case "review":
