@@ -26,6 +26,12 @@ _FIRST_LINE = re.compile(
 _EXTENSION = re.compile(r"\.[a-z0-9+]{1,12}\Z")
 
 
+Hunk = tuple[int, int, int, int]
+"""First line and number of lines in the base, first line and number of lines in the head: as after
+`@@` in a diff without context. With no lines the first is the one before.
+"""
+
+
 class SnapshotFile(Contract):
     """A text file of the snapshot; `path` is relative, with slashes."""
 
@@ -37,6 +43,19 @@ class SnapshotFile(Contract):
     kind: FileKind = "production"
     program: str = ""
     """The program that its first line names, without folders; empty: none."""
+    was: str = ""
+    """Its path in the base; empty: it is new, or there is no base."""
+    hunks: tuple[Hunk, ...] = ()
+    """Where it differs from the base, in order."""
+
+
+class BaseFile(SnapshotFile):
+    """A text file of the base that was changed, renamed or deleted. `touched` are its lines that
+    the head no longer has.
+    """
+
+    now: str = ""
+    """Its path in the head; empty: it was deleted."""
 
 
 class Change(Contract):
@@ -54,6 +73,12 @@ class Commit(Contract):
     time: int
     author: str
     changes: tuple[Change, ...] = ()
+    message: str = ""
+    """Without secrets, and cut to a bound; empty: not kept."""
+    of_change: bool = False
+    """True if the head has it and the base does not."""
+    patch_bytes: int = 0
+    """Size of its kept diff of the files in scope, `<id>.diff` among the patches; 0: none is."""
 
 
 class Manifest(Contract):
@@ -64,6 +89,19 @@ class Manifest(Contract):
     archive: str
     """Digest of the tar archive with the files."""
     files: tuple[SnapshotFile, ...] = ()
+    around: tuple[SnapshotFile, ...] = ()
+    """Files of the head that do not differ from the base, for whoever reads what is around a
+    change. Empty without a base: all files are in scope.
+    """
+    around_archive: str = ""
+    """Digest of the tar archive with these; empty: there are none."""
+    around_cut: int = 0
+    """Files that would be among them and are beyond a bound."""
+    before: tuple[BaseFile, ...] = ()
+    """What the base has of the files in scope, and the files that were deleted."""
+    before_archive: str = ""
+    patches_archive: str = ""
+    """Digest of the tar archive with the diffs of old commits."""
     unread: tuple[Unread, ...] = ()
     """The first of the files that were not read; all are counted below."""
     missed: tuple[Unread, ...] = ()

@@ -26,10 +26,14 @@ KEPT_MANIFESTS = 4
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot on disk: the files of the manifest below `root`."""
+    """A snapshot on disk: the head's files, in scope and around it, below `root`."""
 
     root: Path
     manifest: Manifest
+    before: Path = Path()
+    """Folder with the files of `manifest.before`, under their paths in the base."""
+    patches: Path = Path()
+    """Folder with the diffs of old commits."""
 
     def path(self, file: str) -> Path:
         return self.root / file

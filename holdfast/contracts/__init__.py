@@ -77,6 +77,7 @@ from holdfast.contracts.goals import (
     Goal,
     GoalInput,
     Limits,
+    PinnedChange,
     PinnedInput,
 )
 from holdfast.contracts.models import Capabilities, ModelCard, PriceStep

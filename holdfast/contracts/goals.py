@@ -71,6 +71,22 @@ TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xlsx")
 """How the names of files end that can be asked as tables."""
 
 
+class PinnedChange(Contract):
+    """What of a repository differs from its base."""
+
+    files: int
+    """Text files that were changed, renamed or deleted, or are new."""
+    added: int
+    deleted: int
+    """Lines."""
+    diff: str = ""
+    """Digest of the unified diff as a model may see it, without secrets."""
+    diff_bytes: int = 0
+    messages: str = ""
+    """Digest of the messages of its commits, newest first, without secrets; empty: it has none."""
+    messages_bytes: int = 0
+
+
 class PinnedInput(Contract):
     """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
 
@@ -94,6 +110,8 @@ class PinnedInput(Contract):
     """How much of a repository is taken and why, in words; empty where there was no choice."""
     changed: int | None = None
     """Files of a repository that differ from its commit; None: not known."""
+    change: PinnedChange | None = None
+    """What differs from the base; None: the whole tree counts."""
     reader: str = ""
     """The tool that reads a document; empty for text, repository and folder."""
 
