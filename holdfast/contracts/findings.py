@@ -63,6 +63,10 @@ class Remark(Contract):
     """Breaks ties of severity and confidence, the heavier first; 0: not measured."""
     excerpt: Excerpt | None = None
     """The code at its place; None if it has no line, or nothing may be shown."""
+    new_since: str = ""
+    """The base, if the remark is new since then and the change did not touch its line; empty: the
+    change touched it, or there is no base.
+    """
 
 
 class Unread(Contract):
@@ -114,6 +118,8 @@ class Sightings(Contract):
     """Why there was no file for it; empty: there was one."""
     suppressed: int = 0
     """Remarks that a comment in the code hides."""
+    old: int = 0
+    """Remarks in lines that the change touched which the base has, too."""
     not_parsed: tuple[str, ...] = ()
     not_parsed_in_all: int = 0
     unread: int = 0
@@ -157,8 +163,14 @@ class ReviewData(Contract):
     below_confidence: int = 0
     """Remarks that are not listed because they are below `min_confidence`."""
     min_confidence: int = 0
+    not_listed: tuple[Remark, ...] = ()
+    """The first, by rank, of the remarks that are counted and not listed: below `min_confidence`,
+    or taken out, as `Remark.hidden` says.
+    """
     suppressed: int = 0
     """Remarks that comments in the code hide."""
+    old: int = 0
+    """Remarks in lines that the change touched which the base has, too."""
     cut: int = 0
     """Remarks beyond what one lens hands on."""
     cut_of_agents: dict[str, int] = Field(default_factory=dict)
