@@ -131,7 +131,8 @@ class KnownSecrets:
             for value in self._grams.get(letters[start : start + GRAM], ()):
                 length = max(length, _common(value, letters, start))
             for size in self._lengths:
-                if length or letters[start : start + size] not in self._short:
+                # Near the end a slice is shorter than that, and can be another value.
+                if length or size > end - start or letters[start : start + size] not in self._short:
                     continue
                 if _stands_alone(text, places[start][0], places[start + size - 1][1]):
                     length = size

@@ -195,6 +195,11 @@ def test_a_document_is_blotted_as_deep_as_it_goes() -> None:
     assert KnownSecrets([KEY]).blot_all(document) == {"a": [{"b": "x [redacted]"}], "[redacted]": 1}
 
 
+def test_a_short_value_at_the_very_end_of_a_text_is_found_beside_a_longer_one() -> None:
+    known = KnownSecrets(["k3y9x2w7", "p4s5w0rd1q"], parts=False)
+    assert known.blot("it is k3y9x2w7") == "it is [redacted]"
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
