@@ -63,9 +63,9 @@ def _all(snapshot: Snapshot, material: VerifyMaterial, redactor: Redactor) -> tu
 
 def _absent(remark: Remark, file: SnapshotFile | None, text: str) -> str:
     """Return why there is no such place in what is reviewed; empty if there is. Analysers look at
-    what is there; an agent, whose remark has no rule, may name anything.
+    what is there; an agent may name anything.
     """
-    if remark.rule:
+    if not remark.by_agent:
         return ""
     if file is None:
         return "There is no such file in what is reviewed."

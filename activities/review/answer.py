@@ -166,7 +166,7 @@ def _list_refuted(remarks: Iterable[Remark]) -> str:
     for remark in remarks:
         if remark.verdict == "refuted":
             by = " Counted: an analyser found it." if blocks_change(remark) else ""
-            by = by if remark.rule else " Not counted: only an agent says it."
+            by = " Not counted: only an agent says it." if remark.by_agent else by
             lines.append(_line(remark, remark.rule or remark.lens, remark.why) + by)
     return _list("Refuted by a model", lines)
 

@@ -47,6 +47,8 @@ class Remark(Contract):
     rule: str = ""
     confidence: Percent
     lens: str = ""
+    by_agent: bool = False
+    """True if a model reports it, which nobody takes at its word."""
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""

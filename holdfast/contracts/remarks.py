@@ -143,6 +143,7 @@ def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Rema
         suggestion=remark.suggestion,
         confidence=remark.confidence,
         lens=finding.subtask_id,
+        by_agent=True,
     )
 
 
@@ -239,15 +240,14 @@ def stands(remark: Remark) -> bool:
 
 def blocks_change(remark: Remark) -> bool:
     """True if a remark may hold up a change: it is listed, of production code, and not refuted by a
-    model that was alone to report it. No model takes away what an analyser found, which has a rule:
-    the model has read the code under review, where somebody may have told it what to say. A
-    critical credential counts wherever it stands: whoever reads it there has it.
+    model where only an agent reports it. No model takes away what an analyser found: the model has
+    read the code under review, where somebody may have told it what to say. A critical credential
+    counts wherever it stands: whoever reads it there has it.
     """
-    alone = not remark.rule
     counts = remark.kind == "production" or (
         remark.severity == "critical" and is_credential(remark)
     )
-    return (stands(remark) or not alone) and not remark.hidden and counts
+    return (stands(remark) or not remark.by_agent) and not remark.hidden and counts
 
 
 def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
@@ -284,7 +284,7 @@ def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, st
         remark.verdict == "refuted",
         remark.kind != "production",
         SEVERITIES.index(remark.severity),
-        not remark.rule,
+        remark.by_agent,
         -harm(remark),
         -remark.confidence,
         -remark.weight,

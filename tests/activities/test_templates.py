@@ -64,7 +64,9 @@ def test_what_a_model_refuted_of_an_analyser_is_counted_as_the_gate_counts_it() 
 
 def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
-    said = given.model_copy(update={"rule": "", "lens": "logic", "line": 7, "confidence": 100})
+    said = given.model_copy(
+        update={"rule": "", "lens": "logic", "line": 7, "confidence": 100, "by_agent": True}
+    )
     data: dict[str, Any] = {"remarks": [said.model_dump(mode="json")]}
     agent = Finding(subtask_id="logic", status="complete", model="m", data=data)
     sure = said.model_copy(update={"verdict": "confirmed", "why": "Yes"})
