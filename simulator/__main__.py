@@ -27,22 +27,27 @@ def main() -> int:
     parser.add_argument(
         "--memory", type=Path, help="file that keeps what was charged, should this be killed"
     )
+    parser.add_argument(
+        "--requests", type=Path, help="file that gets each request, a line of JSON each"
+    )
     arguments = parser.parse_args()
     try:
         script = read_script(arguments.script) if arguments.script else Script(looks=True)
-        asyncio.run(_serve(script, arguments.port, arguments.memory))
+        asyncio.run(_serve(script, arguments))
     except (ScriptError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
 
 
-async def _serve(script: Script, port: int, memory: Path | None) -> None:
+async def _serve(script: Script, arguments: argparse.Namespace) -> None:
     left = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, left.set)
-    async with Simulator(script, port=port, memory=memory) as simulator:
+    async with Simulator(
+        script, port=arguments.port, memory=arguments.memory, requests=arguments.requests
+    ) as simulator:
         lines = (
             f"export ANTHROPIC_BASE_URL={simulator.url}",
             f"export ANTHROPIC_API_KEY={script.key or 'scripted-key'}",

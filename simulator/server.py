@@ -43,15 +43,22 @@ class Simulator:
     """`async with Simulator(script) as simulator:` serves on 127.0.0.1 until the block ends.
 
     `url` is the value for ANTHROPIC_BASE_URL; `log` says what was asked; `script` may be replaced
-    while it runs.
+    while it runs; `requests` is a file that gets the body of each request for a message, a line of
+    JSON each.
     """
 
     def __init__(
-        self, script: Script | None = None, *, port: int = 0, memory: Path | None = None
+        self,
+        script: Script | None = None,
+        *,
+        port: int = 0,
+        memory: Path | None = None,
+        requests: Path | None = None,
     ) -> None:
         self.script = script or Script()
         self.url = ""
         self._port = port
+        self._requests = requests
         self._runner: web.AppRunner | None = None
         self.log = RequestLog(memory)
         self._start_afresh()
@@ -122,6 +129,9 @@ class Simulator:
         if asked is None:
             self.log.statuses[refusal.status] += 1
             return refusal
+        if self._requests is not None:
+            with self._requests.open("a") as kept:
+                kept.write(json.dumps(asked.body) + "\n")
         record = self.log.received(asked.digest, asked.call, str(asked.body["model"]), asked.mark)
         self.log.began()
         if request.transport is not None:

@@ -35,6 +35,8 @@ from holdfast.workers.served import find_served
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05
+REQUESTS = "requests.jsonl"
+"""The file, in the folder of a deployment, with each request that its simulator got."""
 
 
 @dataclass
@@ -151,8 +153,10 @@ class Deployment:
 
 
 @asynccontextmanager
-async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Simulated]:
-    """A simulator with this script."""
+async def simulated(
+    folder: Path, script: Mapping[str, Any], *, keeps: bool = False
+) -> AsyncIterator[Simulated]:
+    """A simulator with this script, which `keeps` each request in a file of the folder."""
     path = folder / "script.yaml"
     path.write_text(yaml.safe_dump(dict(script)))
     # A port that no client is ever given: it must still be free after an outage.
@@ -169,6 +173,7 @@ async def simulated(folder: Path, script: Mapping[str, Any]) -> AsyncIterator[Si
             str(port),
             "--memory",
             str(folder / "charged.jsonl"),
+            *(("--requests", str(folder / REQUESTS)) if keeps else ()),
         ),
     )
     await simulator.start()
@@ -186,12 +191,14 @@ async def deployed(
     *,
     heals: bool = True,
     through_proxy: bool = False,
+    keeps: bool = False,
     **settings: Any,
 ) -> AsyncIterator[Deployment]:
     """Everything up; `worker` is the program to run instead of worker.py. With `heals`, whatever
-    dies is started again; `through_proxy`: calls go through the proxy, which can be lost.
+    dies is started again; `through_proxy`: calls go through the proxy, which can be lost; `keeps`:
+    REQUESTS gets what models are asked.
     """
-    async with simulated(folder, script) as simulator, proxied(simulator.url) as proxy:
+    async with simulated(folder, script, keeps=keeps) as simulator, proxied(simulator.url) as proxy:
         of_this = Settings(
             _env_file=None,
             state_dir=folder / "state",
