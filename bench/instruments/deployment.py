@@ -18,7 +18,6 @@ from typing import Any
 from urllib.request import urlopen
 
 import yaml
-from pydantic import SecretStr
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
@@ -199,13 +198,13 @@ async def deployed(
     REQUESTS gets what models are asked.
     """
     async with simulated(folder, script, keeps=keeps) as simulator, proxied(simulator.url) as proxy:
+        url = proxy.url if through_proxy else simulator.url
+        usual = {"workers": 1, "anthropic_base_url": url, "anthropic_api_key": "scripted"}
         of_this = Settings(
             _env_file=None,
             state_dir=folder / "state",
-            anthropic_base_url=proxy.url if through_proxy else simulator.url,
-            anthropic_api_key=SecretStr("scripted"),
             # What is measured and killed is one process, however many cores there are.
-            **({"workers": 1} | settings),
+            **(usual | settings),
         )
         command = (sys.executable, str(worker)) if worker else WORKER
         programs = Programs(worker=command)

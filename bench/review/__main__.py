@@ -2,6 +2,10 @@
 
 python -m bench.review believed     what each rule was measured and is believed
 python -m bench.review planted      what it finds of the planted defects
+python -m bench.review undone FOLDER            what it shows of real fixes that were undone, in
+                                                the clones that a folder has
+python -m bench.review undone FOLDER --eyes     what its agents would have in sight of them
+python -m bench.review undone FOLDER --models DOLLARS   what the model of ANTHROPIC_API_KEY finds
 python -m bench.review sources      how the labelled archives are fetched
 python -m bench.review FOLDER       precision on the archives in a folder
 """
@@ -11,9 +15,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from bench.review import COLUMNS
+from bench.review import COLUMNS, eyes, undone
 from bench.review.believed import SHOWN, Row, rows
 from bench.review.labels import everything, sources
 from bench.review.planted import Seen, gardens, reviewed
@@ -99,6 +105,13 @@ async def precision(folder: Path) -> str:
     return tables(found)
 
 
+def _amount(text: str) -> Decimal:
+    with suppress(InvalidOperation):
+        if Decimal(text).is_finite() and Decimal(text) > 0:
+            return Decimal(text)
+    raise BadGoal(f"{text!r} is not an amount of dollars; give one, such as 20")
+
+
 def main(arguments: list[str]) -> str:
     """What is to be printed."""
     match arguments:
@@ -108,6 +121,12 @@ def main(arguments: list[str]) -> str:
             return asyncio.run(planted())
         case ["sources"]:
             return "\n".join(each.fetch for each in sources())
+        case ["undone", folder]:
+            return undone.table(asyncio.run(undone.looked(Path(folder))))
+        case ["undone", folder, "--eyes"]:
+            return eyes.main(Path(folder), None)
+        case ["undone", folder, "--models", dollars]:
+            return eyes.main(Path(folder), _amount(dollars))
         case [folder]:
             return asyncio.run(precision(Path(folder)))
     raise BadGoal(str(__doc__).strip())

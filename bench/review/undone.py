@@ -9,29 +9,40 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from bench.instruments.tables import head, row
 from bench.review.believed import SHOWN
 from bench.review.labels import HERE
 from bench.review.looking import GIT, git, remarks_of
 from holdfast.contracts import Remark
 from holdfast.contracts.errors import BadGoal
 
+COLUMNS = (
+    ("language", "fixes undone", "remark at the place", "of these shown", "shown elsewhere",
+     "seconds each"),
+)  # fmt: skip
+T = TypeVar("T")
 NEAR = 5
 """Lines between a remark and what was undone, at most."""
+_SCRIPT = (
+    r"^\s*(?:async |get |set |static |private |export |function )*"
+    r"(?!if|for|while|switch)(\w+) ?\(.*\{$"
+)
 DEFINITIONS = {
     "Python": r"^\s*(?:async )?def (\w+)",
     "Ruby": r"^\s*def (?:self\.)?(\w+[?!]?)",
     "Go": r"^func (?:\([^)]*\) )?(\w+)",
     "Java": r"^\s+(?:(?:public|protected|private|static|final) )+[\w<>\[\], ?.]+ (\w+)\(",
-    "JavaScript": r"^\s*(?:async |get |set |static |function )*(?!if|for|while|switch)(\w+) ?\(.*\{$",
+    "JavaScript": _SCRIPT,
+    "TypeScript": _SCRIPT,
 }
-DEFINITIONS["TypeScript"] = DEFINITIONS["JavaScript"].replace("static ", "static |private |export ")
 
 
 class Fix(BaseModel):
@@ -112,7 +123,11 @@ def repositories(folder: Path) -> list[Repository]:
 
 def _clone(folder: Path, repository: Repository) -> Path | None:
     owner, _, name = repository.repository.partition("/")
-    places = (folder / owner / name, folder / f"{owner}+{name}", folder / f"{owner}+{name}" / "repo")
+    places = (
+        folder / owner / name,
+        folder / f"{owner}+{name}",
+        folder / f"{owner}+{name}" / "repo",
+    )
     return next((each for each in places if _is_repository(each)), None)
 
 
@@ -120,9 +135,9 @@ def _is_repository(place: Path) -> bool:
     return (place / ".git").exists() or (place / "objects").is_dir()
 
 
-def cases(folder: Path, scratch: Path) -> Iterator[Case]:
+def cases(folder: Path, scratch: Path, *, keep: bool = False) -> Iterator[Case]:
     """Each fix of the repositories in a folder, undone in a tree of its own below `scratch`, which
-    is taken away before the next one. Blocking.
+    is taken away before the next one unless all are to `keep`. Blocking.
     """
     number = 0
     for repository in repositories(folder):
@@ -132,16 +147,17 @@ def cases(folder: Path, scratch: Path) -> Iterator[Case]:
             number += 1
             tree = scratch / f"undone-{number}"
             yield _undo(source, repository, fix, tree)
-            shutil.rmtree(tree)
+            if not keep:
+                shutil.rmtree(tree)
 
 
 def _undo(source: Path, repository: Repository, fix: Fix, tree: Path) -> Case:
     git(source.parent, "clone", "-q", "--no-checkout", str(source), str(tree))
     git(tree, "checkout", "-q", "-B", "review", repository.tag)
-    patch = _said(tree, "diff", "--no-renames", fix.commit, f"{fix.commit}^", "--", *fix.files)
+    patch = said(tree, "diff", "--no-renames", fix.commit, f"{fix.commit}^", "--", *fix.files)
     subprocess.run([GIT, "apply", "-"], cwd=tree, input=patch.encode(), check=True)
     git(tree, "commit", "-q", "-a", "-m", f"Tidy up a little ({tree.name})")
-    diff = _said(tree, "diff", "-U0", "--no-renames", repository.tag, "HEAD")
+    diff = said(tree, "diff", "-U0", "--no-renames", repository.tag, "HEAD")
     ranges, lines = _read_diff(diff)
     return Case(
         repository=repository,
@@ -150,13 +166,14 @@ def _undo(source: Path, repository: Repository, fix: Fix, tree: Path) -> Case:
         name=tree.name,
         ranges=ranges,
         lines=lines,
-        message=_said(tree, "log", "-1", "--format=%s", fix.commit).strip(),
+        message=said(tree, "log", "-1", "--format=%s", fix.commit).strip(),
         within=_enclosing(tree, repository.language, ranges),
     )
 
 
-def _said(tree: Path, *arguments: str) -> str:
-    done = subprocess.run([GIT, *arguments], cwd=tree, check=True, capture_output=True)
+def said(tree: Path, *arguments: str, check: bool = True) -> str:
+    """Return what git prints in a folder."""
+    done = subprocess.run([GIT, *arguments], cwd=tree, check=check, capture_output=True)
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -175,9 +192,7 @@ def _read_diff(diff: str) -> tuple[dict[str, tuple[tuple[int, int], ...]], tuple
     return ranges, tuple(lines)
 
 
-def _enclosing(
-    tree: Path, language: str, ranges: Mapping[str, tuple[tuple[int, int], ...]]
-) -> str:
+def _enclosing(tree: Path, language: str, ranges: Mapping[str, tuple[tuple[int, int], ...]]) -> str:
     pattern = re.compile(DEFINITIONS[language])
     for file, places in ranges.items():
         above = (tree / file).read_text("utf-8", "replace").splitlines()[: places[0][0]]
@@ -198,28 +213,30 @@ async def looked(folder: Path) -> list[Looked]:
     return found
 
 
-def table(found: Iterable[Looked]) -> str:
-    """What was found, by language."""
-    listed = list(found)
-    lines = [
-        "| language | fixes undone | remark at the place | of these shown | shown elsewhere | seconds each |",
-        "|---|---|---|---|---|---|",
-    ]
-    languages = dict.fromkeys(each.case.repository.language for each in listed)
-    for language in languages:
-        lines.append(_row(language, [e for e in listed if e.case.repository.language == language]))
-    lines.append(_row("all", listed))
-    told = [f"* {_describe(each)}" for each in listed if each.found or each.shown]
-    return "\n".join([*lines, "", *told])
+def by_language(
+    rows: Sequence[T],
+    language: Callable[[T], str],
+    cells: Callable[[Sequence[T]], Sequence[object]],
+) -> Iterator[str]:
+    """Yield a row of a table for each language, and one for all."""
+    for name in (*dict.fromkeys(map(language, rows)), "all"):
+        of = [each for each in rows if name in ("all", language(each))]
+        yield row([name, len(of), *cells(of)])
 
 
-def _row(name: str, listed: Sequence[Looked]) -> str:
+def table(found: Sequence[Looked]) -> str:
+    """What was found, by language, and each of the remarks."""
+    rows = by_language(found, lambda each: each.case.repository.language, _cells)
+    told = [f"* {_describe(each)}\n" for each in found if each.found or each.shown]
+    return "".join([head(COLUMNS[0]), *rows, "\n", *told])
+
+
+def _cells(listed: Sequence[Looked]) -> Sequence[object]:
     at = [each for each in listed if each.found]
     shown = [each for each in at if any(map(each.case.is_at, each.shown))]
     elsewhere = sum(not each.case.is_at(r) for each in listed for r in each.shown)
     seconds = sum(each.seconds for each in listed) / len(listed)
-    cells = (name, len(listed), len(at), len(shown), elsewhere, f"{seconds:.1f}")
-    return f"| {' | '.join(map(str, cells))} |"
+    return len(at), len(shown), elsewhere, f"{seconds:.1f}"
 
 
 def _describe(looked: Looked) -> str:
@@ -229,4 +246,3 @@ def _describe(looked: Looked) -> str:
         f"{r.file}:{r.line} {r.lens}:{r.rule} {r.severity} {r.confidence}" for r in said[:5]
     )
     return f"{case.repository.repository} {case.fix.commit[:10]} ({case.fix.kind}): {places}"
-
