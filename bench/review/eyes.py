@@ -10,7 +10,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +19,7 @@ from pydantic import SecretStr
 
 from bench.instruments.deployment import REQUESTS, Deployment, deployed
 from bench.instruments.tables import head
-from bench.review.undone import Case, by_language, cases, said
+from bench.review.undone import Case, by_language, cases
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.errors import BadGoal
 from holdfast.contracts.remarks import read_review
@@ -67,23 +66,7 @@ def _texts(case: Case, what: str) -> Sequence[str]:
         return case.lines
     if what == "test":
         return case.fix.tests
-    return (case.message,) if what == "message" else _callers(case)
-
-
-def _callers(case: Case) -> list[str]:
-    """Return the lines, in files of code that the change did not touch, which name the function."""
-    if not case.within:
-        return []
-    endings = {Path(each).suffix for each in case.fix.files}
-    with suppress(OSError):
-        listed = said(case.tree, "grep", "-n", "-w", "-F", "-I", case.within, "HEAD", check=False)
-        rows = [line.split(":", 3) for line in listed.splitlines()]
-        return [
-            row[3].strip()
-            for row in rows
-            if len(row) == 4 and Path(row[1]).suffix in endings and row[1] not in case.ranges
-        ]
-    return []
+    return (case.message,) if what == "message" else case.callers
 
 
 def _rules(listed: Iterable[Case]) -> Iterator[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -84,6 +84,8 @@ class Case:
     """Subject of the commit that had mended it."""
     within: str
     """Function or method in which it is; empty: in none."""
+    callers: tuple[str, ...]
+    """Lines that name it, in files of its language that the change did not touch."""
 
     def is_at(self, remark: Remark) -> bool:
         """True if a remark is about what was undone, by its place."""
@@ -159,6 +161,7 @@ def _undo(source: Path, repository: Repository, fix: Fix, tree: Path) -> Case:
     git(tree, "commit", "-q", "-a", "-m", f"Tidy up a little ({tree.name})")
     diff = said(tree, "diff", "-U0", "--no-renames", repository.tag, "HEAD")
     ranges, lines = _read_diff(diff)
+    within = _enclosing(tree, repository.language, ranges)
     return Case(
         repository=repository,
         fix=fix,
@@ -167,7 +170,8 @@ def _undo(source: Path, repository: Repository, fix: Fix, tree: Path) -> Case:
         ranges=ranges,
         lines=lines,
         message=said(tree, "log", "-1", "--format=%s", fix.commit).strip(),
-        within=_enclosing(tree, repository.language, ranges),
+        within=within,
+        callers=tuple(_callers(tree, within, ranges)) if within else (),
     )
 
 
@@ -200,6 +204,15 @@ def _enclosing(tree: Path, language: str, ranges: Mapping[str, tuple[tuple[int, 
         if match := next(found, None):
             return match[1]
     return ""
+
+
+def _callers(tree: Path, name: str, changed: Collection[str]) -> Iterator[str]:
+    endings = {Path(each).suffix for each in changed}
+    listed = said(tree, "grep", "-n", "-w", "-F", "-I", name, "HEAD", check=False)
+    for line in listed.splitlines():
+        _, file, _, text = line.split(":", 3)
+        if Path(file).suffix in endings and file not in changed:
+            yield text.strip()
 
 
 async def looked(folder: Path) -> list[Looked]:
