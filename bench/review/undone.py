@@ -112,10 +112,15 @@ class Looked:
         return [each for each in self.remarks if each.confidence >= SHOWN and not each.summed]
 
 
+def listed() -> list[Repository]:
+    """Every repository of the measure."""
+    content = yaml.safe_load((HERE / "undone.yaml").read_text())
+    return [Repository.model_validate(each) for each in content]
+
+
 def repositories(folder: Path) -> list[Repository]:
     """The repositories of the measure that a folder has. Raise BadGoal if it has none."""
-    listed = yaml.safe_load((HERE / "undone.yaml").read_text())
-    known = [Repository.model_validate(each) for each in listed]
+    known = listed()
     there = [each for each in known if _clone(folder, each) is not None]
     if not there:
         names = ", ".join(each.repository for each in known)
@@ -148,12 +153,13 @@ def cases(folder: Path, scratch: Path, *, keep: bool = False) -> Iterator[Case]:
         for fix in repository.fixes:
             number += 1
             tree = scratch / f"undone-{number}"
-            yield _undo(source, repository, fix, tree)
+            yield undo(source, repository, fix, tree)
             if not keep:
                 shutil.rmtree(tree)
 
 
-def _undo(source: Path, repository: Repository, fix: Fix, tree: Path) -> Case:
+def undo(source: Path, repository: Repository, fix: Fix, tree: Path) -> Case:
+    """Return a fix undone in a new working tree on top of the release of its repository."""
     git(source.parent, "clone", "-q", "--no-checkout", str(source), str(tree))
     git(tree, "checkout", "-q", "-B", "review", repository.tag)
     patch = said(tree, "diff", "--no-renames", fix.commit, f"{fix.commit}^", "--", *fix.files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,13 @@ async def test_an_answer_that_breaks_off_is_charged_and_not_delivered(tmp_path: 
         await asked(simulator, "once")
         log = simulator.log.report()
     assert (log["admitted"], log["delivered"], log["again"]) == (2, 1, 0)
+
+
+@pytest.mark.anyio
+async def test_what_it_was_asked_can_be_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "requests.jsonl"
+    async with Simulator(requests=kept) as simulator:
+        await asked(simulator, "one")
+        await asked(simulator, "two")
+    bodies = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [body["messages"][0]["content"] for body in bodies] == ["one", "two"]
