@@ -194,6 +194,10 @@ def _rest(outcome: Outcome) -> str:
         )
     if data.suppressed:
         lines.append(f"{many(data.suppressed, 'remark')} suppressed by comments in the code")
+    if data.old:
+        lines.append(
+            f"{many(data.old, 'remark')} in changed lines that {code_span(data.base[:12])} has, too"
+        )
     if data.cut:
         lines.append(f"{many(data.cut, 'remark')} beyond what one lens hands on")
     lines += [

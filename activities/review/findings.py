@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.review.analysing.languages import language_of
-from holdfast.activities.review.analysing.lens import Analyser, Parsed, Sighting
+from holdfast.activities.review.analysing.lens import Analyser, Grade, Parsed, Sighting
 from holdfast.activities.review.analysing.sharing import fair_share
+from holdfast.activities.review.comparing import Base, Comparison, by_lines, compare, in_scope
 from holdfast.activities.review.scope import baseline
 from holdfast.activities.review.scope.elsewhere import temper
 from holdfast.activities.review.scope.narrowing import Narrower
@@ -49,18 +51,31 @@ class Findings:
     code: CodeAround
     languages: tuple[LanguageShare, ...] = ()
     """Languages of the files in scope."""
+    base: Base | None = None
+    """What the lens said of the base's files; None: it did not look at any."""
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, SnapshotFile]:
+        return {file.path: file for file in self.files}
+
+    @cached_property
+    def _comparison(self) -> Comparison:
+        """Tell what is new since the base; without one all is."""
+        root, files = self.code.snapshot.root, self._by_path
+        if self.base is None:
+            return by_lines(self.parsed, files, whole=not self.manifest.base)
+        return compare(self.analyser, self.parsed, root, files, self.base)
 
     def draft(self) -> Draft:
         """Return what the lens found, as data and in a few lines."""
         parsed, manifest = self.parsed, self.manifest
-        by_path = {file.path: file for file in self.files}
-        in_scope = [each for each in parsed.sightings if _in_scope(each, by_path)]
-        shown = self._rank(by_path)
-        suppressed = sum(each.suppressed for each in in_scope)
-        # Of what the script counted and did not hand on, nobody knows whether it is in scope.
-        beyond = {} if manifest.base else self._beyond()
+        shown = self._rank()
+        suppressed = sum(
+            each.suppressed and in_scope(each, self._by_path) for each in parsed.sightings
+        )
         counts: Counter[str] = Counter(remark.severity for remark in shown)
-        counts.update(beyond)
+        for _, row, count in self._comparison.beyond:
+            counts[self._grade(row).severity] += count
         kept = fair_share(shown, MOST_REMARKS, lambda remark: remark.file)
         read = (parsed.read or 0) - len(parsed.not_parsed)
         narrower = Narrower(manifest.narrowing, ())
@@ -74,6 +89,7 @@ class Findings:
                 files_in_scope=len(manifest.files),
                 nothing_to_look_at="" if parsed.read else self._why_nothing(),
                 suppressed=suppressed,
+                old=self._comparison.old,
                 not_parsed=tuple(map(self.redactor.path, parsed.not_parsed[:MOST_NAMES])),
                 not_parsed_in_all=len(parsed.not_parsed),
                 unread=manifest.unread_in_all,
@@ -90,25 +106,30 @@ class Findings:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        beyond = sum(count for _, _, count in self.parsed.beyond)
-        if not self.manifest.base or not beyond:
-            return self.manifest.notes
-        why = f"{beyond} sightings of {self.analyser.name} were too many to compare with the base"
-        return (*self.manifest.notes, why)
+        found, lens = self._comparison, self.analyser.name
+        notes = [*self.manifest.notes]
+        if found.not_compared:
+            many = pluralize(found.not_compared, "sighting")
+            notes.append(f"{many} of {lens} were too many to compare with the base")
+        if found.unknown:
+            notes.append(
+                f"{lens} could not read the base of {pluralize(found.unknown, 'file')}, or not in"
+                " time: what was there before is not known, and touched lines alone count"
+            )
+        return tuple(notes)
 
     def _clean_unread(self, files: Sequence[Unread]) -> Iterator[Unread]:
         for each in files[:MOST_NAMES]:
             yield Unread(path=self.redactor.path(each.path), why=each.why)
 
-    def _rank(self, files: Mapping[str, SnapshotFile]) -> list[Remark]:
-        """Return the remarks in scope by rank, last those that are not to be listed."""
-        sightings = self.parsed.sightings
+    def _rank(self) -> list[Remark]:
+        """Return the new remarks by rank, last those that are not to be listed."""
+        sightings, found = self.parsed.sightings, self._comparison
         code = baseline.locate_lines(self.code.snapshot.root, sightings)
         narrower = Narrower(self.manifest.narrowing, self.manifest.known)
         wanted = [
-            (index, self._remark(each, files.get(each.file)))
-            for index, each in enumerate(sightings)
-            if not each.suppressed and _in_scope(each, files)
+            (index, self._remark(sightings[index], untouched=index in found.elsewhere))
+            for index in sorted(found.new)
         ]
         wanted.sort(key=lambda item: rank(item[1]))
         marked = []
@@ -125,8 +146,11 @@ class Findings:
         mark = baseline.fingerprint(self.analyser.name, remark, told, occurrence)
         return remark.model_copy(update={"fingerprint": mark})
 
-    def _remark(self, sighting: Sighting, file: SnapshotFile | None) -> Remark:
-        grade = self.analyser.grade(sighting.grade)
+    def _grade(self, row: str) -> Grade:
+        return self.analyser.grade(row)
+
+    def _remark(self, sighting: Sighting, *, untouched: bool) -> Remark:
+        grade, file = self._grade(sighting.grade), self._by_path.get(sighting.file)
         remark = Remark(
             severity=grade.severity,
             file=sighting.file,
@@ -140,6 +164,7 @@ class Findings:
             kind=file.kind if file else "production",
             summed=self.analyser.summed,
             weight=sighting.weight,
+            new_since=self.manifest.base if untouched else "",
         )
         # Somebody has just put it there: whether it is made up is theirs to say.
         return remark if self.manifest.base else temper(remark)
@@ -167,13 +192,6 @@ class Findings:
                 "suggestion": redactor.message(remark.suggestion, MESSAGE_LETTERS, remark.file),
             }
         )
-
-    def _beyond(self) -> Mapping[str, int]:
-        """Return what the script did not hand on, by severity."""
-        counts: Counter[str] = Counter()
-        for _, key, count in self.parsed.beyond:
-            counts[self.analyser.grade(key).severity] += count
-        return counts
 
     def _unread(self) -> int:
         """Return how many files this tool would have looked at, had they been read."""
@@ -214,14 +232,3 @@ class Findings:
 
 def _sentences(notes: Iterable[str]) -> Iterable[str]:
     return (f"{note[:1].upper()}{note[1:]}." for note in notes)
-
-
-def _in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
-    """True if it is about a touched line, or about a file or the repository as a whole."""
-    file = files.get(sighting.file)
-    if file is None:
-        return sighting.file == ""
-    if file.touched is None or sighting.line == 0 or sighting.anywhere:
-        return True
-    end = max(sighting.line, sighting.last_line)
-    return any(first <= end and sighting.line <= last for first, last in file.touched)

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.review.analysing.languages import count_languages, language_of
 from holdfast.activities.review.analysing.lens import Analyser, Parsed
+from holdfast.activities.review.comparing import Base
 from holdfast.activities.review.examination import Examination
 from holdfast.activities.review.findings import Findings
 from holdfast.activities.review.scope import marks
@@ -127,13 +128,21 @@ def lenses_of(snapshots: Snapshots) -> dict[str, Lens]:
     }
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a lens said of the files of a snapshot, and of the base's versions of them."""
+
+    head: Parsed
+    base: Base | None = None
+
+
 class Scans:
     """Searches for secrets once a snapshot for all lenses: what one withholds, none prints."""
 
     def __init__(self) -> None:
-        self._scans: OrderedDict[str, asyncio.Task[Parsed]] = OrderedDict()
+        self._scans: OrderedDict[str, asyncio.Task[Seen]] = OrderedDict()
 
-    async def of(self, snapshot: Snapshot, deadline: float) -> Parsed:
+    async def of(self, snapshot: Snapshot, deadline: float) -> Seen:
         """Return what the search found. It goes on for the others if one of them is cancelled."""
         key = str(snapshot.root)
         scan = self._scans.get(key)
@@ -146,26 +155,30 @@ class Scans:
         return await asyncio.shield(scan)
 
     async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
-        """Return the redactor of every lens here. If the search failed or has a gap, nothing is
-        quoted.
+        """Return the redactor of every lens here, which knows the secrets of the base, too. If the
+        search failed or has a gap, nothing is quoted.
         """
         try:
-            parsed = await self.of(snapshot, deadline)
+            seen = await self.of(snapshot, deadline)
         except LensFailed:
             return Redactor(whole=False)
-        return await anyio.to_thread.run_sync(_redactor, parsed)
+        return await anyio.to_thread.run_sync(_redactor, seen)
 
 
-def _redactor(parsed: Parsed) -> Redactor:
+def _redactor(seen: Seen) -> Redactor:
+    parts = [seen.head, *([seen.base.parsed] if seen.base else [])]
     lines: dict[str, set[int]] = {}
-    for each in parsed.sightings:
+    for each in seen.head.sightings:
         lines.setdefault(each.file, set()).add(each.line)
     # Of what was counted and not named nobody knows the lines.
-    unread = (*parsed.not_parsed, *(file for file, _, _ in parsed.beyond))
-    return Redactor(parsed.withheld, whole=parsed.whole, unread=unread, lines=lines)
+    unread = [file for part in parts for file in part.not_parsed]
+    unread += [file for part in parts for file, _, _ in part.beyond]
+    values = [value for part in parts for value in part.withheld]
+    whole = all(part.whole for part in parts)
+    return Redactor(values, whole=whole, unread=unread, lines=lines)
 
 
-def _is_useless(scan: asyncio.Task[Parsed]) -> bool:
+def _is_useless(scan: asyncio.Task[Seen]) -> bool:
     if scan.done():
         return scan.cancelled() or scan.exception() is not None
     return scan.get_loop() is not asyncio.get_running_loop()
@@ -182,45 +195,83 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     deadline = time.monotonic() + max(material.timeout_seconds - MARGIN_SECONDS, 1.0)
     snapshot = await snapshots.open(pinned.digest)
     if analyser.survey is not None:
-        parsed = await anyio.to_thread.run_sync(analyser.survey, snapshot.manifest)
+        seen = Seen(await anyio.to_thread.run_sync(analyser.survey, snapshot.manifest))
     elif analyser.name == SECRETS:
-        parsed = await SCANS.of(snapshot, deadline)
+        seen = await SCANS.of(snapshot, deadline)
     else:
-        parsed = await _examine(analyser, snapshot, deadline)
+        seen = await _examine(analyser, snapshot, deadline)
     redactor = await SCANS.redactor(snapshot, deadline)
     files = _files(analyser, snapshot)
     code = CodeAround(snapshot, redactor)
     languages = count_languages(snapshot.manifest, readers())
-    findings = Findings(analyser, snapshot.manifest, files, parsed, redactor, code, languages)
+    findings = Findings(
+        analyser, snapshot.manifest, files, seen.head, redactor, code, languages, seen.base
+    )
     return await anyio.to_thread.run_sync(findings.draft)
 
 
-async def _examine(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Parsed:
+async def _examine(analyser: Analyser, snapshot: Snapshot, deadline: float) -> Seen:
+    """Return what the analyser says of the files, and then of their base, if it saw anything in
+    them: of the secrets of the base all values are withheld.
+    """
     if analyser.lacking:
         raise LensFailed(f"{analyser.name}: {analyser.lacking}")
     files = _files(analyser, snapshot)
+    touched = [file.touched or () for file in files]
+    head = await _run(analyser, snapshot.root, files, touched, deadline)
+    seen = {each.file for each in head.sightings} | {file for file, _, _ in head.beyond}
+    was = {file.was for file in files if file.path in seen}
+    before = [
+        file
+        for file in snapshot.manifest.before
+        if analyser.reads(file) and (file.path in was or analyser.name == SECRETS)
+    ]
+    if not before:
+        return Seen(head)
+    # Whatever its comments suppress was there.
+    everywhere = [((1, file.lines),) for file in before]
+    paths = tuple(file.path for file in before)
+    try:
+        base = await _run(analyser, snapshot.before, before, everywhere, deadline)
+    except LensFailed:
+        base = Parsed(not_parsed=paths, read=len(paths))
+    return Seen(head, Base(base, snapshot.before, frozenset(paths)))
+
+
+async def _run(
+    analyser: Analyser,
+    root: Path,
+    files: Sequence[SnapshotFile],
+    unmarked: Sequence[marks.Ranges],
+    deadline: float,
+) -> Parsed:
+    """Return what the analyser says of files below `root`, without the marks in the lines of each
+    that are `unmarked`.
+    """
     with tempfile.TemporaryDirectory(prefix="unmarked-") as folder:
-        roots = await anyio.to_thread.run_sync(_roots, snapshot, files, Path(folder))
-        paths = [f"{root}/{file.path}" for root, file in zip(roots, files, strict=True)]
+        roots = await anyio.to_thread.run_sync(_roots, root, files, unmarked, Path(folder))
+        paths = [f"{each}/{file.path}" for each, file in zip(roots, files, strict=True)]
         parsed = await Examination(analyser, deadline).look_at(paths)
-        for root in (folder, str(snapshot.root)):
-            parsed = await anyio.to_thread.run_sync(_make_relative, parsed, f"{root}/")
+        for each in (folder, str(root)):
+            parsed = await anyio.to_thread.run_sync(_make_relative, parsed, f"{each}/")
     return parsed
 
 
-def _roots(snapshot: Snapshot, files: Sequence[SnapshotFile], folder: Path) -> list[str]:
-    """Return where each file is read: in the snapshot, or in a folder without the marks that the
-    change itself has brought.
+def _roots(
+    root: Path, files: Sequence[SnapshotFile], unmarked: Sequence[marks.Ranges], folder: Path
+) -> list[str]:
+    """Return where each file is read: below `root`, or in a folder without the marks that do not
+    count.
     """
     roots = []
-    for file in files:
-        content = snapshot.path(file.path).read_bytes() if file.touched else b""
-        plain, ignored = marks.strip_marks(content, file.touched or ())
+    for file, ranges in zip(files, unmarked, strict=True):
+        content = (root / file.path).read_bytes() if ranges else b""
+        plain, ignored = marks.strip_marks(content, ranges)
         if ignored:
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(plain)
-        roots.append(str(folder if ignored else snapshot.root))
+        roots.append(str(folder if ignored else root))
     return roots
 
 
@@ -235,4 +286,5 @@ def _make_relative(parsed: Parsed, root: str) -> Parsed:
             replace(each, file=each.file.removeprefix(root)) for each in parsed.sightings
         ),
         not_parsed=tuple(path.removeprefix(root) for path in parsed.not_parsed),
+        beyond=tuple((path.removeprefix(root), row, n) for path, row, n in parsed.beyond),
     )

@@ -5,7 +5,7 @@ what a model said of the remarks that it verified. What it refuted is ranked las
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from holdfast.activities.review import taken_out
 from holdfast.activities.review.analysing.advice import add_advice
@@ -24,6 +24,9 @@ from holdfast.contracts.remarks import (
     rank_remarks,
     sightings_of,
 )
+
+MOST_UNLISTED = 100
+"""Remarks that are not sure enough, and as many that are taken out, which the report names."""
 
 
 def review(material: SynthesisMaterial) -> Synthesis:
@@ -82,7 +85,9 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
         by_verdict=Counter(each.verdict for each in remarks if each.verdict),
         below_confidence=len(weighed) - len(above),
         min_confidence=material.min_confidence,
+        not_listed=_select_unlisted(weighed, material.min_confidence),
         suppressed=sum(each.suppressed for each in lenses.values()),
+        old=sum(each.old for each in lenses.values()),
         cut=sum(cut[name] for name in lenses),
         cut_of_agents={name: cut[name] for name in agents if cut[name]},
         unsure_of_agents={
@@ -121,6 +126,16 @@ def _narrowing_of(lenses: Mapping[str, Sightings]) -> Narrowing:
     """Return what narrowed the lenses: as the last one says that was narrowed."""
     narrowings = [each.narrowing for each in lenses.values() if each.narrowing != Narrowing()]
     return narrowings[-1] if narrowings else Narrowing()
+
+
+def _select_unlisted(weighed: Sequence[Remark], least: int) -> tuple[Remark, ...]:
+    """Return the first by rank of those that are not sure enough, and of those taken out, without
+    the code at their places.
+    """
+    below = [each for each in weighed if each.confidence < least]
+    out = [each for each in weighed if each.confidence >= least and each.hidden]
+    first = (*below[:MOST_UNLISTED], *out[:MOST_UNLISTED])
+    return tuple(each.model_copy(update={"excerpt": None}) for each in first)
 
 
 def _summed_by_lens(shown: Iterable[Remark]) -> Mapping[str, list[Remark]]:

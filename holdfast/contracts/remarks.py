@@ -256,7 +256,15 @@ def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
     """
     groups: dict[tuple[str, ...], list[Remark]] = {}
     for each in remarks:
-        said = (each.severity, each.lens, each.rule, each.message, each.verdict, each.why)
+        said = (
+            each.severity,
+            each.lens,
+            each.rule,
+            each.message,
+            each.verdict,
+            each.why,
+            each.new_since,
+        )
         groups.setdefault(said, []).append(each)
     return [tuple(group) for group in groups.values()]
 
@@ -273,12 +281,13 @@ def _without_verdict(remark: Remark) -> Remark:
 
 def rank_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     """Sort remarks: production code first, then by severity, among equals what analysers found
-    first, then by harm, confidence, weight, file and line; refuted ones later, hidden ones last.
+    first, then by harm and confidence, those in touched lines first, then by weight, file and line;
+    refuted ones later, hidden ones last.
     """
     return sorted(remarks, key=rank)
 
 
-def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, str, int, int, str]:
+def rank(remark: Remark) -> tuple[bool | int | str, ...]:
     return (
         bool(remark.hidden),
         remark.verdict == "refuted",
@@ -287,6 +296,7 @@ def rank(remark: Remark) -> tuple[bool, bool, bool, int, bool, int, int, int, st
         remark.by_agent,
         -harm(remark),
         -remark.confidence,
+        bool(remark.new_since),
         -remark.weight,
         remark.file,
         remark.line,

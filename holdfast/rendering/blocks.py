@@ -91,6 +91,14 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """Lines that are shown on demand, where a form can."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Prose:
     """Markdown that others wrote."""
 
@@ -98,7 +106,7 @@ class Prose:
     quoted: bool = False
 
 
-Block = Heading | Paragraph | Facts | Items | Table | Code | Prose
+Block = Heading | Paragraph | Facts | Items | Folded | Table | Code | Prose
 
 
 def listed(lines: Iterable[str | Item], title: str = "", level: int = 2) -> list[Block]:

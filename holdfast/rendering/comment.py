@@ -19,6 +19,7 @@ from holdfast.contracts.remarks import (
     stands,
     why_unread,
 )
+from holdfast.rendering import markdown
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.sarif import encoded
 from holdfast.text import code_span, for_markdown, inline, pluralize, visible
@@ -58,6 +59,8 @@ def as_comment(report: Report, links: str = "") -> str:
         told.append(block)
     left = sum(map(len, groups[len(told) :]))
     more = [f"And {pluralize(left, 'more remark')}, in the report."] if left else []
+    unlisted = _calm(markdown.write(shown.fold_unlisted(review)))
+    more += [unlisted] if unlisted and len(unlisted) <= room else []
     return "\n\n".join([head, *told, *more, tail]) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable
 
 from holdfast.rendering.blocks import (
@@ -9,6 +10,7 @@ from holdfast.rendering.blocks import (
     Code,
     Column,
     Facts,
+    Folded,
     Heading,
     Items,
     Marked,
@@ -16,7 +18,7 @@ from holdfast.rendering.blocks import (
     Prose,
     Table,
 )
-from holdfast.text import inline
+from holdfast.text import inline, visible
 from holdfast.text.harmless import quote_markdown, sanitize
 
 PAD = "\N{NO-BREAK SPACE}" * 3
@@ -49,6 +51,10 @@ def _written(block: Block, pad: str) -> str:
                 for each in items
             )
             return "\n".join(line for item in lines for line in item)
+        case Folded(title, inside):
+            listed = "\n".join(f"- {text(each)}" for each in inside)
+            summary = html.escape(visible(title))
+            return f"<details><summary>{summary}</summary>\n\n{listed}\n\n</details>"
         case Code(said):
             return "\n".join(f"    {line}" for line in said.split("\n"))
         case Prose(said, quoted=True):

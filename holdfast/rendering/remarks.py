@@ -9,14 +9,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from holdfast.contracts import Remark, Severity
+from holdfast.contracts import Remark, ReviewData, Severity
 from holdfast.contracts.remarks import SEVERITIES, group_same, harm, stands
-from holdfast.rendering.blocks import Marked
+from holdfast.rendering.blocks import Block, Folded, Marked
 from holdfast.rendering.many import beginning
 from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
 """Places of a defect that stands in many that are named."""
+MESSAGE_LETTERS = 120
+"""Letters of the message of a remark that is folded away."""
 TAB = 4
 CODE = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
 
@@ -56,6 +58,29 @@ def line(remark: Remark) -> Marked:
     return Marked(f"{what} ({rule}, {remark.confidence} %)")
 
 
+def fold_unlisted(review: ReviewData) -> list[Block]:
+    """Return a line for each of the first remarks that are counted and not listed, folded away;
+    nothing if there are none.
+    """
+    below, out = review.below_confidence, sum(review.hidden.values())
+    first = review.not_listed
+    if not first:
+        return []
+    parts = [f"{below:,} below confidence {review.min_confidence}"] if below else []
+    parts += [f"{out:,} taken out or known"] if out else []
+    lines = [_unlisted(each) for each in first]
+    left = below + out - len(first)
+    lines += [Marked(f"and {pluralize(left, 'more remark')}")] if left > 0 else []
+    return [Folded(f"Counted and not listed: {', '.join(parts)}", tuple(lines))]
+
+
+def _unlisted(remark: Remark) -> Marked:
+    said = remark.message
+    cut = said if len(said) <= MESSAGE_LETTERS else f"{said[:MESSAGE_LETTERS]}…"
+    why = f", {inline(remark.hidden)}" if remark.hidden else ""
+    return Marked(f"{line(remark.model_copy(update={'message': cut}))}{why}")
+
+
 def block(group: Sequence[Remark]) -> str:
     """Return a defect with its places: heading, message, code, why it matters, what to do."""
     first = group[0]
@@ -84,7 +109,10 @@ def _rules(remark: Remark) -> str:
 
 
 def advice(remark: Remark) -> Iterator[Marked]:
-    """Yield why it matters, what to do, and what a model said of it."""
+    """Yield how it is new, why it matters, what to do, and what a model said of it."""
+    if remark.new_since:
+        since = code_span(remark.new_since[:12])
+        yield Marked(f"It stands in a line that the change did not touch; it is new since {since}.")
     if remark.matters.strip():
         yield Marked(f"Why it matters: {sentence(prose(remark.matters))}")
     if remark.suggestion.strip():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.contracts import Finding, MadeFile, Report, Subtask
 from holdfast.contracts.made_files import place_files
+from holdfast.contracts.remarks import read_review
 from holdfast.contracts.view import Preview, Row
 from holdfast.rendering import findings, markdown, orders, prices, sources
 from holdfast.rendering.amounts import at_most, calls, money, seconds
@@ -25,6 +26,7 @@ from holdfast.rendering.blocks import (
     listed,
     table,
 )
+from holdfast.rendering.remarks import fold_unlisted
 from holdfast.rendering.status import verdict
 from holdfast.rules.speechless import WHERE
 from holdfast.rules.unread import subtasks_to_redo
@@ -78,6 +80,8 @@ def as_markdown(
     blocks: list[Block] = [Heading(report.title or report.goal, 1), Paragraph(ended), facts(report)]
     blocks += listed(report.flags, LOOK_FIRST)
     blocks += [Prose(answer_of(report, to_type).strip())] if report.answer.strip() else []
+    review = read_review(report) if whole else None
+    blocks += fold_unlisted(review) if review else []
     for name, title in CHAPTERS.items():
         if inside := chapters.get(name):
             blocks += [Heading(title), *inside]

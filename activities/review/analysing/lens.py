@@ -56,6 +56,8 @@ class Sighting:
     """The end of what it is about, if that is more than one line."""
     weight: int = 0
     """Amount, if the tool measures one."""
+    name: str = ""
+    """The function that the tool measures; empty: it is about the code at its place."""
     suppressed: bool = False
     anywhere: bool = False
     """True if it counts in a file in scope even on a line that was not touched."""
@@ -180,6 +182,7 @@ def parse_items(stdout: bytes) -> Parsed:
             grade=str(item.get("scale") or item["rule"]),
             suggestion=str(item.get("suggestion") or ""),
             weight=int(item.get("weight") or 0),
+            name=str(item.get("name") or ""),
             suppressed=bool(item.get("suppressed")),
             anywhere=item["rule"] == SYNTAX,
         )

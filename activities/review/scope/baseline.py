@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -99,27 +99,27 @@ def locate_lines(root: Path, sightings: Sequence[Sighting]) -> Mapping[int, tupl
         by_file.setdefault(each.file, []).append(index)
     found: dict[int, tuple[str, int]] = {}
     for file, indexes in by_file.items():
-        lines = _lines(root, file)
+        lines = read_lines(root, file)
         before: Counter[tuple[str, str]] = Counter()
         for index in sorted(indexes, key=lambda each: sightings[each].line):
             sighting = sightings[index]
-            code = lines[sighting.line - 1] if 0 < sighting.line <= len(lines) else ""
+            code = squeeze(lines[sighting.line - 1]) if 0 < sighting.line <= len(lines) else ""
             key = (sighting.rule or sighting.message, code)
             found[index] = (code, before[key])
             before[key] += 1
     return found
 
 
-def _lines(root: Path, file: str) -> list[str]:
+def read_lines(root: Path, file: str) -> list[bytes]:
+    """Return the lines of a file, as tools count them; none if it cannot be read."""
     if not file:
         return []
     try:
-        content = (root / file).read_bytes()
+        return (root / file).read_bytes().splitlines()
     except OSError:
         return []
-    return list(_squeeze(content.splitlines()))
 
 
-def _squeeze(lines: Iterable[bytes]) -> Iterator[str]:
-    for line in lines:
-        yield "".join(line[:LINE_BYTES].decode("utf-8", "replace").split())
+def squeeze(line: bytes) -> str:
+    """Return the code of a line without its spaces, cut to a bound."""
+    return "".join(line[:LINE_BYTES].decode("utf-8", "replace").split())

@@ -9,6 +9,7 @@ from htpy import (
     Node,
     a,
     dd,
+    details,
     div,
     dl,
     dt,
@@ -17,6 +18,7 @@ from htpy import (
     p,
     pre,
     small,
+    summary,
     tbody,
     td,
     th,
@@ -32,6 +34,7 @@ from holdfast.rendering.blocks import (
     Column,
     Fact,
     Facts,
+    Folded,
     Heading,
     Item,
     Items,
@@ -71,6 +74,8 @@ def _written(run: Pictured, block: Block, places: Mapping[str, str]) -> Node:
             return dl(".facts")[(div[dt[each.name], dd[_fact(each)]] for each in facts)]
         case Items(items):
             return ul[(_item(run, each, places) for each in items)]
+        case Folded(title, lines):
+            return details[summary[title], ul[(li[text(each, places)] for each in lines)]]
         case Prose(said):
             return div(".said")[prose(said, places)]
         case Code(said):

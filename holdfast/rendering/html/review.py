@@ -35,6 +35,7 @@ from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
 from holdfast.rendering.remarks import (
     advice,
+    fold_unlisted,
     of_severity,
     one_thing,
     place_of,
@@ -66,6 +67,7 @@ def review(run: Pictured) -> Element | None:
             _boxes(remarks, lenses) if remarks else None,
             div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
         ],
+        write(run, fold_unlisted(data)),
         details[
             summary["The same as text, with what was looked at and what was not"],
             div(".said")[prose(answer_of(run.report, run.to_type), run.anchors)],

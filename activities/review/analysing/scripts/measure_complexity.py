@@ -83,6 +83,7 @@ def item(path: str, function: Function) -> dict[str, Any]:
     rule = "complex-function" if complexity >= COMPLEX else "long-function"
     return {
         "file": path,
+        "name": function["name"],
         "line": function["line"],
         "last_line": function["last_line"],
         "rule": rule,

@@ -1,0 +1,215 @@
+"""Tell what of a lens's sightings is new since the base, wherever it stands. Blocking, and for a
+thread.
+
+A sighting is known if the base has one of the same rule, at least as bad, in the same code and at
+the same place of its line; spaces do not count. Of several equal ones as many are known as the base
+has. A function that is measured is known by its name.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.activities.repositories.manifest import SnapshotFile
+from holdfast.activities.review.analysing.lens import SYNTAX, Analyser, Beyond, Parsed, Sighting
+from holdfast.activities.review.scope import baseline
+
+MOST_LINES = 50
+"""Lines of one sighting that are compared."""
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is new of what a lens saw."""
+
+    new: frozenset[int]
+    """Places in the list of sightings."""
+    elsewhere: frozenset[int] = frozenset()
+    """Those of them in lines that the change did not touch."""
+    old: int = 0
+    """Sightings in touched lines that the base has, too."""
+    beyond: tuple[Beyond, ...] = ()
+    """What is new and only counted."""
+    not_compared: int = 0
+    """Sightings that were only counted, and of which the base cannot tell."""
+    unknown: int = 0
+    """Files whose base the lens could not read: of them, touched lines count."""
+
+
+def by_lines(parsed: Parsed, files: Mapping[str, SnapshotFile], *, whole: bool) -> Comparison:
+    """Return those that are about a touched line, or about a file or the repository as a whole:
+    without a base, all. What was only counted cannot be compared, unless the `whole` tree counts.
+    """
+    shown = ((place, each) for place, each in enumerate(parsed.sightings) if not each.suppressed)
+    new = frozenset(place for place, each in shown if in_scope(each, files))
+    if whole:
+        return Comparison(new, beyond=parsed.beyond)
+    return Comparison(new, not_compared=sum(count for _, _, count in parsed.beyond))
+
+
+def in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
+    """True if it is about a touched line, or about a file or the repository as a whole."""
+    file = files.get(sighting.file)
+    if file is None:
+        return sighting.file == ""
+    return sighting.line == 0 or sighting.anywhere or _is_touched(sighting, file)
+
+
+def _is_touched(sighting: Sighting, file: SnapshotFile) -> bool:
+    if file.touched is None:
+        return True
+    end = max(sighting.line, sighting.last_line)
+    return any(first <= end and sighting.line <= last for first, last in file.touched)
+
+
+@dataclass(frozen=True)
+class Base:
+    """What a lens said of the base's versions of the files in which it saw something."""
+
+    parsed: Parsed
+    root: Path
+    files: frozenset[str]
+    """Paths of those that it was given."""
+
+
+def compare(
+    analyser: Analyser, head: Parsed, root: Path, files: Mapping[str, SnapshotFile], base: Base
+) -> Comparison:
+    """Return what is new. Where the lens could not read a file's base, or saw too much in it, the
+    lines that were touched count.
+    """
+    read = base.files.difference(base.parsed.not_parsed)
+    broken = {each.file for each in base.parsed.sightings if each.rule == SYNTAX}
+    cut = {(file, row) for file, row, _ in base.parsed.beyond}
+    known = _known(analyser, base)
+    keys = _keys(root, head.sightings)
+    new, elsewhere, old = set[int](), set[int](), 0
+    for place in _untouched_first(head.sightings, files):
+        each = head.sightings[place]
+        file = files.get(each.file)
+        if file is None or each.suppressed:
+            continue
+        touched = _is_touched(each, file)
+        if file.was not in read or (file.was, each.grade) in cut:
+            counts = touched if each.anywhere and file.was in broken else in_scope(each, files)
+        elif _take(known[(file.was, *keys[place])], _amount(analyser, each)):
+            old += touched
+            continue
+        else:
+            counts = True
+            if each.line and not touched:
+                elsewhere.add(place)
+        if counts:
+            new.add(place)
+    beyond, not_compared = _count_beyond(head, files, base.parsed, read, new)
+    was = {files[each.file].was for each in head.sightings if each.file in files}
+    unknown = len((was & base.files) - read)
+    return Comparison(
+        frozenset(new), frozenset(elsewhere), old, tuple(beyond), not_compared, unknown
+    )
+
+
+def _untouched_first(
+    sightings: Sequence[Sighting], files: Mapping[str, SnapshotFile]
+) -> Iterable[int]:
+    """Return the places in an order in which what stayed where it was is known first, so that of
+    equal ones the added one is new.
+    """
+
+    def is_touched(place: int) -> bool:
+        file = files.get(sightings[place].file)
+        return file is not None and _is_touched(sightings[place], file)
+
+    return sorted(range(len(sightings)), key=is_touched)
+
+
+def _known(analyser: Analyser, base: Base) -> defaultdict[Key, list[int]]:
+    """Return how bad each sighting of the base is, in order, by file and key."""
+    known: defaultdict[Key, list[int]] = defaultdict(list)
+    for each, key in zip(
+        base.parsed.sightings, _keys(base.root, base.parsed.sightings), strict=True
+    ):
+        known[(each.file, *key)].append(_amount(analyser, each))
+    for amounts in known.values():
+        amounts.sort()
+    return known
+
+
+def _take(amounts: list[int], amount: int) -> bool:
+    """Take away the least of the base's that is as bad; True if there is one."""
+    place = bisect_left(amounts, amount)
+    if place == len(amounts):
+        return False
+    del amounts[place]
+    return True
+
+
+def _amount(analyser: Analyser, sighting: Sighting) -> int:
+    """Return how bad it is among those with the same key."""
+    return sighting.weight if sighting.name else analyser.grade(sighting.grade).confidence
+
+
+def _keys(root: Path, sightings: Sequence[Sighting]) -> list[Key]:
+    """Return what each sighting is known by, in their order: each file is read once."""
+    by_file: dict[str, list[int]] = defaultdict(list)
+    for place, each in enumerate(sightings):
+        by_file[each.file].append(place)
+    keys: list[Key] = [()] * len(sightings)
+    for file, places in by_file.items():
+        lines = baseline.read_lines(root, file)
+        for place in places:
+            keys[place] = _key(sightings[place], lines)
+    return keys
+
+
+def _key(sighting: Sighting, lines: Sequence[bytes]) -> Key:
+    if sighting.name:
+        return ("", sighting.name)
+    first = sighting.line
+    if not 0 < first <= len(lines):
+        return (sighting.rule, sighting.message)
+    last = min(max(first, sighting.last_line), first + MOST_LINES - 1)
+    code = "\n".join(map(baseline.squeeze, lines[first - 1 : last]))
+    # Two names in one line are two defects; where a line is very long, their number counts.
+    start = lines[first - 1][: baseline.LINE_BYTES].decode("utf-8", "replace")
+    before = "".join(start[: max(sighting.column - 1, 0)].split())
+    return (sighting.rule, code, str(len(before)))
+
+
+def _count_beyond(
+    head: Parsed,
+    files: Mapping[str, SnapshotFile],
+    base: Parsed,
+    read: frozenset[str],
+    new: set[int],
+) -> tuple[list[Beyond], int]:
+    """Return how many more sightings than in the base were counted and not handed on, by file and
+    row, and how many cannot be compared.
+    """
+    before = _count(base)
+    seen = _count(head)
+    listed = Counter((each.file, each.grade) for each in map(head.sightings.__getitem__, new))
+    beyond: list[Beyond] = []
+    not_compared = 0
+    for path, row, count in head.beyond:
+        file = files.get(path)
+        # Without one in the base, all is new.
+        if file is None or (file.was and file.was not in read):
+            not_compared += count
+            continue
+        more = seen[path, row] - before[file.was, row] - listed[path, row]
+        if more > 0:
+            beyond.append((path, row, min(more, count)))
+    return beyond, not_compared
+
+
+def _count(parsed: Parsed) -> Counter[tuple[str, str]]:
+    counts = Counter((each.file, each.grade) for each in parsed.sightings)
+    for file, row, count in parsed.beyond:
+        counts[file, row] += count
+    return counts
