@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -278,7 +278,8 @@ class Preparation:
             return await self._snapshot(given, self.take_folder(given, roots, self.store))
         if given.kind == "repository":
             playbook = self.catalogue.playbooks.get(goal.playbook)
-            wanted = Wanted.of(goal.inputs, playbook.inputs if playbook else ())
+            declared = playbook.inputs if playbook else ()
+            wanted = replace(Wanted.of(goal.inputs, declared), for_models=goal.use_models)
             folder = Path(given.value)
             taking = self.take_snapshot(given.name, folder, roots, wanted, self.store)
             return await self._snapshot(given, taking)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -22,12 +23,16 @@ from holdfast.activities.repositories import layout as git_layout
 from holdfast.activities.repositories import view as git_view
 from holdfast.activities.repositories.layout import Layout
 from holdfast.activities.repositories.output import (
+    BlobChange,
+    FileDiff,
     LogEntry,
     TreeEntry,
-    blobs_present,
-    changed_ranges,
+    blob_changes,
+    file_diffs,
     index_entries,
     log_entries,
+    objects_of,
+    sizes_of,
     split_records,
     tree_entries,
 )
@@ -45,6 +50,19 @@ OUTPUT_LIMIT = 128 * 1024 * 1024
 HISTORY_LIMIT = 24 * 1024 * 1024
 """Bytes of the history that are read, the newest commits first."""
 REVISION_LETTERS = 250
+LARGE = FILE_LIMIT + 1
+PATCH = (
+    "-p",
+    "-r",
+    "--text",
+    "--ignore-cr-at-eol",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+"""Options of a diff that nothing in the repository can change."""
 
 
 class GitFailed(Exception):
@@ -113,9 +131,10 @@ class Git:
         """Return the content of a small file of a commit's tree, by its id. Raise GitFailed if
         there is none, or it is larger than FILE_LIMIT.
         """
-        if name not in await self._present([name]):
+        found = await self.blobs([name], FILE_LIMIT)
+        if name not in found:
             raise GitFailed(f"the file {name[:12]} is not there, or too large")
-        return await self._run("cat-file", "blob", name)
+        return found[name]
 
     async def index(self) -> dict[bytes, TreeEntry]:
         """Return what the index tracks, by raw path."""
@@ -190,57 +209,133 @@ class Git:
         # Of the commit at which it was cut, changes are missing.
         return (entries[:-1] if finished.cut else entries), finished.cut
 
-    async def changed_lines(
-        self, old: Sequence[tuple[bytes, str]], new: Sequence[tuple[bytes, bytes]]
-    ) -> dict[bytes, tuple[tuple[int, int], ...]]:
-        """Return the line ranges of each new content (path, bytes) that differ from the old one
-        (path, blob id). A new path that looks like a vanished old one, renamed, is compared with
-        that.
+    async def commits_between(self, base: str, head: str, limit: int) -> list[str]:
+        """Return the ids of the commits that one commit has and another one does not."""
+        arguments = (f"--max-count={limit}", "--end-of-options", head, f"^{base}", "--")
+        return (await self._run("rev-list", *arguments)).decode().split()
+
+    async def messages(self, commits: Sequence[str], most: int) -> dict[str, str]:
+        """Return the messages of commits, by id, as far as the commits have at most `most` bytes
+        together, and none of them more than FILE_LIMIT.
         """
-        present = await self._present(sorted({hash_ for _, hash_ in old}))
-        paths = sorted({path for path, _ in old} | {path for path, _ in new})
+        found = await self._read(await self._fitting(commits, "commit", most))
+        return {
+            commit: content.partition(b"\n\n")[2].decode("utf-8", "replace")
+            for commit, content in found.items()
+        }
+
+    async def blobs(self, hashes: Iterable[str], most: int) -> dict[str, bytes]:
+        """Return the contents of blobs, by id: those that fit in order into `most` bytes together,
+        and have at most FILE_LIMIT bytes each.
+        """
+        return await self._read(await self._fitting(hashes, "blob", most))
+
+    async def blob_changes(self, commits: Sequence[str]) -> list[BlobChange]:
+        """Return what these commits changed, each against its parent; nothing for merges."""
+        listed = await self._run(
+            "diff-tree",
+            "--stdin",
+            "-r",
+            "--raw",
+            "-z",
+            "--no-renames",
+            "--no-abbrev",
+            "--root",
+            "--no-ext-diff",
+            stdin="".join(f"{commit}\n" for commit in commits).encode(),
+        )
+        return await anyio.to_thread.run_sync(lambda: list(blob_changes(listed)))
+
+    async def compare(
+        self, old: Mapping[bytes, str | bytes], new: Mapping[bytes, bytes]
+    ) -> list[tuple[bytes, bytes, FileDiff]]:
+        """Return how new contents, by path, differ from old ones (content or blob id): old path,
+        new path, and the difference. They are the same if the file is not renamed; a new path that
+        looks like a vanished old one is compared with that. Carriage returns at the ends of lines
+        do not count.
+        """
+        ids = {path: each for path, each in old.items() if isinstance(each, str)}
+        present = await self._sizes(sorted(set(ids.values())), "blob")
+        fits = {path: each for path, each in ids.items() if present.get(each, LARGE) <= FILE_LIMIT}
+        fits |= await self._write({p: each for p, each in old.items() if isinstance(each, bytes)})
+        paths = sorted({*fits, *new})
         # Numbers for names: a diff's headers then hold nothing that the repository chose.
         numbers = {path: index for index, path in enumerate(paths)}
-        before = {numbers[path]: hash_ for path, hash_ in old if hash_ in present}
-        hashes = await self._write([content for _, content in new])
-        after = {numbers[path]: hash_ for (path, _), hash_ in zip(new, hashes, strict=True)}
-        diff = await self._run(
-            "diff-tree",
-            "-p",
-            "-r",
-            "-U0",
-            "-M",
-            "--text",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-color",
-            "--src-prefix=a/",
-            "--dst-prefix=b/",
-            await self._tree_of(before),
-            await self._tree_of(after),
-        )
-        found = await anyio.to_thread.run_sync(changed_ranges, diff)
-        return {path: found.get(numbers[path], ()) for path, _ in new}
+        before = {numbers[path]: each for path, each in fits.items()}
+        after = {numbers[path]: each for path, each in (await self._write(new)).items()}
+        diff = await self._run("diff-tree", "-U0", "-M", *PATCH, *await self._trees(before, after))
+        found = await anyio.to_thread.run_sync(file_diffs, diff)
+        return [(paths[each.old], paths[each.new], each) for each in found]
 
-    async def _present(self, hashes: Sequence[str]) -> set[str]:
+    async def patches(
+        self, pairs: Sequence[tuple[str, str]], most: int, seconds: float
+    ) -> dict[int, list[bytes]]:
+        """Return the lines of the unified diff of each pair of blob ids, by its place; an id that
+        is not there stands for no file. What is beyond `most` bytes of all is missing. Raise
+        GitFailed if they take longer.
+        """
+        sizes = await self._sizes(sorted({each for pair in pairs for each in pair}), "blob")
+        before, after = dict[int, str](), dict[int, str]()
+        for place, (old, new) in enumerate(pairs):
+            if max(sizes.get(old, 0), sizes.get(new, 0)) <= FILE_LIMIT:
+                before |= {place: old} if old in sizes else {}
+                after |= {place: new} if new in sizes else {}
+        finished = await self._finished(
+            "diff-tree",
+            "-U3",
+            "--no-renames",
+            *PATCH,
+            *await self._trees(before, after),
+            seconds=seconds,
+            output_limit=most,
+        )
+        found = await anyio.to_thread.run_sync(partial(file_diffs, keep=True), finished.stdout)
+        # The file at which it was cut is not whole.
+        return {each.new: each.lines for each in (found[:-1] if finished.cut else found)}
+
+    async def _sizes(self, hashes: Sequence[str], kind: str) -> dict[str, int]:
+        """Return the sizes of those objects that are there and of one kind, by id."""
         question = "".join(f"{hash_}\n" for hash_ in hashes).encode()
         wanted = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
         answer = await self._run("cat-file", wanted, stdin=question)
-        return await anyio.to_thread.run_sync(blobs_present, answer, FILE_LIMIT)
+        return await anyio.to_thread.run_sync(sizes_of, answer, kind)
 
-    async def _write(self, contents: Sequence[bytes]) -> list[str]:
+    async def _fitting(self, hashes: Iterable[str], kind: str, most: int) -> list[str]:
+        """Return those objects that fit, in order, into `most` bytes together."""
+        wanted = list(dict.fromkeys(hashes))
+        sizes = await self._sizes(wanted, kind)
+        kept, left = [], most
+        for each in wanted:
+            size = sizes.get(each, LARGE)
+            if size <= min(FILE_LIMIT, left):
+                kept.append(each)
+                left -= size
+        return kept
+
+    async def _read(self, hashes: Sequence[str]) -> dict[str, bytes]:
+        """Return the contents of objects, by id."""
+        question = "".join(f"{hash_}\n" for hash_ in hashes).encode()
+        content = await self._run("cat-file", "--batch", stdin=question) if hashes else b""
+        return await anyio.to_thread.run_sync(lambda: dict(objects_of(content)))
+
+    async def _write(self, contents: Mapping[bytes, bytes]) -> dict[bytes, str]:
+        """Write contents as blobs of ours, and return their ids, by path."""
         if not contents:
-            return []
+            return {}
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            paths = [Path(folder, str(index)) for index in range(len(contents))]
-            await anyio.to_thread.run_sync(_write_files, paths, contents)
-            names = "".join(f"{path}\n" for path in paths).encode()
+            places = [Path(folder, str(index)) for index in range(len(contents))]
+            await anyio.to_thread.run_sync(_write_files, places, list(contents.values()))
+            names = "".join(f"{place}\n" for place in places).encode()
             output = await self._run(
                 "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=names
             )
-        return output.decode().split()
+        return dict(zip(contents, output.decode().split(), strict=True))
 
-    async def _tree_of(self, entries: dict[int, str]) -> str:
+    async def _trees(self, before: Mapping[int, str], after: Mapping[int, str]) -> tuple[str, str]:
+        """Return two trees of blobs whose names are numbers."""
+        return await self._tree_of(before), await self._tree_of(after)
+
+    async def _tree_of(self, entries: Mapping[int, str]) -> str:
         lines = [f"100644 blob {hash_}\t{number:08d}\0" for number, hash_ in entries.items()]
         return (await self._run("mktree", "-z", stdin="".join(lines).encode())).decode().strip()
 

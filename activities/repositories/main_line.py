@@ -38,16 +38,16 @@ class Start:
     cut: bool = False
     """True if there is none because the history is cut: the files may be a change, or not."""
 
-    def describe(self, files: int, changed: int | None) -> str:
-        """Return what is taken and why, in words: `files` are in scope, `changed` differ from the
-        commit. Empty if nobody had a choice.
+    def describe(self, files: int, deleted: int, changed: int | None) -> str:
+        """Return what is taken and why, in words: `files` are in scope, `deleted` are only in the
+        base, `changed` differ from the commit. Empty if nobody had a choice.
         """
         if not self.commit:
             return f"the whole tree, {self.why}" if self.why else ""
         name = display_name(self.name)
         short = self.commit[:10]
         of = f"{name} ({short})" if name and not self.commit.startswith(name) else short
-        count = pluralize(files, "file")
+        count = pluralize(files, "file") + (f" and {deleted:,} deleted" if deleted else "")
         if self.uncommitted:
             return f"what is not committed on {of}, {count}"
         rest = {None: "", 0: ", nothing is uncommitted"}.get(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from pydantic import Field
 
-from holdfast.activities.repositories.output import LogEntry
+from holdfast.activities.repositories.output import Hunk as Hunk
+from holdfast.activities.repositories.output import LogEntry, ranges_of
 from holdfast.contracts import Contract, FileKind, Narrowing, Unread
 
 COMMIT_LIMIT = 2_000
@@ -24,12 +25,6 @@ _FIRST_LINE = re.compile(
     rb"(?:env[ \t]+(?:-S[ \t]+)?(?:[\w./-]{0,200}/)?)?([A-Za-z][\w.+-]{0,30})(?=\s|\Z)"
 )
 _EXTENSION = re.compile(r"\.[a-z0-9+]{1,12}\Z")
-
-
-Hunk = tuple[int, int, int, int]
-"""First line and number of lines in the base, first line and number of lines in the head: as after
-`@@` in a diff without context. With no lines the first is the one before.
-"""
 
 
 class SnapshotFile(Contract):
@@ -100,6 +95,8 @@ class Manifest(Contract):
     before: tuple[BaseFile, ...] = ()
     """What the base has of the files in scope, and the files that were deleted."""
     before_archive: str = ""
+    before_cut: int = 0
+    """Files that differ and whose base version is not kept: it is no text, or beyond a bound."""
     patches_archive: str = ""
     """Digest of the tar archive with the diffs of old commits."""
     unread: tuple[Unread, ...] = ()
@@ -129,12 +126,14 @@ class Manifest(Contract):
         return sum(self.unread_why.values())
 
     @property
+    def deleted(self) -> tuple[BaseFile, ...]:
+        """Text files of the base that the head does not have."""
+        return tuple(file for file in self.before if not file.now)
+
+    @property
     def size(self) -> int:
         """Bytes of the files."""
         return sum(file.size for file in self.files)
-
-
-Touched = Mapping[bytes, tuple[tuple[int, int], ...]]
 
 
 def bound_history(log: Sequence[LogEntry]) -> Iterator[Commit]:
@@ -164,18 +163,44 @@ def _commit(entry: LogEntry) -> Commit:
 
 
 def file_of(
-    path: bytes, content: bytes, touched: Touched | None, kind: FileKind = "production"
+    path: bytes,
+    content: bytes,
+    kind: FileKind = "production",
+    hunks: Sequence[Hunk] | None = None,
+    was: bytes = b"",
 ) -> SnapshotFile:
-    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
-    ranges = None if touched is None else touched[path]
+    """Describe a file of the head. `hunks` and `was` say how it differs from the base, if there is
+    one.
+    """
     return SnapshotFile(
         path=path.decode(),
         size=len(content),
-        lines=lines,
-        touched=ranges,
+        lines=_count_lines(content),
+        touched=None if hunks is None else ranges_of(hunk[2:] for hunk in hunks),
         kind=kind,
         program=_program(content),
+        was=was.decode(),
+        hunks=tuple(hunks or ()),
     )
+
+
+def base_file_of(
+    path: bytes, content: bytes, kind: FileKind, hunks: Sequence[Hunk], now: bytes
+) -> BaseFile:
+    """Describe a file of the base."""
+    return BaseFile(
+        path=path.decode(),
+        size=len(content),
+        lines=_count_lines(content),
+        touched=ranges_of(hunk[:2] for hunk in hunks),
+        kind=kind,
+        program=_program(content),
+        now=now.decode(),
+    )
+
+
+def _count_lines(content: bytes) -> int:
+    return content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
 
 
 def _program(content: bytes) -> str:
@@ -200,8 +225,9 @@ def preview(manifest: Manifest) -> str:
     common = [f"{n} {kind}" for kind, n in kinds.most_common() if _EXTENSION.match(kind)][:8]
     scope = f"what differs from {manifest.base[:12]}" if manifest.base else "the whole tree"
     more = "more than " if manifest.commits_cut else ""
+    gone = f" and {len(manifest.deleted)} that were deleted" if manifest.deleted else ""
     return (
-        f"Git repository, {scope}: {len(manifest.files)} text files, {manifest.size} bytes"
+        f"Git repository, {scope}: {len(manifest.files)} text files{gone}, {manifest.size} bytes"
         f" ({', '.join(common) or 'no known kinds'}), {manifest.unread_in_all} not read,"
         f" {more}{min(len(manifest.commits), COMMIT_LIMIT)} commits"
     )

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MOST_RANGES = 2_000
 """Touched ranges of one file that are told apart."""
 _COMMIT = re.compile(rb"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\d+) ")
-_FILE_OF_DIFF = re.compile(rb"diff --git a/\d+ b/(\d+)\Z")
-_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_FILE_OF_DIFF = re.compile(rb"diff --git a/(\d+) b/(\d+)\Z")
+_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_BLOBS = re.compile(rb":\d+ \d+ ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*")
+
+Hunk = tuple[int, int, int, int]
+"""First line and number of lines in the base, first line and number of lines in the head: as after
+`@@` in a diff without context. With no lines the first is the one before.
+"""
 
 
 class TreeEntry(NamedTuple):
@@ -29,6 +35,26 @@ class LogEntry:
     time: int
     author: str
     changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+
+@dataclass
+class FileDiff:
+    """What of a file differs: its numbers in the old tree and in the new one, and its hunks."""
+
+    old: int
+    new: int
+    hunks: list[Hunk] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    """The lines of its hunks, if they are kept."""
+
+
+class BlobChange(NamedTuple):
+    """A file that one commit changed, by the ids of its content before and after."""
+
+    commit: str
+    path: bytes
+    old: str
+    new: str
 
 
 def split_records(output: bytes) -> list[bytes]:
@@ -53,13 +79,6 @@ def _parse_entries(output: bytes) -> Iterator[tuple[bytes, list[str]]]:
         yield path, description.decode().split(" ")
 
 
-def blobs_present(output: bytes, most: int) -> set[str]:
-    """Return the ids of the objects that are there, are blobs and have at most `most` bytes."""
-    # Of what is not there, git says so instead: "ID missing".
-    said = [line.split(" ") for line in output.decode().splitlines()]
-    return {each[0] for each in said if each[1:2] == ["blob"] and int(each[2]) <= most}
-
-
 def log_entries(output: bytes) -> list[LogEntry]:
     """Return commits, newest first, from records that are a commit's line or one of its files'."""
     entries: list[LogEntry] = []
@@ -76,24 +95,66 @@ def log_entries(output: bytes) -> list[LogEntry]:
     return entries
 
 
-def changed_ranges(diff: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Return first and last touched line of each hunk, by file number. Lines of content begin with
-    `+`, `-` or a backslash, so nothing in a file can pass for a header.
+def file_diffs(diff: bytes, *, keep: bool = False) -> list[FileDiff]:
+    """Return each file of a diff whose names are numbers; with `keep` the lines of its hunks, too.
+    Lines of content begin with `+`, `-`, a blank or a backslash, so nothing in a file can pass for
+    a header.
     """
-    found: dict[int, list[tuple[int, int]]] = {}
-    current: list[tuple[int, int]] = []
+    found: list[FileDiff] = []
     for line in diff.split(b"\n"):
         if header := _FILE_OF_DIFF.match(line):
-            current = found.setdefault(int(header[1]), [])
-        elif hunk := _HUNK.match(line):
-            first, count = int(hunk[1]), int(hunk[2] or b"1")
-            if count:
-                current.append((first, first + count - 1))
-    return {number: _few(ranges) for number, ranges in found.items()}
+            found.append(FileDiff(int(header[1]), int(header[2])))
+        elif found and (hunk := _HUNK.match(line)):
+            old, many, new, more = (1 if each is None else int(each) for each in hunk.groups())
+            found[-1].hunks.append((old, many, new, more))
+            if keep:
+                found[-1].lines.append(hunk[0])
+        elif keep and line and found and found[-1].hunks:
+            found[-1].lines.append(line)
+    return found
 
 
-def _few(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges; if there are too many, the one that holds them all."""
-    if len(ranges) <= MOST_RANGES:
-        return tuple(ranges)
-    return ((min(first for first, _ in ranges), max(last for _, last in ranges)),)
+def few_hunks(hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+    """Return the hunks; if there are too many, the one that holds them all."""
+    if len(hunks) <= MOST_RANGES:
+        return tuple(hunks)
+    first, last = hunks[0], hunks[-1]
+    old, new = max(first[0], 1), max(first[2], 1)
+    return ((old, last[0] + max(last[1], 1) - old, new, last[2] + max(last[3], 1) - new),)
+
+
+def ranges_of(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return first and last line of each span (first line, number of lines) that has lines."""
+    return tuple((first, first + count - 1) for first, count in spans if count)
+
+
+def sizes_of(output: bytes, kind: str) -> dict[str, int]:
+    """Return the sizes of those objects that are there and of one kind, by their ids."""
+    # Of what is not there, git says so instead: "ID missing".
+    said = [line.split(" ") for line in output.decode().splitlines()]
+    return {each[0]: int(each[2]) for each in said if each[1:2] == [kind]}
+
+
+def objects_of(output: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield id and content of each object that `cat-file --batch` prints."""
+    place = 0
+    while (end := output.find(b"\n", place)) >= 0:
+        words = output[place:end].decode().split(" ")
+        if len(words) != 3:
+            # "ID missing"
+            place = end + 1
+            continue
+        size = int(words[2])
+        yield words[0], output[end + 1 : end + 1 + size]
+        place = end + 1 + size + 1
+
+
+def blob_changes(output: bytes) -> Iterator[BlobChange]:
+    """Yield what `diff-tree --stdin --raw -z` prints: a commit, then two records for each file."""
+    records = iter(split_records(output))
+    commit = ""
+    for record in records:
+        if blobs := _BLOBS.fullmatch(record):
+            yield BlobChange(commit, next(records, b""), blobs[1].decode(), blobs[2].decode())
+        else:
+            commit = record.decode("ascii", "replace").strip()

@@ -8,6 +8,7 @@ import os
 import tarfile
 import tempfile
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +23,10 @@ from holdfast.ports import Store
 from holdfast.upkeep import cleaning
 
 KEPT_MANIFESTS = 4
+HEAD, BEFORE, PATCHES = "head", "before", "patches"
+"""Folders of a snapshot on disk."""
+EMPTY = bytes(1024)
+"""A tar archive with nothing in it."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,9 @@ class Snapshot:
 
     root: Path
     manifest: Manifest
-    before: Path = Path()
+    before: Path
     """Folder with the files of `manifest.before`, under their paths in the base."""
-    patches: Path = Path()
+    patches: Path
     """Folder with the diffs of old commits."""
 
     def path(self, file: str) -> Path:
@@ -53,13 +58,13 @@ class Snapshots:
         LensFailed if the blob is not a manifest: whoever reaches the server can name any.
         """
         content = await self._store.get(digest)
-        root = self._folder / digest
+        place = self._folder / digest
         async with self._locks.setdefault(digest, asyncio.Lock()):
             manifest = await self._manifest(digest, content)
-            if not await anyio.to_thread.run_sync(_is_there, root, manifest):
-                archive = await self._store.get(manifest.archive)
-                await anyio.to_thread.run_sync(_materialise, root, manifest, archive)
-        return Snapshot(root, manifest)
+            parts = _parts(manifest)
+            if not await anyio.to_thread.run_sync(_is_there, place, parts):
+                await self._materialise(place, parts)
+        return Snapshot(place / HEAD, manifest, place / BEFORE, place / PATCHES)
 
     async def _manifest(self, digest: str, content: bytes) -> Manifest:
         """Return the manifest, read once for all lenses: a big one takes long."""
@@ -71,55 +76,98 @@ class Snapshots:
             self._manifests.popitem(last=False)
         return self._manifests[digest]
 
+    async def _materialise(self, place: Path, parts: Sequence[_Part]) -> None:
+        partial = await anyio.to_thread.run_sync(_begin, place.parent)
+        try:
+            for part in parts:
+                archive = await self._store.get(part.archive) if part.archive else b""
+                await anyio.to_thread.run_sync(_unpack, partial, part, archive)
+            await anyio.to_thread.run_sync(_finish, partial, place)
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(cleaning.remove_snapshot, partial)
+            if not isinstance(error, OSError) or not place.is_dir():
+                raise
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Files of a snapshot that are in one archive, by path with their sizes."""
+
+    folder: str
+    archive: str
+    sizes: Mapping[str, int]
+
+
+def _parts(manifest: Manifest) -> tuple[_Part, ...]:
+    patches = {f"{each.id}.diff": each.patch_bytes for each in manifest.commits if each.patch_bytes}
+    return (
+        _Part(HEAD, manifest.archive, {each.path: each.size for each in manifest.files}),
+        _Part(HEAD, manifest.around_archive, {each.path: each.size for each in manifest.around}),
+        _Part(BEFORE, manifest.before_archive, {each.path: each.size for each in manifest.before}),
+        _Part(PATCHES, manifest.patches_archive, patches),
+    )
+
 
 def _load_manifest(content: bytes, digest: str) -> Manifest:
     """Return the manifest, if each of its paths stays below the snapshot's folder."""
     try:
         manifest = Manifest.model_validate_json(content)
-        for file in manifest.files:
-            check_name(file.path.encode())
+        for part in _parts(manifest):
+            for path in part.sizes:
+                check_name(path.encode())
     except (ValidationError, NotRead, UnicodeEncodeError):
         raise LensFailed(f"blob {digest} is not a snapshot of a repository") from None
     return manifest
 
 
-def _is_there(root: Path, manifest: Manifest) -> bool:
+def _is_there(place: Path, parts: Sequence[_Part]) -> bool:
     """True if the snapshot is on disk, whole. A file that somebody took away or cut would mean
     remarks that are missing, or wrong.
     """
     try:
         # Marks it as used, so that nobody removes it in the next minutes.
-        os.utime(root)
+        os.utime(place)
     except FileNotFoundError:
         return False
     try:
-        whole = all((root / file.path).lstat().st_size == file.size for file in manifest.files)
+        whole = all(
+            (place / part.folder).is_dir()
+            and all(
+                (place / part.folder / path).lstat().st_size == size
+                for path, size in part.sizes.items()
+            )
+            for part in parts
+        )
     except OSError:
         whole = False
     if not whole:
-        cleaning.remove_snapshot(root)
+        cleaning.remove_snapshot(place)
     return whole
 
 
-def _materialise(root: Path, manifest: Manifest, archive: bytes) -> None:
-    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for old in cleaning.find_old_snapshots(root.parent):
+def _begin(folder: Path) -> Path:
+    """Return a new folder for a snapshot that is not whole yet."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in cleaning.find_old_snapshots(folder):
         cleaning.remove_snapshot(old)
-    partial = Path(tempfile.mkdtemp(prefix=cleaning.PARTIAL, dir=root.parent))
-    try:
-        _unpack(partial, manifest, archive)
-        # One rename: whoever looks sees a whole snapshot or none.
-        os.rename(partial, root)
-    except BaseException as error:
-        cleaning.remove_snapshot(partial)
-        if not isinstance(error, OSError) or not root.is_dir():
-            raise
+    return Path(tempfile.mkdtemp(prefix=cleaning.PARTIAL, dir=folder))
 
 
-def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
-    missing = {file.path: file.size for file in manifest.files}
+def _finish(partial: Path, place: Path) -> None:
+    """Make a snapshot that is whole read-only, and give it its name."""
+    for path, _, _ in os.walk(partial, topdown=False):
+        os.chmod(path, 0o555 if Path(path) != partial else 0o755)
+    # One rename: whoever looks sees a whole snapshot or none.
+    os.rename(partial, place)
+
+
+def _unpack(partial: Path, part: _Part, archive: bytes) -> None:
+    folder = partial / part.folder
+    folder.mkdir(exist_ok=True)
+    missing = dict(part.sizes)
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
+        with tarfile.open(fileobj=io.BytesIO(archive or EMPTY), mode="r:") as members:
             for member in members:
                 # A sparse one could claim any size.
                 plain = member.isreg() and not member.issparse() and member.size <= DOCUMENT_BYTES
@@ -131,11 +179,11 @@ def _unpack(folder: Path, manifest: Manifest, archive: bytes) -> None:
                 assert content is not None
                 target = folder.joinpath(*PurePosixPath(member.name).parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content.read())
+                # The head's files come from two archives, and none replaces another's.
+                with target.open("xb") as file:
+                    file.write(content.read())
                 target.chmod(0o444)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, FileExistsError, NotADirectoryError) as error:
         raise LensFailed(f"the archive of the snapshot is none: {error}") from None
     if missing:
         raise LensFailed(f"the archive of the snapshot lacks {min(missing)!r:.300}")
-    for path, _, _ in os.walk(folder, topdown=False):
-        os.chmod(path, 0o555 if Path(path) != folder else 0o755)

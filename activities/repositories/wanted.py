@@ -19,6 +19,8 @@ class Wanted:
 
     base: str = ""
     scope: str = ""
+    for_models: bool = False
+    """True if models will read it, who want to know what older commits did and why."""
 
     @classmethod
     def of(cls, inputs: Iterable[GoalInput], declared: Container[str]) -> Self:

@@ -80,6 +80,10 @@ class Collected:
     """All files that were not read and are text, as far as anybody can tell."""
     reasons: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
+    same: list[bytes] = field(default_factory=list)
+    """Files that are as the base has them."""
+    gone: list[bytes] = field(default_factory=list)
+    """Paths at which there is no file that could be read: nothing, or another kind of thing."""
     size: int = 0
     names: int = 0
     """Bytes of the names of the files."""
@@ -156,14 +160,18 @@ def collect(
         for path in sorted(paths):
             try:
                 collected.add(path, _read(folders, path, comparison, documents, claims))
-            except (Unchanged, FileNotFoundError):
-                # A tracked file that is not there was deleted: there is nothing to look at.
-                continue
+            except Unchanged:
+                collected.same.append(path)
+            except FileNotFoundError:
+                # A tracked file that is not there was deleted.
+                collected.gone.append(path)
             except NotRead as reason:
                 missed = reason.missed and not _is_binary(path, b"", claims)
                 collected.leave_out(path, str(reason), missed=missed)
+                collected.gone.append(path)
             except NotADirectoryError:
                 collected.leave_out(path, "behind a link")
+                collected.gone.append(path)
             except OSError as error:
                 missed = not _is_binary(path, b"", claims)
                 collected.leave_out(path, f"unreadable ({error.strerror})", missed=missed)
@@ -194,13 +202,18 @@ def _read(
     handle = open_regular(os.fsdecode(name), folder)
     content = _read_regular(handle, path, comparison, limit, claims)
     comparison.check(path, content)
-    odd = limit == FILE_LIMIT and b"\0" in content[:TEXT_WINDOW]
+    return content if limit > FILE_LIMIT else read_text(path, content, claims)
+
+
+def read_text(path: bytes, content: bytes, claims: Claims | None) -> bytes:
+    """Return the content of a text file, with `claims` as UTF-8. Raise NotRead if it is binary, or
+    too large as UTF-8.
+    """
+    odd = b"\0" in content[:TEXT_WINDOW]
     if odd and (claims is None or _is_binary(path, content[:HEAD], claims)):
         raise NotRead("binary")
-    return content if claims is None else _text(content)
-
-
-def _text(content: bytes) -> bytes:
+    if claims is None:
+        return content
     text = to_utf8(content)
     if len(text) > FILE_LIMIT:
         raise NotRead(f"larger than {FILE_LIMIT >> 20} MiB", missed=True)

@@ -68,7 +68,7 @@ def _read(path: Path, roots: Roots) -> tuple[Manifest, bytes]:
 def _manifest(collected: Collected, *, whole: bool) -> Manifest:
     return Manifest(
         archive="",
-        files=tuple(file_of(path, content, None) for path, content in collected.files.items()),
+        files=tuple(file_of(path, content) for path, content in collected.files.items()),
         unread=tuple(Unread(path=display_path(path), why=why) for path, why in collected.unread),
         unread_why=dict(collected.reasons),
         unread_endings=dict(collected.endings),

@@ -11,7 +11,7 @@ import os
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
@@ -22,28 +22,24 @@ from holdfast.activities.repositories.main_line import Start
 from holdfast.activities.repositories.main_line import display_name as shown_name
 from holdfast.activities.repositories.manifest import (
     COMMIT_LIMIT,
+    Commit,
     Manifest,
-    Touched,
+    base_file_of,
     bound_history,
     display_path,
     dump_manifest,
     file_of,
     preview,
 )
-from holdfast.activities.repositories.output import LogEntry, TreeEntry
+from holdfast.activities.repositories.output import LogEntry, TreeEntry, ranges_of
 from holdfast.activities.repositories.wanted import Wanted
-from holdfast.activities.repositories.working_tree import (
-    MOST_UNREAD,
-    Collected,
-    Comparison,
-    Specials,
-    collect,
-)
-from holdfast.activities.review.analysing.languages import OTHER, language_of
+from holdfast.activities.repositories.working_tree import MOST_UNREAD, Specials
 from holdfast.activities.review.scope import baseline, marks
 from holdfast.activities.review.scope.attributes import Attributes
 from holdfast.activities.review.scope.kinds import Base, is_written, kind_of
-from holdfast.activities.snapshots import statements
+from holdfast.activities.snapshots import past, statements
+from holdfast.activities.snapshots.around import Around, read_around
+from holdfast.activities.snapshots.changes import Changes, read_changes
 from holdfast.activities.snapshots.statements import read_narrowing
 from holdfast.contracts import FileKind, PinnedInput, Unread
 from holdfast.contracts.errors import BadGoal
@@ -74,10 +70,14 @@ async def take(
     async with git.open_git(repository, roots) as view:
         try:
             known = await anyio.to_thread.run_sync(baseline.read_kept, baselines, repository)
-            manifest, archive, start, changed = await _read(view, wanted, known)
+            taken = await _read(view, wanted, known)
         except GitFailed as error:
             raise BadGoal(f"{str(repository)!r} cannot be read: {error}") from error
-    stored = manifest.model_copy(update={"archive": await store.put(archive)})
+    archives = {
+        name: await store.put(await anyio.to_thread.run_sync(archive_of, files))
+        for name, files in taken.archives.items()
+    }
+    stored = taken.manifest.model_copy(update=archives)
     written = await anyio.to_thread.run_sync(dump_manifest, stored)
     return PinnedInput(
         name=name,
@@ -88,18 +88,27 @@ async def take(
         path=redact(str(repository)),
         commit=stored.head,
         base=stored.base,
-        base_name=shown_name(start.name),
+        base_name=shown_name(taken.start.name),
         scope=stored.scope,
-        changed=changed,
+        changed=taken.uncommitted,
+        change=taken.changes.pinned if stored.base else None,
     )
 
 
-async def _read(
-    view: Git, wanted: Wanted, known_here: bytes | None
-) -> tuple[Manifest, bytes, Start, int | None]:
-    """Return the manifest, the archive, what was compared with, and how many files are
-    uncommitted.
-    """
+@dataclass(frozen=True)
+class _Taken:
+    """What was read of a repository."""
+
+    manifest: Manifest
+    archives: Mapping[str, Mapping[bytes, bytes]]
+    """Files by their raw path, under the field of the manifest that names their archive."""
+    start: Start
+    uncommitted: int | None
+    """Files that are not as the commit has them."""
+    changes: Changes
+
+
+async def _read(view: Git, wanted: Wanted, known_here: bytes | None) -> _Taken:
     notes = [*view.notes]
     head = await _head(view, notes)
     index = await view.index()
@@ -114,37 +123,90 @@ async def _read(
     paths = await anyio.to_thread.run_sync(dict.fromkeys, [*index, *new])
     tree = await view.tree(start.commit) if start.commit else None
     stated = await statements.read_stated(view, paths, index, tree, cut=start.cut)
-    collected, touched = await _scope(view, index, paths, tree)
-    log, cut = await _commits(view, head, notes)
-    manifest, archive = await anyio.to_thread.run_sync(
-        _make_manifest, collected, touched, Attributes(stated.files), tree, log, cut, head, notes
+    changes = await read_changes(view, index, paths, tree)
+    attributes = Attributes(stated.files)
+    around = await anyio.to_thread.run_sync(
+        read_around,
+        view.layout.tree,
+        index,
+        changes.collected.same,
+        changes.renamed,
+        attributes,
+    )
+    commits, patches, cut = await _history(view, head, start.commit, wanted, changes, notes)
+    manifest = await anyio.to_thread.run_sync(
+        _make_manifest, changes, around, attributes, tree, commits, cut, head, notes
     )
     narrowing, known = await anyio.to_thread.run_sync(
         read_narrowing, stated, start.name, known_here
     )
     update = {
         "base": start.commit,
-        "scope": start.describe(len(manifest.files), changed),
+        "scope": start.describe(len(manifest.files), len(manifest.deleted), changed),
         "narrowing": narrowing,
         "known": known,
     }
-    return manifest.model_copy(update=update), archive, start, changed
+    archives = {
+        "archive": changes.collected.files,
+        "around_archive": around.files,
+        "before_archive": changes.before,
+        "patches_archive": {f"{name}.diff".encode(): each for name, each in patches.items()},
+    }
+    return _Taken(
+        manifest.model_copy(update=update),
+        {name: each for name, each in archives.items() if each or name == "archive"},
+        start,
+        changed,
+        changes,
+    )
 
 
-def _make_manifest(
-    collected: Collected,
-    touched: Touched | None,
-    attributes: Attributes,
-    tree: Mapping[bytes, TreeEntry] | None,
-    log: Sequence[LogEntry],
-    cut: bool,
-    head: str,
-    notes: list[str],
-) -> tuple[Manifest, bytes]:
-    commits = tuple(bound_history(log))
+async def _history(
+    view: Git, head: str, base: str, wanted: Wanted, changes: Changes, notes: list[str]
+) -> tuple[tuple[Commit, ...], dict[str, bytes], bool]:
+    """Return the newest commits, the diffs of those that models may want to see, and whether there
+    are more commits.
+    """
+    log, cut = await _commits(view, head, notes)
+    commits = tuple(await anyio.to_thread.run_sync(lambda: [*bound_history(log)]))
     cut |= len(commits) < len(log)
     if cut:
         notes.append(f"of the history, the last {len(commits)} commits were looked at")
+    if base or wanted.for_models:
+        commits, missing = await past.read_messages(
+            view, commits, base, head, all_of_them=wanted.for_models
+        )
+        notes += missing
+    if not (base and wanted.for_models):
+        return commits, {}, cut
+    files = {display_path(path) for path in (*changes.collected.files, *changes.before)}
+    patches, missing = await past.read_patches(view, commits, files)
+    notes += missing
+    kept = (
+        each.model_copy(update={"patch_bytes": len(patches[each.id])})
+        if each.id in patches
+        else each
+        for each in commits
+    )
+    return tuple(kept), patches, cut
+
+
+def _make_manifest(
+    changes: Changes,
+    around: Around,
+    attributes: Attributes,
+    tree: Mapping[bytes, TreeEntry] | None,
+    commits: tuple[Commit, ...],
+    cut: bool,
+    head: str,
+    notes: list[str],
+) -> Manifest:
+    collected, hunks = changes.collected, changes.hunks
+    touched = None
+    if tree is not None:
+        touched = {
+            path: ranges_of(hunk[2:] for hunk in hunks.get(path, ())) for path in collected.files
+        }
     kinds, ignored = _kinds(collected.files, touched, attributes, tree)
     if ignored:
         notes.append(
@@ -153,12 +215,35 @@ def _make_manifest(
             " base has it"
         )
     missed = _missed(collected.missed, attributes, tree)
-    manifest = Manifest(
+    now = changes.now
+    return Manifest(
         archive="",
         files=tuple(
-            file_of(path, content, touched, kinds[path])
+            file_of(
+                path,
+                content,
+                kinds[path],
+                None if tree is None else hunks.get(path, ()),
+                changes.was.get(path, b""),
+            )
             for path, content in collected.files.items()
         ),
+        around=tuple(
+            file_of(path, content, around.kinds[path], (), changes.was.get(path, path))
+            for path, content in around.files.items()
+        ),
+        around_cut=around.cut,
+        before=tuple(
+            base_file_of(
+                path,
+                content,
+                kind_of(path.decode(), content, attributes),
+                hunks.get(now.get(path, path), ()),
+                now.get(path, b""),
+            )
+            for path, content in changes.before.items()
+        ),
+        before_cut=changes.before_cut,
         unread=tuple(Unread(path=display_path(path), why=why) for path, why in collected.unread),
         missed=tuple(missed[:MOST_UNREAD]),
         missed_in_all=len(missed),
@@ -169,12 +254,11 @@ def _make_manifest(
         commits_cut=cut,
         notes=tuple(notes),
     )
-    return manifest, archive_of(collected.files)
 
 
 def _kinds(
     files: Mapping[bytes, bytes],
-    touched: Touched | None,
+    touched: Mapping[bytes, marks.Ranges] | None,
     attributes: Attributes,
     tree: Mapping[bytes, TreeEntry] | None,
 ) -> tuple[dict[bytes, FileKind], int]:
@@ -205,10 +289,6 @@ def _missed(
     ]
 
 
-def _claims(path: bytes) -> bool:
-    return language_of(display_path(path)) != OTHER
-
-
 async def _count_changed(
     view: Git, head: str, index: Mapping[bytes, TreeEntry], untracked: list[bytes] | None
 ) -> int | None:
@@ -234,33 +314,6 @@ def _count_differing(
         path for path in committed.keys() | index.keys() if committed.get(path) != index.get(path)
     }
     return len(staged | {*edited, *untracked})
-
-
-async def _scope(
-    view: Git,
-    index: Mapping[bytes, TreeEntry],
-    paths: Mapping[bytes, None],
-    tree: Mapping[bytes, TreeEntry] | None,
-) -> tuple[Collected, Touched | None]:
-    """Return the files in scope, and with the tree of a base their touched lines."""
-    comparison = Comparison(index, tree, view.layout.hash_letters)
-    read = partial(collect, view.layout.tree, paths, comparison, claims=_claims)
-    collected = await anyio.to_thread.run_sync(read)
-    if tree is None:
-        return collected, None
-    files = collected.files
-    # What vanished may have been renamed, so it takes part in the comparison.
-    old = [(path, entry) for path, entry in tree.items() if path in files or path not in paths]
-    blobs = [(path, entry.hash) for path, entry in old if _is_file(entry)]
-    touched = await view.changed_lines(blobs, list(files.items()))
-    for path in [path for path in files if path not in tree and not touched[path]]:
-        # Renamed and otherwise as it was.
-        del files[path]
-    return collected, touched
-
-
-def _is_file(entry: TreeEntry) -> bool:
-    return entry.mode.startswith("100")
 
 
 async def _untracked(view: Git, specials: list[bytes], notes: list[str]) -> list[bytes] | None:

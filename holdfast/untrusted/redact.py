@@ -86,7 +86,18 @@ def redact(text: str) -> str:
     """
     # RE2 and the history take Unicode alone; a tool can quote half a character.
     text = text.encode("utf-8", "backslashreplace").decode()
-    return "".join(_redact_line(line) for line in without_keys(text).splitlines(keepends=True))
+    lines = [
+        line[start : start + LONGEST_LINE]
+        for line in without_keys(text).splitlines(keepends=True)
+        for start in range(0, len(line), LONGEST_LINE)
+    ]
+    # Most texts hold none, and a long one is looked through at once much faster than by lines.
+    whole = "\n".join(lines)
+    own = [pattern for pattern in _OWN if pattern.search(whole)]
+    shapes = [pattern for pattern in _patterns() if pattern.search(whole)]
+    if not own and not shapes:
+        return "".join(lines)
+    return "".join(_redact_line(line, own, shapes) for line in lines)
 
 
 def without_keys(text: str) -> str:
@@ -94,14 +105,11 @@ def without_keys(text: str) -> str:
     return _KEY_BLOCK.sub(lambda block: REDACTED + "\n" * block[0].count("\n"), text)
 
 
-def _redact_line(line: str) -> str:
-    if len(line) > LONGEST_LINE:
-        pieces = range(0, len(line), LONGEST_LINE)
-        return "".join(_redact_line(line[start : start + LONGEST_LINE]) for start in pieces)
-    for pattern in _OWN:
+def _redact_line(line: str, own: Iterable[Any], shapes: Iterable[Any]) -> str:
+    for pattern in own:
         line = pattern.sub(lambda match: match[0].replace(match[1], REDACTED), line)
     # The whole match goes, as the groups of these patterns do not always hold the whole secret.
-    for pattern in _patterns():
+    for pattern in shapes:
         line = pattern.sub(REDACTED, line)
     return line
 

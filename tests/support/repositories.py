@@ -92,10 +92,13 @@ class Bench:
     def snapshots(self) -> Snapshots:
         return Snapshots(self.store, self.folder / "scratch")
 
-    async def pin(self, repository: Repository, base: str = "", *, scope: str = "") -> PinnedInput:
+    async def pin(
+        self, repository: Repository, base: str = "", *, scope: str = "", models: bool = False
+    ) -> PinnedInput:
         """The repository as `prepare` pins it."""
         roots = (Root.of(repository.path),)
-        return await take("repo", repository.path, roots, Wanted(base, scope), self.store)
+        wanted = Wanted(base, scope, for_models=models)
+        return await take("repo", repository.path, roots, wanted, self.store)
 
     async def snapshot(self, repository: Repository, base: str = "") -> Snapshot:
         """A snapshot, on disk."""

@@ -64,7 +64,7 @@ def test_a_file_tells_its_language_by_name_and_place(path: str, name: str) -> No
 def test_a_file_without_an_ending_tells_its_language_by_its_first_line(
     first: bytes, name: str
 ) -> None:
-    assert language(file_of(b"tool", first, None)) == name
+    assert language(file_of(b"tool", first)) == name
 
 
 def test_every_lens_names_languages_that_are_known() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.activities.repositories import git
 from holdfast.activities.repositories.git import Git
+from holdfast.activities.repositories.output import FileDiff, Hunk
 from holdfast.activities.repositories.working_tree import FILE_LIMIT
 from holdfast.contracts.errors import BadGoal
 from holdfast.untrusted.roots import roots_at
@@ -24,6 +25,11 @@ def opened(path: Path, *more: Path) -> AbstractAsyncContextManager[Git]:
     """Git over a repository, where it and the others named may be read."""
     roots, _ = roots_at([path, *more])
     return git.open_git(path, roots)
+
+
+def hunks_of(compared: list[tuple[bytes, bytes, FileDiff]]) -> dict[bytes, list[Hunk]]:
+    """Where files differ, by their path in the head."""
+    return {path: diff.hunks for _, path, diff in compared}
 
 
 @pytest.fixture
@@ -113,10 +119,8 @@ async def test_a_repository_with_sha256_hashes_works(tmp_path: Path) -> None:
         assert await view.commit("main") == commit
         assert list(await view.index()) == [b"a.txt"]
         tree = await view.tree(commit)
-        touched = await view.changed_lines(
-            [(b"a.txt", tree[b"a.txt"].hash)], [(b"a.txt", b"a\nb\n")]
-        )
-        assert touched == {b"a.txt": ((2, 2),)}
+        compared = await view.compare({b"a.txt": tree[b"a.txt"].hash}, {b"a.txt": b"a\nb\n"})
+        assert hunks_of(compared) == {b"a.txt": [(1, 0, 2, 1)]}
 
 
 async def test_another_working_tree_of_a_repository_has_its_own_head(
@@ -151,9 +155,9 @@ async def test_what_is_too_large_to_be_read_is_neither_compared_nor_counted(
     async with opened(repository.path) as view:
         entries, _ = await view.history(last, 1)
         assert entries[0].changes == [(1, 1, b"b.txt")]
-        old = [(path, entry.hash) for path, entry in (await view.tree(f"{last}~1")).items()]
-        touched = await view.changed_lines(old, [(b"a.txt", b"c\n"), (b"b.txt", b"b\nc\n")])
-    assert touched == {b"a.txt": ((1, 1),), b"b.txt": ((2, 2),)}
+        old = {path: entry.hash for path, entry in (await view.tree(f"{last}~1")).items()}
+        compared = await view.compare(old, {b"a.txt": b"c\n", b"b.txt": b"b\nc\n"})
+    assert hunks_of(compared) == {b"a.txt": [(0, 0, 1, 1)], b"b.txt": [(1, 0, 2, 1)]}
 
 
 async def test_a_split_index_is_read(repository: Repository) -> None:
@@ -194,9 +198,9 @@ async def test_lines_of_a_file_cannot_pass_for_the_headers_of_a_diff(
     repository.commit({"a.txt": old})
     async with opened(repository.path) as view:
         tree = await view.tree(await view.head())
-        blob = [(b"a.txt", tree[b"a.txt"].hash)]
-        touched = await view.changed_lines(blob, [(b"a.txt", forged.encode())])
-    assert touched == {b"a.txt": ((5, 7),)}
+        blobs: dict[bytes, str | bytes] = {b"a.txt": tree[b"a.txt"].hash}
+        compared = await view.compare(blobs, {b"a.txt": forged.encode()})
+    assert hunks_of(compared) == {b"a.txt": [(5, 1, 5, 3)]}
 
 
 async def test_refs_that_git_would_not_write_are_left_out(repository: Repository) -> None:
