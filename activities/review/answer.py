@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.activities.review.outcome import Outcome
-from holdfast.activities.review.scope_words import describe_reach
 from holdfast.contracts import Remark, ReviewData
 from holdfast.contracts.remarks import OF_AN_AGENT, SURE, blocks_change, group_same
 from holdfast.rendering import remarks as shown
+from holdfast.rendering.foremost import one_thing
+from holdfast.rendering.reach import describe_reach
+from holdfast.rendering.verdict import headline
 from holdfast.text import code_span, for_markdown
 from holdfast.text import pluralize as many
 
@@ -38,10 +40,9 @@ def write(outcome: Outcome) -> str:
     """Return the answer as Markdown."""
     data = outcome.data
     parts = [
-        _headline(outcome),
-        shown.one_thing(outcome.standing),
-        describe_reach(outcome),
-        _agents(outcome.looked.agents),
+        headline(data),
+        one_thing(outcome.standing),
+        describe_reach(data),
         _describe_verified(data, outcome.to_verify),
         *_one_by_one(outcome.standing, whole=not data.base),
         *_in_sum(outcome.summed),
@@ -50,35 +51,8 @@ def write(outcome: Outcome) -> str:
         _list_refuted(data.remarks),
         _list("Said by an agent, and not confirmed", _list_unconfirmed(data.unconfirmed)),
         _rest(outcome),
-        _missing(outcome),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _headline(outcome: Outcome) -> str:
-    standing, data, looked = outcome.blocking, outcome.data, outcome.looked
-    if not standing and not (looked.files or looked.agents):
-        return "**Nothing was looked at**, so nothing is known."
-    if not standing and not looked.at_code:
-        return "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
-    if not standing:
-        where = " in production code" if data.remarks else ""
-        out = sum(data.hidden.values())
-        more = f" {many(out, 'remark')} taken out of this review, see below." if out else ""
-        count = many(len(data.not_parsed), "file")
-        lost = f" {count} could not be parsed, see below." if data.not_parsed else ""
-        sure = f"at a confidence of {data.min_confidence} or more"
-        return f"**No remarks**{where} {sure}.{lost}{more}"
-    counts = Counter(remark.severity for remark in standing)
-    files = many(len({remark.file for remark in standing}), "file")
-    refuted = shown.refuted_of(standing)
-    return f"**{many(len(standing), 'remark')} in {files}**{refuted}: {shown.by_severity(counts)}."
-
-
-def _agents(agents: Mapping[str, int]) -> str:
-    """Return which agents read the code, beside the lenses; empty: none did."""
-    said = [f"{for_markdown(name)} ({many(n, 'tool call')})" for name, n in agents.items()]
-    return f"Agents read the code: {', '.join(said)}." if said else ""
 
 
 def _one_by_one(standing: Iterable[Remark], *, whole: bool) -> Iterable[str]:
@@ -230,12 +204,6 @@ def _missed(data: ReviewData) -> str:
     more = ", …" if data.missed_in_all > len(named) else ""
     count = many(data.missed_in_all, "file")
     return f"**Nobody knows what is in {count} of text**, which could not be read: {listed}{more}"
-
-
-def _missing(outcome: Outcome) -> str:
-    if not outcome.missing:
-        return ""
-    return f"**Not part of this review**: {', '.join(map(for_markdown, outcome.missing))}."
 
 
 def _list(title: str, lines: list[str]) -> str:

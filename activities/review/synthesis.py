@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from holdfast.activities.review import taken_out
 from holdfast.activities.review.analysing.advice import add_advice
 from holdfast.activities.review.answer import WORST, write
-from holdfast.activities.review.outcome import Looked, Outcome
+from holdfast.activities.review.outcome import Outcome
 from holdfast.activities.review.scope import elsewhere
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import LensSum, Narrowing, Remark, ReviewData, Sightings, Synthesis
@@ -24,6 +24,8 @@ from holdfast.contracts.remarks import (
     rank_remarks,
     sightings_of,
 )
+from holdfast.rendering.reach import unread_code
+from holdfast.rendering.verdict import judge
 
 MOST_UNLISTED = 100
 """Remarks that are not sure enough, and as many that are taken out, which the report names."""
@@ -49,7 +51,7 @@ def review(material: SynthesisMaterial) -> Synthesis:
     )
 
 
-def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
+def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
     done = [each for each in material.findings if each.status == "complete"]
     inputs = {each.id: each.inputs for each in material.subtasks}
     found = {each.subtask_id: sightings_of(each, inputs.get(each.subtask_id, ())) for each in done}
@@ -67,7 +69,6 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
     remarks = [add_advice(each) for each in shown if not each.summed]
     summed = _summed_by_lens(shown)
 
-    looked = Looked(lenses, agents)
     # The lenses read one snapshot, so what they say of its files is counted once.
     unread = max(lenses.values(), key=lambda each: each.unread, default=Sightings())
     missed = max(lenses.values(), key=lambda each: each.missed, default=Sightings())
@@ -102,23 +103,34 @@ def _weigh(material: SynthesisMaterial, missing: tuple[str, ...]) -> Outcome:
         files_read=max(
             (max(each.files_read, each.files_in_scope) for each in lenses.values()), default=0
         ),
-        looked_at=looked.files,
-        nothing_to_look_at=looked.idle,
-        languages=looked.languages,
-        unread_languages=tuple(each.name for each in looked.unread_code),
+        not_parsed_by={
+            name: count
+            for name, each in lenses.items()
+            if (count := max(each.not_parsed_in_all, len(each.not_parsed)))
+        },
+        looked_at={
+            name: each.files_read for name, each in lenses.items() if not each.nothing_to_look_at
+        },
+        agents=agents,
+        failed=failed,
+        nothing_to_look_at={
+            name: each.nothing_to_look_at
+            for name, each in lenses.items()
+            if each.nothing_to_look_at
+        },
+        languages=next((each.languages for each in lenses.values() if each.languages), ()),
         base=next((each.base for each in lenses.values() if each.base), ""),
         scope=next((each.scope for each in lenses.values() if each.scope), ""),
     )
+    nobody = tuple(each.name for each in unread_code(data))
     return Outcome(
-        data=data,
-        looked=looked,
+        data=data.model_copy(update={"unread_languages": nobody, "verdict": judge(data).said}),
         summed=summed,
         outside=elsewhere.describe_elsewhere([*remarks, *(each for each in shown if each.summed)]),
         taken_out=taken_out.describe_taken_out(narrowing, above, material.min_confidence),
         to_verify=material.to_verify,
         unread_why=unread.unread_why,
         notes=tuple(dict.fromkeys(note for each in lenses.values() for note in each.notes)),
-        missing=missing,
     )
 
 

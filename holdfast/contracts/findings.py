@@ -151,6 +151,8 @@ class LensSum(Contract):
 class ReviewData(Contract):
     """What a review came to: the `data` of its report."""
 
+    verdict: str = ""
+    """What counts and what was looked at, in a line."""
     remarks: tuple[Remark, ...] = ()
     """All that are listed, by rank."""
     by_kind: dict[str, int] = Field(default_factory=dict)
@@ -188,9 +190,15 @@ class ReviewData(Contract):
     """The first of the files of text that were to be read and could not be."""
     not_parsed: tuple[str, ...] = ()
     """Files that some lens could not parse."""
+    not_parsed_by: dict[str, int] = Field(default_factory=dict)
+    """Number of them, by lens."""
     files_read: int = 0
     looked_at: dict[str, int] = Field(default_factory=dict)
     """Files read, by lens."""
+    agents: dict[str, int] = Field(default_factory=dict)
+    """Tool calls of each agent that read the code."""
+    failed: tuple[str, ...] = ()
+    """Titles of lenses and agents that came to no end; the report's gaps say why."""
     nothing_to_look_at: dict[str, str] = Field(default_factory=dict)
     """Why a lens had no file to look at, by lens."""
     languages: tuple[LanguageShare, ...] = ()

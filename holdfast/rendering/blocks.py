@@ -42,6 +42,13 @@ class Fact:
 class Facts:
     facts: tuple[Fact, ...]
 
+    @property
+    def line(self) -> str:
+        """The facts in one line."""
+        told = (f"{each.name.lower()} {each.value}" for each in self.facts)
+        more = (f", {each.more}" if each.more else "" for each in self.facts)
+        return " · ".join(map(str.__add__, told, more))
+
 
 @dataclass(frozen=True)
 class Item:

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.remarks import (
-    SEVERITIES,
-    blocks_change,
     describe_hidden,
     group_same,
     read_review,
@@ -21,7 +18,11 @@ from holdfast.contracts.remarks import (
 )
 from holdfast.rendering import markdown
 from holdfast.rendering import remarks as shown
+from holdfast.rendering.blocks import Folded, Marked
+from holdfast.rendering.foremost import one_thing
+from holdfast.rendering.reach import who_looked
 from holdfast.rendering.sarif import encoded
+from holdfast.rendering.verdict import counted, failing, judge, uncounted
 from holdfast.text import code_span, for_markdown, inline, pluralize, visible
 
 MOST_LETTERS = 65_536
@@ -31,28 +32,29 @@ MARGIN = 500
 MARK = "<!-- holdfast review -->"
 """Lets a program find the comment again, to renew it."""
 SUMMARY_LETTERS = 300
-MOST_LANGUAGES = 12
 MOST_FILES = 8
 """Files named that could not be parsed."""
 _CALL = re.compile(r"(?<!&)[@#](?=\w)")
 """Matches what calls people or issues in an escaped text, where `&#` only begins a number."""
 MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
+FAILS = "⛔"
+"""Marks what fails the change."""
 
 
-def as_comment(report: Report, links: str = "") -> str:
+def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
     """Return the comment. `links`: the address of the files at the reviewed commit, without a slash
-    at its end; without one, places are told and link nowhere.
+    at its end; without one, places are told and link nowhere. `fail_on`: the severity from which
+    remarks fail the change, which are marked; empty: none does.
     """
     review = read_review(report) or ReviewData()
-    standing = [each for each in review.remarks if blocks_change(each)]
+    standing = counted(review)
     groups = group_same(standing)
-    parsed = not review.not_parsed
-    head = "\n\n".join([MARK, _headline(standing, parsed), *_warnings(report, review)])
-    tail = _tail(report, review)
+    head = "\n\n".join([MARK, *_head(report, review, fail_on)])
+    tail = "\n\n".join([*_looked(review), _foot(report, review)])
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)
     told: list[str] = []
     for group in groups:
-        block = _folded(group, links)
+        block = _folded(group, links, fails=group[0].severity in failing(fail_on))
         room -= len(block) + 2
         if room < 0:
             break
@@ -64,51 +66,61 @@ def as_comment(report: Report, links: str = "") -> str:
     return "\n\n".join([head, *told, *more, tail]) + "\n"
 
 
-def _headline(standing: Sequence[Remark], parsed: bool) -> str:
-    if not standing and not parsed:
-        return "**No remarks, but not everything could be parsed.**"
-    if not standing:
-        return "**No remarks.**"
-    counts = Counter(each.severity for each in standing)
-    listed = ", ".join(
-        f"{MARKS[severity]} {shown.of_severity(severity, counts[severity])}"
-        for severity in SEVERITIES
-        if counts[severity]
-    )
-    return f"**{pluralize(len(standing), 'remark')}**{shown.refuted_of(standing)}: {listed}"
+def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:
+    """Yield the verdict with what the review lacks, what fails the change, and what to do first."""
+    verdict, told = judge(review, report.status), counted(review)
+    mark = MARKS[verdict.worst] if verdict.worst else "⚠️" if verdict.lacks else "✅"
+    parts = [f"{mark} **{inline(verdict.said)}.**"]
+    parts += [f"⚠️ {inline(verdict.beside)}"] if verdict.lacks else []
+    if fail_on:
+        severe = sum(each.severity in failing(fail_on) for each in told)
+        count = f"{FAILS} {pluralize(severe, 'remark')} of these fail" if severe else "None fails"
+        parts.append(f"{count} the change by {code_span(f'--fail-on {fail_on}')}.")
+    yield " ".join(parts)
+    if apart := uncounted(review):
+        yield f"Not counted: {inline(', '.join(apart))}."
+    if first := one_thing([each for each in told if stands(each)]):
+        yield _calm(first)
 
 
-def _warnings(report: Report, review: ReviewData) -> Iterator[str]:
-    """Yield what somebody must know who reads that there is nothing, or little."""
-    if report.status != "complete":
-        yield f"⚠️ The review is not whole: {for_markdown(report.status.replace('_', ' '))}."
-    if unread := review.unread_languages:
-        named = ", ".join(inline(each) for each in unread[:MOST_LANGUAGES])
-        yield f"Nobody looked for defects in {named}{', …' * (len(unread) > MOST_LANGUAGES)}."
+def _looked(review: ReviewData) -> list[str]:
+    """Return, folded, who looked at what, and what was not read; empty if nobody looked."""
+    said = [*who_looked(review), *_not_read(review)]
+    if not said:
+        return []
+    names = ", ".join([*review.looked_at, *review.agents])
+    by = f" by {names}" if names else ""
+    title = f"Looked at: {pluralize(review.files_read, 'file')}{by}"
+    return [_calm(markdown.write([Folded(title, tuple(map(Marked, said)))]))]
+
+
+def _not_read(review: ReviewData) -> Iterator[str]:
+    """Yield what was not parsed, not read or taken out, with names."""
     if lost := review.not_parsed:
         named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
         count = pluralize(len(lost), "file")
-        yield f"⚠️ {count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
+        yield f"{count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
     if hidden := describe_hidden(review):
-        yield f"⚠️ {for_markdown(hidden)}."
+        yield f"{for_markdown(hidden)}."
     if review.missed_in_all:
         texts = review.missed[:MOST_FILES]
         listed = ", ".join(f"{code_span(each.path)} ({inline(each.why)})" for each in texts)
         more = ", …" * (review.missed_in_all > len(texts))
         count = pluralize(review.missed_in_all, "file")
-        yield f"⚠️ Nobody knows what is in {count} of text: {listed}{more}."
+        yield f"Nobody knows what is in {count} of text: {listed}{more}."
     if review.unread_in_all:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in why_unread(review))
         yield f"{pluralize(review.unread_in_all, 'file')} not read{f': {listed}' * bool(listed)}."
 
 
-def _folded(group: Sequence[Remark], links: str) -> str:
+def _folded(group: Sequence[Remark], links: str, *, fails: bool) -> str:
     first = group[0]
     places = len(group) - 1
     also = f" and {pluralize(places, 'more place')}" if places else ""
     place = f"<code>{_html(shown.place_of(first))}</code>{also}"
     refuted = "" if stands(first) else "refuted by a model: "
-    summary = f"{MARKS[first.severity]} {place}: {refuted}{_calm(_html(first.message))}"
+    mark = f"{FAILS} " * fails + MARKS[first.severity]
+    summary = f"{mark} {place}: {refuted}{_calm(_html(first.message))}"
     body = [f"{_linked(first, links)} · {code_span(first.rule or first.lens)}"]
     body += [code] if (code := shown.code_of(first)) else []
     same = shown.same_at(group[1:], lambda remark: _linked(remark, links))
@@ -138,6 +150,6 @@ def _calm(text: str) -> str:
     return _CALL.sub(lambda found: f"{found[0]}\u2060", text)
 
 
-def _tail(report: Report, review: ReviewData) -> str:
+def _foot(report: Report, review: ReviewData) -> str:
     against = f" against {code_span(review.base[:12])}" if review.base else ""
     return f"<sub>holdfast{against}, run {code_span(report.run_id)}</sub>"

@@ -41,10 +41,8 @@ def _written(block: Block, pad: str) -> str:
             return f"{'#' * level} {text(said)}"
         case Paragraph(said):
             return text(said)
-        case Facts(facts):
-            told = (f"{each.name.lower()} {each.value}" for each in facts)
-            more = (f", {each.more}" if each.more else "" for each in facts)
-            return text(" · ".join(map(str.__add__, told, more)))
+        case Facts():
+            return text(block.line)
         case Items(items):
             lines = (
                 [f"- {text(each.text)}", *(f"  - {text(line)}" for line in each.below)]

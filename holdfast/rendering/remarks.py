@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from holdfast.contracts import Remark, ReviewData, Severity
-from holdfast.contracts.remarks import SEVERITIES, group_same, harm, stands
+from holdfast.contracts.remarks import SEVERITIES, stands
 from holdfast.rendering.blocks import Block, Folded, Marked
 from holdfast.rendering.many import beginning
 from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
@@ -59,7 +59,7 @@ def line(remark: Remark) -> Marked:
 
 
 def fold_unlisted(review: ReviewData) -> list[Block]:
-    """Return a line for each of the first remarks that are counted and not listed, folded away;
+    """Return a line for each of the first remarks that are neither counted nor listed, folded away;
     nothing if there are none.
     """
     below, out = review.below_confidence, sum(review.hidden.values())
@@ -71,7 +71,7 @@ def fold_unlisted(review: ReviewData) -> list[Block]:
     lines = [_unlisted(each) for each in first]
     left = below + out - len(first)
     lines += [Marked(f"and {pluralize(left, 'more remark')}")] if left > 0 else []
-    return [Folded(f"Counted and not listed: {', '.join(parts)}", tuple(lines))]
+    return [Folded(f"Not counted and not listed: {', '.join(parts)}", tuple(lines))]
 
 
 def _unlisted(remark: Remark) -> Marked:
@@ -131,42 +131,6 @@ def same_at(others: Sequence[Remark], place: Callable[[Remark], str] = place) ->
     named, more = beginning(others, most)
     rest = f" and {pluralize(more, 'more place')}" if more else ""
     return [Marked(f"The same at {', '.join(map(place, named))}{rest}.")]
-
-
-def one_thing(standing: Sequence[Remark]) -> str:
-    """Return the remark to act on first, and why it is that one; empty where one is all there is,
-    or none is urgent.
-    """
-    groups = group_same(standing)
-    if len(groups) < 2 or groups[0][0].severity == "info":
-        return ""
-    first, *others = groups[0]
-    which = _among(groups[0], [each for each in standing if each.severity == first.severity])
-    parts = [f"**If you do one thing**, look at {place(first)} ({which}): {said(first)}"]
-    if first.matters:
-        parts.append(sentence(prose(first.matters)))
-    if others:
-        parts.append(f"It stands in {pluralize(len(others), 'more place')}.")
-    return " ".join(parts)
-
-
-def _among(group: Sequence[Remark], alike: Sequence[Remark]) -> str:
-    """Return why a defect comes first of those that are as severe."""
-    first = group[0]
-    others = [each for each in alike if each not in group]
-    if not others:
-        return first.severity
-    of_all = f"{len(alike):,} that are {first.severity}"
-    bad, sure = harm(first), first.confidence
-    if all(harm(each) < bad for each in others):
-        return f"the most harmful of {of_all}"
-    if all(each.confidence < sure for each in others):
-        return f"the surest of {of_all}"
-    equal = [each for each in alike if (harm(each), each.confidence) == (bad, sure)]
-    if len(equal) > len(group):
-        return f"one of {len(equal):,} equally harmful and sure, of {of_all}"
-    # An agent may say that it is surer; analysers come first.
-    return f"the first of {of_all}"
 
 
 # ---------------------------------------------------------------- the code

@@ -75,11 +75,10 @@ def as_markdown(
         "sources": listed(sources.items(report, whole=whole)),
         "findings": findings.sections(report) if whole else [],
     }
-    place = f" of project {code_span(report.project)}" if report.project else ""
-    ended = Marked(f"**{verdict(report)}** · run {code_span(report.run_id)}{place}")
-    blocks: list[Block] = [Heading(report.title or report.goal, 1), Paragraph(ended), facts(report)]
+    first, answer = _first(report, answer_of(report, to_type).strip())
+    blocks: list[Block] = [Heading(report.title or report.goal, 1), *first]
     blocks += listed(report.flags, LOOK_FIRST)
-    blocks += [Prose(answer_of(report, to_type).strip())] if report.answer.strip() else []
+    blocks += [Prose(answer)] if answer else []
     review = read_review(report) if whole else None
     blocks += fold_unlisted(review) if review else []
     for name, title in CHAPTERS.items():
@@ -91,6 +90,20 @@ def as_markdown(
     if said:
         blocks += [Heading("To go on"), Paragraph(said), *([Code(typed)] if typed else [])]
     return markdown.write(blocks) + "\n"
+
+
+def _first(report: Report, answer: str) -> tuple[list[Block], str]:
+    """Return what a report begins with, and the rest of the answer: of a review its verdict, with
+    which its answer begins, and the run's facts below.
+    """
+    place = f" of project {code_span(report.project)}" if report.project else ""
+    run = f" · run {code_span(report.run_id)}{place}"
+    told = facts(report)
+    if not read_review(report):
+        return [Paragraph(Marked(f"**{verdict(report)}**{run}")), told], answer
+    counts, _, rest = answer.partition("\n\n")
+    grey = Marked(f"*{inline(f'{verdict(report)} · {told.line}')}{run}*")
+    return [Prose(counts), Paragraph(grey)], rest
 
 
 def answer_of(report: Report, to_type: ToType) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 
 from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.remarks import (
-    blocks_change,
     describe_hidden,
     read_review,
     stands,
     why_unread,
 )
+from holdfast.rendering.verdict import counted
 from holdfast.text import pluralize, sentence, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -45,7 +45,7 @@ Json = dict[str, Any]
 def as_sarif(report: Report) -> str:
     """Return the document, with what stands in it. A report of no review has no results."""
     review = read_review(report) or ReviewData()
-    standing = [each for each in review.remarks if blocks_change(each) and each.file]
+    standing = [each for each in counted(review) if each.file]
     rules = _rules(standing)
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     results = [*_fitting(_results(standing, places))]
@@ -85,6 +85,8 @@ def _invocation(report: Report, review: ReviewData, left: int) -> Json:
     """Return how far the review went: what is missing is told as a notification."""
     missing = [f"{gap.title}: {gap.why}" for gap in report.gaps]
     missing += [f"{left} remarks beyond what one file may hold"] if left else []
+    if nowhere := sum(not each.file for each in counted(review)):
+        missing.append(f"{pluralize(nowhere, 'remark')} about the repository, and no file of it")
     listed = ", ".join(f"{why} ({n})" for why, n in why_unread(review))
     if review.unread_in_all:
         missing.append(f"{pluralize(review.unread_in_all, 'file')} not read: {listed}".rstrip(": "))

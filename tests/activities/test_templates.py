@@ -12,6 +12,7 @@ from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_SH
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from holdfast.contracts.remarks import merge_remarks
+from holdfast.rendering.foremost import HARMS, harm_of, one_thing
 from holdfast.text import code_span, for_terminal
 
 
@@ -57,7 +58,7 @@ def test_what_a_model_refuted_of_an_analyser_is_counted_as_the_gate_counts_it() 
     found = [given.model_copy(update={"line": n, "lens": "bugs"}) for n in (3, 9)]
     said = found[1].model_copy(update={"verdict": "refuted", "why": "No"})
     told = review(lens("bugs", *found), verified=(said,), to_verify=2)
-    assert "**2 remarks in 1 file**, 1 of them refuted by a model: 2 warnings." in told.answer
+    assert "**2 warnings in 1 file, 1 of them refuted by a model.**" in told.answer
     assert "No. Counted: an analyser found it." in told.answer
     assert told.data["by_severity"] == {"critical": 0, "warning": 2, "info": 0}
 
@@ -71,7 +72,8 @@ def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one()
     agent = Finding(subtask_id="logic", status="complete", model="m", data=data)
     sure = said.model_copy(update={"verdict": "confirmed", "why": "Yes"})
     told = review(lens("bugs", given), agent, verified=(sure,), to_verify=2)
-    assert "look at `a.py:3` (the first of 2 that are critical)" in told.answer
+    assert "look at `a.py:3` (critical): m. It comes first because" in told.answer
+    assert "1 other remark may do as much." in told.answer
 
 
 def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
@@ -162,7 +164,8 @@ def test_what_is_not_shown_is_counted() -> None:
     assert synthesis.data["unread"] == [{"path": "x", "why": "binary"}]
     assert synthesis.data["not_parsed"] == ["bad.py"]
     for line in (
-        "**1 remark in 1 file**: 1 warning.",
+        "**1 warning in 1 file.** Not whole: 9 files of text could not be read; 1 file could not be"
+        " parsed. Not counted: 1 below confidence 80.",
         "In the tree: 7 files of text. bugs and security looked at 7 files.",
         "- 1 remark below confidence 80: `starter.py fork ID --limits min_confidence=0` shows",
         "- 3 remarks suppressed by comments in the code",
@@ -181,7 +184,7 @@ def test_a_lens_that_failed_is_named_and_did_not_look() -> None:
         Finding(subtask_id="security", status="failed", why="bandit crashed"),
     )
     assert synthesis.gaps == ("Find security: bandit crashed",)
-    assert "**Not part of this review**: Find security." in synthesis.answer
+    assert "**1 warning in 1 file.** Not whole: Find security came to no end." in synthesis.answer
     assert "bugs looked at 7 files." in synthesis.answer
 
 
@@ -191,7 +194,7 @@ def test_a_review_without_remarks_says_who_looked_and_claims_no_confidence() -> 
         lens("bugs", **nothing), lens("security", **nothing), lens("secrets"), lens("complexity")
     )
     assert synthesis.answer == (
-        "**No remarks** at a confidence of 80 or more.\n\n"
+        "**No remarks in what 2 lenses looked at.**\n\n"
         "In the tree: 7 files of text. secrets and complexity looked at 7 files."
         " **Nothing to look at** for bugs and security: no Python files."
     )
@@ -210,7 +213,7 @@ def test_each_lens_is_said_to_have_looked_at_what_it_read() -> None:
 def test_a_review_of_nothing_claims_nothing() -> None:
     empty = {"files_read": 0, "files_in_scope": 0, "nothing_to_look_at": "no text files"}
     answer = review(lens("secrets", **empty)).answer
-    assert answer.startswith("**Nothing was looked at**, so nothing is known.")
+    assert answer.startswith("**Nothing was looked at, so nothing is known.**")
     assert "In the tree: 0 files of text. **Nothing to look at** for secrets" in answer
 
 
@@ -239,7 +242,10 @@ def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
         " Ruby (1 file, under 1 %)." in synthesis.answer
     )
     assert "Markdown" not in synthesis.answer
-    assert synthesis.answer.startswith("**No remarks** at a confidence of 80")
+    assert synthesis.answer.startswith(
+        "**No remarks in what 3 lenses looked at.** Not whole: Find shell came to no end;"
+        " nobody looked for defects in Go, Shell, Ruby."
+    )
     assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
 
 
@@ -248,7 +254,7 @@ def test_what_a_lens_could_not_parse_is_said_where_it_says_what_it_looked_at() -
     lost = {"not_parsed": ["b.sh"], "languages": files}
     answer = review(lens("shell", files_read=1, **lost), lens("secrets")).answer
     assert answer.startswith(
-        "**No remarks** at a confidence of 80 or more. 1 file could not be parsed, see below."
+        "**No remarks in what 2 lenses looked at.** Not whole: 1 file could not be parsed."
     )
     assert (
         "shell looked for defects in Shell (2 files). secrets looked at 7 files."
@@ -270,7 +276,7 @@ def test_without_a_lens_for_any_of_its_languages_a_review_says_that_nothing_is_k
     idle = {"files_read": 0, "nothing_to_look_at": "no Python files"}
     synthesis = review(lens("bugs", **idle), lens("secrets", languages=files))
     assert synthesis.answer.startswith(
-        "**No remarks, and nobody looked for defects in the code**: nothing is known of it."
+        "**No remarks, and nobody looked for defects in the code: nothing is known of it.**"
     )
     assert synthesis.confidence is None
 
@@ -326,7 +332,7 @@ def test_a_defect_that_stands_in_many_places_is_told_once_with_its_places() -> N
     assert synthesis.answer.count("### warning") == 1
     assert "- The same at `02.py:2:4`, `03.py:3:4`," in synthesis.answer
     assert "`09.py:9:4` and 3 more places." in synthesis.answer
-    assert "**12 remarks in 12 files**" in synthesis.answer
+    assert "**12 warnings in 12 files.**" in synthesis.answer
     assert len(remarks_of(synthesis)) == 12, "the data have each place"
 
 
@@ -338,9 +344,10 @@ def test_the_answer_begins_with_the_one_thing_to_do_and_why() -> None:
     answer = review(lens("security", shell, weak, remark(line=20, message="Else"))).answer
     assert answer.index("**If you do one thing**") < answer.index("In the tree")
     assert (
-        "**If you do one thing**, look at `b.py:3:5` (the most harmful of 2 that are critical):"
-        " A shell. The shell interprets the text" in answer
+        "**If you do one thing**, look at `b.py:3:5` (critical): A shell. The shell interprets the"
+        " text" in answer
     )
+    assert "It comes first because a stranger may have code of theirs run." in answer
     for given in ([shell], [remark(severity="info"), remark(severity="info", line=5)]):
         assert "If you do one thing" not in review(lens("security", *given)).answer
 
@@ -350,14 +357,44 @@ def test_the_one_thing_to_do_is_what_can_do_most_harm_and_equals_are_called_equa
     evil = remark(file="z.js", line=90, rule="no-eval", message="Text that is run")
     key = remark(file="k.py", line=1, rule="NPM tokens", message="A token", severity="critical")
     told = review(lens("javascript", *loops, evil)).answer
-    assert "look at `z.js:90` (the most harmful of 6 that are warning): Text" in told
+    assert "look at `z.js:90` (warning): Text" in told
     told = review(lens("javascript", *loops)).answer
-    assert "look at `a.js:1` (one of 5 equally harmful and sure, of 5 that are warning)" in told
+    assert "look at `a.js:1` (warning)" in told
+    assert "nothing that is listed can do more harm; 4 other remarks may do as much." in told
     surer = loops[3].model_copy(update={"confidence": 99})
     told = review(lens("javascript", *loops[:3], surer)).answer
-    assert "look at `a.js:4` (the surest of 4 that are warning)" in told
+    assert "look at `a.js:4` (warning)" in told and "and this one is the surest." in told
     told = review(lens("secrets", key), lens("javascript", evil)).answer
     assert "look at `k.py:1` (critical): A token" in told, "severity comes before harm"
+
+
+def test_what_a_remark_can_do_comes_before_how_sure_it_is_and_before_its_place() -> None:
+    harms = [
+        remark(lens="secrets", rule="NPM tokens", message="A token"),
+        remark(rule="no-eval", message="Evaluates"),
+        remark(rule="js-tls-unverified", message="Nobody is verified"),
+        remark(rule="SC2115", message="May expand to the root"),
+        remark(by_agent=True, verdict="confirmed", message="The last price is counted twice"),
+        remark(rule="F821", message="Undefined name", matters="The line raises NameError."),
+        remark(rule="W1", message="Odd"),
+    ]
+    worst_last = [
+        each.model_copy(update={"line": 99 - number, "confidence": 99 - number})
+        for number, each in enumerate(reversed(harms))
+    ]
+    for left in range(len(harms), 1, -1):
+        told, chosen = one_thing(worst_last[:left]), worst_last[left - 1]
+        assert f"look at `a.py:{chosen.line}` (warning): {chosen.message}." in told
+        assert f"It comes first because {HARMS[harm_of(chosen)]}." in told
+
+
+def test_a_matter_of_style_or_outside_production_is_not_the_one_thing_to_do() -> None:
+    style = remark(lens="style", rule="E501", message="A long line", confidence=100)
+    odd = remark(line=9, rule="W1", message="Odd", confidence=60)
+    key = remark(lens="secrets", rule="k", message="A key", severity="critical", kind="tests")
+    assert "Odd" in one_thing([key, style, odd])
+    assert "A key" in one_thing([key, style])
+    assert one_thing([style, style.model_copy(update={"message": "A longer line"})]) == ""
 
 
 def test_each_remark_says_why_it_matters_and_what_to_do_where_somebody_wrote_that() -> None:
@@ -406,7 +443,7 @@ def test_what_is_only_complex_is_a_paragraph_with_the_three_worst_places() -> No
     ]
     synthesis = review(lens("complexity", *tangled), lens("bugs", remark()))
     assert [each.lens for each in remarks_of(synthesis)] == ["bugs"]
-    assert "**1 remark in 1 file**: 1 warning." in synthesis.answer
+    assert "**1 warning in 1 file.**" in synthesis.answer
     worst = "`5.py:5` (Of 5); `4.py:4` (Of 4); `3.py:3` (Of 3)."
     assert f"**complexity**, 5 places, the worst: {worst}" in synthesis.answer
     summed = synthesis.data["summed"]

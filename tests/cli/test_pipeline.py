@@ -27,7 +27,7 @@ def review(*remarks: dict[str, Any], **fields: Any) -> Report:
 
 
 CRITICAL, WARNING = {"severity": "critical"}, {"severity": "warning"}
-REFUTED = {"severity": "critical", "verdict": "refuted", "why": "no"}
+REFUTED = {"severity": "critical", "verdict": "refuted", "why": "no", "by_agent": True}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ REFUTED = {"severity": "critical", "verdict": "refuted", "why": "no"}
         ("warning", [WARNING], Code.COMPLETE, Code.REMARKS),
         ("warning", [CRITICAL], Code.PARTIAL, Code.REMARKS),
         ("warning", [REFUTED, {"severity": "info"}], Code.COMPLETE, Code.COMPLETE),
-        ("warning", [{**REFUTED, "rule": "B602"}], Code.COMPLETE, Code.REMARKS),
+        ("warning", [{**REFUTED, "by_agent": False}], Code.COMPLETE, Code.REMARKS),
         ("warning", [{**CRITICAL, "kind": "tests"}], Code.COMPLETE, Code.COMPLETE),
         ("warning", [{**CRITICAL, "hidden": "known"}], Code.COMPLETE, Code.COMPLETE),
         ("critical", [CRITICAL], Code.FAILED, Code.FAILED),
@@ -56,10 +56,10 @@ def test_remarks_as_severe_as_asked_for_make_the_exit_code(
 def test_the_gate_says_how_many_of_the_remarks_a_model_refuted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = review(CRITICAL, {**REFUTED, "rule": "B602"})
+    told = review(CRITICAL, {**REFUTED, "by_agent": False})
     assert Pipeline("warning").pass_on(told, Code.COMPLETE) is Code.REMARKS
     said = capsys.readouterr().err
-    assert "2 remarks that severe, 1 of them refuted by a model, exit code 7" in said
+    assert "2 critical, 1 of them refuted by a model, exit code 7" in said
 
 
 @pytest.mark.parametrize(

@@ -209,12 +209,31 @@ def test_the_page_of_a_review_counts_as_the_gate_does_and_in_the_plural() -> Non
     told = [
         given,
         {**given, **refuted},
-        {**given, **refuted, "rule": ""},
+        {**given, **refuted, "by_agent": True},
         {**given, "kind": "tests"},
     ]
-    page = as_html(reviewed(data={**reviewed().report.data, "remarks": told}))
-    assert "2 remarks in 1 file</strong>, 1 of them refuted by a model" in page
-    assert "! 2 warnings</span>" in page and "1 remark outside production code." in page
+    data = {**reviewed().report.data, "remarks": told}
+    page = as_html(reviewed(data=data, status="complete"))
+    top, _, rest = page.partition("<nav")
+    said = "! 2 warnings in 1 file, 1 of them refuted by a model"
+    assert f'<span class="chip s-warning verdict">{said}</span>' in top
+    assert "Not counted: 1 outside production code, 1 refuted." in rest
+    assert "warning (2 and 2 not counted)" in rest
+    assert rest.count("not counted: in tests") == rest.count("not counted: refuted by a model") == 1
+    assert "Complete · " in top and "chip s-complete" not in top, "the run's status is a fact below"
+
+
+def test_a_review_without_remarks_is_green_only_where_it_is_whole() -> None:
+    code = {"name": "SQL", "kind": "code", "files": 1, "percent": 9}
+    looked = {"remarks": [], "looked_at": {"bugs": 4, "secrets": 7}}
+    page = as_html(reviewed(data=looked, status="complete"))
+    said = "No remarks in what 2 lenses looked at</span>"
+    assert f'<span class="chip s-complete verdict">✓ {said}' in page
+    python = {**code, "name": "Python", "lenses": ["bugs"]}
+    data = {**looked, "languages": [python, code]}
+    page = as_html(reviewed(data=data, status="complete"))
+    assert f'<span class="chip s-escalated verdict">? {said}' in page
+    assert "Not whole: nobody looked for defects in SQL." in page.partition("<nav")[0]
 
 
 def test_a_remark_has_its_place_to_copy_and_its_code_as_code() -> None:

@@ -164,7 +164,7 @@ def test_a_result_says_rule_place_and_level() -> None:
 def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
     gap = Gap(subtask_id="bugs", title="Find bugs", status="failed", why="ruff crashed")
     told = report(
-        remark(verdict="refuted", why="no", rule=""),
+        remark(verdict="refuted", why="no", by_agent=True),
         remark(file=""),
         status="complete_with_gaps",
         gaps=(gap,),
@@ -173,8 +173,9 @@ def test_what_was_refuted_is_no_result_and_what_is_missing_is_said() -> None:
     assert run["results"] == []
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
-    (said,) = invocation["toolExecutionNotifications"]
-    assert said["message"]["text"] == "Find bugs: ruff crashed"
+    said, nowhere = (each["message"]["text"] for each in invocation["toolExecutionNotifications"])
+    assert said == "Find bugs: ruff crashed"
+    assert nowhere == "1 remark about the repository, and no file of it", "the gate counts it"
 
 
 def test_a_refuted_remark_that_counts_is_marked_with_the_reason_wherever_it_stands() -> None:
@@ -189,7 +190,7 @@ def test_a_refuted_remark_that_counts_is_marked_with_the_reason_wherever_it_stan
     assert refuted["properties"] == {"verdict": "refuted", "verdictReason": "It is `quoted`"}
     assert "suppressions" not in refuted, "the gate counts it"
     text = as_comment(said)
-    assert "**3 remarks**, 1 of them refuted by a model: 🔴 1 critical, 🟠 2 warnings" in text
+    assert "🔴 **1 critical, 2 warnings in 2 files, 1 of them refuted by a model.**" in text
     assert text.count("refuted by a model: A shell</summary>") == 1
     assert "Refuted by a model: It is `quoted`. It counts all the same" in text
 
@@ -315,32 +316,51 @@ def test_the_document_stays_below_the_size_that_a_service_takes() -> None:
 
 def test_a_comment_counts_and_folds_each_defect_with_links() -> None:
     shell = remark(matters="A shell interprets it.", suggestion="Pass a list")
+    go = {"name": "Go", "kind": "code", "files": 3, "percent": 30}
+    looked = {"looked_at": {"security": 7}, "agents": {"logic": 12}, "files_read": 9}
     text = as_comment(
-        report(shell, remark(file="b [c].py", line=7), data={"unread_languages": ["Go"]}),
+        report(shell, remark(file="b [c].py", line=7), data={**looked, "languages": [go]}),
         "https://example.test/o/r/blob/abc",
     )
-    assert "**2 remarks**: 🔴 2 critical" in text
-    assert text.count("<details>") == text.count("</details>") == 1
+    assert (
+        "🔴 **2 critical in 2 files.** ⚠️ Not whole: no analyser looked for defects in Go." in text
+    )
+    assert text.count("<details>") == text.count("</details>") == 2
+    assert "<summary>Looked at: 9 files by security, logic</summary>" in text
+    assert "- security looked at 7 files." in text and "logic (12 tool calls)" in text
     assert "[`a.py:3:5`](https://example.test/o/r/blob/abc/a.py#L3)" in text
     assert "blob/abc/b%20%5Bc%5D.py#L7)" in text
-    assert "Nobody looked for defects in Go." in text
+    assert "**No analyser looked for defects** in Go (3 files, 30 %)." in text
     assert "](" not in as_comment(report(shell)), "without an address nothing is a link"
 
 
 def test_a_comment_without_remarks_says_so_and_when_the_review_is_not_whole() -> None:
-    refuted = remark(verdict="refuted", rule="")
+    refuted = remark(verdict="refuted", by_agent=True)
     text = as_comment(report(refuted, status="complete_with_gaps"))
-    assert "**No remarks.**" in text and "not whole: complete with gaps" in text
+    assert "**Nothing was looked at, so nothing is known.** ⚠️ Not whole: complete with gaps" in text
+    assert "Not counted: 1 refuted." in text
+
+
+def test_a_comment_marks_what_fails_the_change_and_says_whether_anything_does() -> None:
+    both = report(
+        remark(), remark(severity="warning", rule="B113"), data={"looked_at": {"bugs": 1}}
+    )
+    text = as_comment(both, fail_on="critical")
+    assert "⛔ 1 remark of these fail the change by `--fail-on critical`." in text
+    assert text.count("<summary>⛔ 🔴") == 1 and "<summary>🟠" in text
+    assert as_comment(both, fail_on="warning").count("<summary>⛔") == 2
+    none = as_comment(report(data={"looked_at": {"bugs": 1}}), fail_on="warning")
+    assert "✅ **No remarks in what 1 lens looked at.** None fails the change" in none
+    assert "⛔" not in as_comment(both)
 
 
 def test_a_comment_says_what_could_not_be_parsed_or_read() -> None:
-    text = as_comment(report(data=LOST))
-    assert "**No remarks, but not everything could be parsed.**" in text
-    assert "⚠️ 1 file could not be parsed: `deploy [1].sh`." in text
-    assert "3 files not read: binary (2)." in text
-    assert "**No remarks.**" in as_comment(report())
+    text = as_comment(report(data={**LOST, "looked_at": {"shell": 1}}))
+    assert "⚠️ **No remarks in what 1 lens looked at.** ⚠️ Not whole: 1 file could not be" in text
+    assert "- 1 file could not be parsed: `deploy [1].sh`." in text
+    assert "- 3 files not read: binary (2)." in text
     many = as_comment(report(remark(), data={"not_parsed": [f"{n}.sh" for n in range(20)]}))
-    assert "⚠️ 20 files could not be parsed: `0.sh`," in many and "`7.sh`, …." in many
+    assert "- 20 files could not be parsed: `0.sh`," in many and "`7.sh`, …." in many
 
 
 def test_what_the_repository_took_out_of_its_own_review_is_said_to_whoever_reads_the_gate() -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from holdfast.contracts import FileKind, Remark
-from holdfast.contracts.remarks import is_credential, rank_remarks, stands
+from holdfast.contracts.remarks import blocks_change, is_credential, rank_remarks, stands
 from holdfast.rendering.remarks import by_severity, place, prose
 
 KINDS: tuple[FileKind, ...] = (
@@ -45,15 +45,17 @@ def count_kinds(remarks: Iterable[Remark]) -> dict[str, int]:
 
 def describe_elsewhere(remarks: Sequence[Remark]) -> str:
     """Return what stands outside production code as a line of Markdown: counts by kind, and the
-    worst few; of what nobody edits by hand only criticals are named. Empty: nothing does.
+    worst few; of what nobody edits by hand only criticals are named. Empty: nothing does. What
+    counts wherever it stands is told one by one.
     """
-    other = [each for each in rank_remarks(remarks) if each.kind != "production" and stands(each)]
+    told = (each for each in remarks if stands(each) and not blocks_change(each))
+    other = [each for each in rank_remarks(told) if each.kind != "production"]
     if not other:
         return ""
     kinds = ", ".join(_count(kind, other) for kind in KINDS if any(e.kind == kind for e in other))
     named = [each for each in other if each.kind in WRITTEN or each.severity == "critical"]
     worst = [each for each in named if each.severity != "info"][:WORST]
-    parts = [f"**Outside production code**: {kinds}."]
+    parts = [f"**Outside production code, not counted**: {kinds}."]
     if worst:
         parts.append(f"The worst: {'; '.join(map(_place, worst))}.")
     return " ".join(parts)

@@ -4,6 +4,7 @@ exit code by severity, so that it can stand in a pipeline's way.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from pathlib import Path
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report, ReviewData
-from holdfast.contracts.remarks import REVIEW, SEVERITIES, blocks_change, read_review
+from holdfast.contracts.remarks import REVIEW, read_review
 from holdfast.rendering.comment import as_comment
-from holdfast.rendering.remarks import refuted_of
+from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.rendering.sarif import as_sarif
+from holdfast.rendering.verdict import counted, failing
 from holdfast.storage.files import write_whole
 from holdfast.text import for_terminal, pluralize
 
@@ -51,15 +53,13 @@ class Pipeline:
                 return code
             raise no_review(f"run {report.run_id}")
         self._write(report)
-        failing = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1] if self.fail_on else ()
-        stopped = [
-            each for each in review.remarks if blocks_change(each) and each.severity in failing
-        ]
+        severe = failing(self.fail_on)
+        stopped = [each for each in counted(review) if each.severity in severe]
         if code not in (Code.COMPLETE, Code.PARTIAL):
             return code
         if not stopped:
             return self._unless_missed(review, code)
-        count = f"{pluralize(len(stopped), 'remark')} that severe{refuted_of(stopped)}"
+        count = f"{by_severity(Counter(each.severity for each in stopped))}{refuted_of(stopped)}"
         say(f"--fail-on {self.fail_on}: {count}, exit code {Code.REMARKS}", "bold red")
         return Code.REMARKS
 
@@ -95,7 +95,7 @@ class Pipeline:
         if self.sarif:
             yield self.sarif, as_sarif(report)
         if self.comment:
-            yield self.comment, as_comment(report, self.links)
+            yield self.comment, as_comment(report, self.links, self.fail_on)
 
 
 def no_review(what: str) -> Exit:

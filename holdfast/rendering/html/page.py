@@ -32,6 +32,7 @@ from htpy import (
 from htpy import title as heading
 from markupsafe import Markup
 
+from holdfast.contracts.remarks import read_review
 from holdfast.rendering import orders, prices, sources
 from holdfast.rendering import report as chapters_of
 from holdfast.rendering.blocks import Block, listed
@@ -50,12 +51,13 @@ from holdfast.rendering.html.pictured import (
 )
 from holdfast.rendering.html.plan import plan
 from holdfast.rendering.html.prose import prose
-from holdfast.rendering.html.review import review
+from holdfast.rendering.html.review import pill, review
 from holdfast.rendering.html.steering import Live, lost, scripted, steering
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.times import times
 from holdfast.rendering.report import CHAPTERS, facts
 from holdfast.rendering.status import OF_REPORT, PHASES, question_text, verdict
+from holdfast.rendering.verdict import judge
 from holdfast.text import sentence, visible
 from holdfast.text.marks import LOOK_FIRST, mark_unsupported
 
@@ -128,16 +130,34 @@ def _top(run: Pictured, live: Live | None) -> Element:
     return header[
         p(".eyebrow")["holdfast · run ", span(".mono")[short(report.run_id, 200)]],
         h1[title],
-        p[_verdict(run, away=live is not None and bool(live.away))],
+        _verdict(run, away=live is not None and bool(live.away)),
         p(".why")[cut(begun(sentence(run.view.outage)), 1_000)]
         if run.view and run.view.outage
         else None,
         details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
-        write(run, [facts(report, over=run.over, whole=run.took, waited=run.waited)]),
+        _facts(run),
     ]
 
 
-def _verdict(run: Pictured, *, away: bool) -> Element:
+def _facts(run: Pictured) -> Node:
+    """Return the run's facts; of a review that is over in one grey line below its verdict."""
+    report = run.report
+    told = facts(report, over=run.over, whole=run.took, waited=run.waited)
+    if run.over and read_review(report):
+        return p(".soft.small")[f"{verdict(report)} · {told.line}"]
+    return write(run, [told])
+
+
+def _verdict(run: Pictured, *, away: bool) -> Node:
+    """Return what the run came to: of a review the counts, with what it lacks; else its status."""
+    data = read_review(run.report) if run.over else None
+    if data is None:
+        return p[_status(run, away=away)]
+    told = judge(data, run.report.status)
+    return [p[pill(told)], p(".why")[cut(told.beside, 1_000)] if told.lacks else None]
+
+
+def _status(run: Pictured, *, away: bool) -> Element:
     report, view = run.report, run.view
     if run.over:
         status = OF_REPORT[report.status]

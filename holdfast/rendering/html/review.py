@@ -4,7 +4,6 @@ not wanted is taken away by boxes that need no script.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from htpy import (
@@ -20,7 +19,6 @@ from htpy import (
     p,
     pre,
     span,
-    strong,
     summary,
     ul,
 )
@@ -29,22 +27,16 @@ from htpy import input as box
 from holdfast.contracts import Remark, ReviewData
 from holdfast.contracts.remarks import SEVERITIES, blocks_change, read_review, stands
 from holdfast.rendering.blocks import listed
+from holdfast.rendering.foremost import one_thing
 from holdfast.rendering.html.blocks import write
-from holdfast.rendering.html.pictured import Pictured, cut, section, short
+from holdfast.rendering.html.pictured import Pictured, cut, section, short, status_chip
 from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
-from holdfast.rendering.remarks import (
-    advice,
-    fold_unlisted,
-    of_severity,
-    one_thing,
-    place_of,
-    refuted_of,
-    said,
-)
+from holdfast.rendering.reach import describe_reach
+from holdfast.rendering.remarks import advice, fold_unlisted, place_of, said
 from holdfast.rendering.report import answer_of
 from holdfast.rendering.status import SEVERITY_SIGNS
-from holdfast.text import pluralize
+from holdfast.rendering.verdict import Verdict, counted, uncounted
 
 NAME_LETTERS = 300
 
@@ -61,7 +53,6 @@ def review(run: Pictured) -> Element | None:
         files.setdefault(each.file, []).append(each)
     return section(
         "answer",
-        _headline(remarks),
         *_first(data),
         div(".review")[
             _boxes(remarks, lenses) if remarks else None,
@@ -76,49 +67,46 @@ def review(run: Pictured) -> Element | None:
     )
 
 
-def _headline(remarks: Sequence[Remark]) -> Element:
-    """Return the counts of what the answer and the gate count."""
-    told = [each for each in remarks if blocks_change(each)]
-    others = sum(stands(each) and each.kind != "production" for each in remarks)
-    beside = f" {pluralize(others, 'remark')} outside production code." if others else None
-    if not told:
-        return p[strong["No remarks that stand."], beside]
-    counts, files = Counter(each.severity for each in told), {each.file for each in told}
-    chips = [
-        [
-            " ",
-            span(class_=f"chip s-{kind}")[
-                f"{SEVERITY_SIGNS[kind]} {of_severity(kind, counts[kind])}"
-            ],
-        ]
-        for kind in SEVERITIES
-        if counts[kind]
-    ]
-    count = f"{pluralize(len(told), 'remark')} in {pluralize(len(files), 'file')}"
-    return p[strong[count], refuted_of(told), chips, beside]
+def pill(verdict: Verdict) -> Element:
+    """Return the verdict with its sign, coloured by the worst that counts; green only where the
+    review is whole.
+    """
+    if verdict.worst is None:
+        return status_chip("escalated" if verdict.lacks else "complete", verdict.said, "verdict")
+    sign = SEVERITY_SIGNS[verdict.worst]
+    return span(class_=f"chip s-{verdict.worst} verdict")[f"{sign} {verdict.said}"]
 
 
 def _first(data: ReviewData) -> list[Node]:
-    """Return what was reviewed, and what to look at first."""
-    standing = [each for each in data.remarks if blocks_change(each) and stands(each)]
+    """Return what to look at first, who looked at what, and what does not count."""
+    first = one_thing([each for each in counted(data) if stands(each)])
+    apart = uncounted(data)
     return [
-        p["Reviewed: ", cut(data.scope, 4_000), "."] if data.scope else None,
-        p[prose_line(first, {})] if (first := one_thing(standing)) else None,
+        p[prose_line(first, {})] if first else None,
+        p(".soft.small")[prose_line(cut(describe_reach(data), 4_000), {})],
+        p(".soft.small")[f"Not counted: {', '.join(apart)}."] if apart else None,
     ]
 
 
 def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
     """Return the filters: before all that they filter, on the same level, as the style needs it."""
-    severities = Counter(each.severity for each in remarks)
     found: list[Node] = [span(".choice")["Severity"]]
     for kind in SEVERITIES:
-        found += _box(f"k-{kind}", f"{kind} ({severities[kind]})")
-    by_lens = Counter(each.lens for each in remarks)
+        of_kind = [each for each in remarks if each.severity == kind]
+        found += _box(f"k-{kind}", f"{kind} ({_number(of_kind)})")
     if len(lenses) > 1:
         found += [br, span(".choice")["Lens"]]
         for number, lens in enumerate(lenses):
-            found += _box(f"l-{number}", f"{short(lens, 40)} ({by_lens[lens]})")
+            of_lens = [each for each in remarks if each.lens == lens]
+            found += _box(f"l-{number}", f"{short(lens, 40)} ({_number(of_lens)})")
     return found
+
+
+def _number(remarks: Sequence[Remark]) -> str:
+    """Return how many count, and how many more are shown."""
+    told = sum(map(blocks_change, remarks))
+    more = len(remarks) - told
+    return f"{told} and {more} not counted" if more else f"{told}"
 
 
 def _box(id: str, said: str) -> list[Node]:
@@ -144,11 +132,17 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
         ],
         " ",
         code(".place")[short(place_of(remark), NAME_LETTERS)] if remark.file else None,
+        None if blocks_change(remark) else span(".soft.small")[f" not counted: {_apart(remark)}"],
         p[prose_line(said(remark), {})],
         _lines(remark),
         write(run, listed(advice(remark))),
         p(".soft.small")[_rule(remark, run)],
     ]
+
+
+def _apart(remark: Remark) -> str:
+    """Return why a remark does not count."""
+    return f"in {remark.kind}" if stands(remark) else "refuted by a model"
 
 
 def _rule(remark: Remark, run: Pictured) -> Node:

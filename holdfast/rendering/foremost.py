@@ -1,0 +1,98 @@
+"""The remark to act on first, and why it is that one: by the harm that it can do, before how sure
+anybody is of it and before where it stands in the list. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from holdfast.contracts import Remark
+from holdfast.contracts.remarks import RUNS, SEVERITIES, group_same, harm, is_credential
+from holdfast.rendering.remarks import place, prose, said
+from holdfast.text import pluralize
+
+OTHER = "nothing that is listed can do more harm"
+HARMS = (
+    "whoever can read the repository can use it",
+    "a stranger may have code of theirs run",
+    "it opens a way in for strangers",
+    "it can delete what nobody has twice",
+    "it can make an amount of money wrong",
+    "the program fails when it gets there",
+    OTHER,
+)
+"""What a remark can do, the worst first, as the reason why it comes first."""
+_WORDS = (
+    (1, r"inject|run as code|arbitrary code|command of (its|their) own"),
+    (2, r"stranger|attacker|anybody|anyone|unauthori[sz]|authori[sz]ation|permission|privilege"
+        r"|bypass|password|session|cross-site|forge|impersonat|travers"),
+    (3, r"delete|erase|overwrit|data loss|(is|are|gets?) lost|loses|truncat|corrupt|wipe"),
+    (4, r"money|price|charge|refund|payment|invoice|currency|\bcents\b|balance|discount|\btax"),
+    (5, r"crash|raises|throws|exception|\w+Error\b|panic|null pointer|undefined|deadlock|hangs"),
+)  # fmt: skip
+WORDS = tuple((place, re.compile(rf"(?i)\b(?:{words})")) for place, words in _WORDS)
+"""Words for harm, for rules that say nothing of it, and for agents, which have none."""
+DELETES = re.compile("SC211[45]")
+STYLE = frozenset({"style", "conventions", "complexity", "performance"})
+"""Lenses and agents whose remarks come first only where they name a harm."""
+
+
+def one_thing(standing: Sequence[Remark]) -> str:
+    """Return the remark to act on first, and why it is that one; empty where one is all there is,
+    or none is urgent. `standing`: the remarks that count and that no model refuted.
+    """
+    groups = [each for each in group_same(standing) if _is_urgent(each[0])]
+    if not groups or len(group_same(standing)) < 2:
+        return ""
+    chosen = min(groups, key=lambda group: _order(group[0]))
+    first, *others = chosen
+    parts = [f"**If you do one thing**, look at {place(first)} ({first.severity}): {said(first)}"]
+    if first.matters:
+        parts.append(prose(first.matters))
+    if others:
+        parts.append(f"It stands in {pluralize(len(others), 'more place')}.")
+    return " ".join([*parts, _why(first, [each[0] for each in groups if each is not chosen])])
+
+
+def _is_urgent(remark: Remark) -> bool:
+    style = remark.lens in STYLE and harm_of(remark) == HARMS.index(OTHER)
+    return remark.severity != "info" and not style
+
+
+def _order(remark: Remark) -> tuple[bool, int, int, bool, int]:
+    """Return by what the first is chosen, the least first. An agent says itself how sure it is, so
+    analysers come before it.
+    """
+    return (*_worth(remark), remark.by_agent, -remark.confidence)
+
+
+def _worth(remark: Remark) -> tuple[bool, int, int]:
+    severity = SEVERITIES.index(remark.severity)
+    return (remark.kind != "production", severity, harm_of(remark))
+
+
+def harm_of(remark: Remark) -> int:
+    """Return the place in HARMS of what a remark can do."""
+    if is_credential(remark):
+        return 0
+    if DELETES.match(remark.rule):
+        return 3
+    if RUNS.match(remark.rule):
+        return 1
+    if harm(remark):
+        return 2
+    text = f"{remark.message} {remark.matters}"
+    named = (place for place, words in WORDS if words.search(text))
+    return next(named, HARMS.index(OTHER))
+
+
+def _why(first: Remark, others: Sequence[Remark]) -> str:
+    """Return in a sentence why it comes before the others."""
+    alike = [each for each in others if _worth(each) == _worth(first)]
+    said = f"It comes first because {HARMS[harm_of(first)]}"
+    if not alike:
+        return f"{said}."
+    surest = all(each.confidence < first.confidence for each in alike)
+    as_bad = pluralize(len(alike), "other remark")
+    return f"{said}; {as_bad} may do as much{', and this one is the surest' * surest}."

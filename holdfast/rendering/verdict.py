@@ -1,0 +1,112 @@
+"""The verdict of a review, the first thing anybody reads of it: how many remarks count and how bad
+they are, or in what there was none, and what the review lacks. Pure.
+
+What counts is one thing everywhere: what may hold up a change (`blocks_change`). Exit code, SARIF,
+comment, page, answer and lists all count that, and say of all else that it does not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.contracts import Remark, ReportStatus, ReviewData, Severity
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, stands
+from holdfast.rendering.blocks import Marked
+from holdfast.rendering.reach import looked_for_defects, unread_code
+from holdfast.rendering.remarks import by_severity, refuted_of
+from holdfast.text import inline, pluralize
+
+MOST_NAMES = 3
+"""Lenses that failed, and languages, that are named."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a review came out, as plain text."""
+
+    said: str
+    worst: Severity | None
+    """Severity of the worst remark that counts; None if none does."""
+    lacks: tuple[str, ...]
+    """What it has not looked at, each as the rest of a sentence; none if it is whole."""
+
+    @property
+    def beside(self) -> str:
+        """What a reader must know beside the counts; empty if the review is whole."""
+        return f"Not whole: {'; '.join(self.lacks)}." if self.lacks else ""
+
+
+def judge(review: ReviewData, status: ReportStatus = "complete") -> Verdict:
+    """Return the verdict. `status`: how the run ended."""
+    told, lacks = counted(review), (*_lacks(review, status),)
+    if not told:
+        return Verdict(_nothing(review), None, lacks)
+    counts = Counter(each.severity for each in told)
+    files = pluralize(len({each.file for each in told}), "file")
+    said = f"{by_severity(counts)} in {files}{refuted_of(told)}"
+    return Verdict(said, next(each for each in SEVERITIES if counts[each]), lacks)
+
+
+def headline(review: ReviewData) -> Marked:
+    """Return the verdict as the first paragraph of an answer, with what does not count."""
+    verdict, apart = judge(review), uncounted(review)
+    besides = f"Not counted: {', '.join(apart)}." if apart else ""
+    parts = (f"**{inline(verdict.said)}.**", inline(verdict.beside), inline(besides))
+    return Marked(" ".join(filter(None, parts)))
+
+
+def counted(review: ReviewData) -> list[Remark]:
+    """Return the remarks that count, by rank."""
+    return [each for each in review.remarks if blocks_change(each)]
+
+
+def failing(fail_on: str) -> tuple[Severity, ...]:
+    """Return the severities that fail a change by `--fail-on`; none where it is empty."""
+    return SEVERITIES[: [*SEVERITIES].index(fail_on) + 1] if fail_on in SEVERITIES else ()
+
+
+def _nothing(review: ReviewData) -> str:
+    """Return in what there was no remark."""
+    lenses, agents = len(review.looked_at), len(review.agents)
+    if not (lenses or agents):
+        return "Nothing was looked at, so nothing is known"
+    if not looked_for_defects(review):
+        return "No remarks, and nobody looked for defects in the code: nothing is known of it"
+    who = [f"{lenses} {'lens' if lenses == 1 else 'lenses'}"] if lenses else []
+    who += [pluralize(agents, "agent")] if agents else []
+    return f"No remarks in what {' and '.join(who)} looked at"
+
+
+def _lacks(review: ReviewData, status: ReportStatus) -> Iterator[str]:
+    if review.failed:
+        yield f"{_named(review.failed)} came to no end"
+    elif status != "complete":
+        yield status.replace("_", " ")
+    if review.missed_in_all:
+        yield f"{pluralize(review.missed_in_all, 'file')} of text could not be read"
+    if review.not_parsed:
+        yield f"{pluralize(len(review.not_parsed), 'file')} could not be parsed"
+    if unread := unread_code(review):
+        who = "no analyser" if review.agents else "nobody"
+        yield f"{who} looked for defects in {_named([each.name for each in unread])}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def uncounted(review: ReviewData) -> list[str]:
+    """Return what was seen and does not count, as `2 outside production code`."""
+    apart = [each for each in review.remarks if not blocks_change(each)]
+    elsewhere = sum(stands(each) for each in apart)
+    counts = {
+        "outside production code": elsewhere,
+        "refuted": len(apart) - elsewhere,
+        "not confirmed": len(review.unconfirmed),
+        f"below confidence {review.min_confidence}": review.below_confidence,
+        "taken out by the repository's settings or a baseline": sum(review.hidden.values()),
+    }
+    return [f"{count:,} {what}" for what, count in counts.items() if count]
