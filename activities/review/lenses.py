@@ -169,7 +169,9 @@ def _redactor(seen: Seen) -> Redactor:
     parts = [seen.head, *([seen.base.parsed] if seen.base else [])]
     lines: dict[str, set[int]] = {}
     for each in seen.head.sightings:
-        lines.setdefault(each.file, set()).add(each.line)
+        lines.setdefault(each.file, set()).update(
+            range(each.line, max(each.line, each.last_line) + 1)
+        )
     # Of what was counted and not named nobody knows the lines.
     unread = [file for part in parts for file in part.not_parsed]
     unread += [file for part in parts for file, _, _ in part.beyond]

@@ -61,7 +61,13 @@ KINDS: dict[str, tuple[Part, ...]] = {
     "perplexity": ("pp" + "lx-", (LETTERS, 48)),
     "airtable": ("pa" + "t", (LETTERS, 14), ".", (HEX, 64)),
     "pulumi": ("pu" + "l-", (HEX, 40)),
-    "private key": ("-----BEGIN RSA " + "PRIVATE KEY-----",),
+    "private key": (
+        "-----BEGIN RSA " + r"PRIVATE KEY-----\nMII",
+        (LETTERS, 61),
+        r"\n",
+        (LETTERS, 64),
+        r"\n-----END RSA PRIVATE KEY-----",
+    ),
     "connection": ("post" + "gres://app:", (LETTERS, 16), "@db.internal/x"),
 }
 WAYS = ('value = "{}"\n', "setting: {}\n")

@@ -26,6 +26,8 @@ LIKELY = "Secret Keyword, likely"
 
 GRADES = {
     "Private Key": Grade("critical", 90),
+    # Worth as much as its passphrase.
+    "Encrypted Private Key": Grade("warning", 70),
     "AWS Access Key": Grade("critical", 90),
     "Anthropic API Key": Grade("critical", 90),
     "Azure Storage Account access key": Grade("critical", 90),

@@ -60,18 +60,34 @@ PATHS: tuple[tuple[FileKind, tuple[str, ...]], ...] = (
     (
         "tests",
         (
-            r"(^|/)(tests?|__tests__|testsuites?|specs?|e2e|__mocks__|__snapshots__)/",
-            r"(^|/)(testdata|test[-_]data|fixtures?|__fixtures__|cassettes)/",
-            r"(^|/)test_[^/]*\.py$",
-            r"_test\.(py|go|rb|cc|cpp|c|rs|exs?|dart)$",
-            r"(^|/)(conftest|tests)\.py$",
-            r"[.-](test|spec|cy)\.([cm]?[jt]sx?|vue)$",
-            r"_spec\.(rb|lua)$",
-            r"(Tests?|Spec|IT)\.(java|kt|scala|groovy|cs|php|swift)$",
+            r"(^|/)(tests?|__tests__|testsuites?|testing|specs?|e2e|cypress|playwright)/",
+            r"(^|/)(mocks?|__mocks__|__snapshots__|dummyserver|bench(es|marks?|marking)?)/",
+            r"(^|/)(testdata|fixtures?|__fixtures__|cassettes)/",
+            # `integration-tests`, `caddytest` (and neither `latest` nor `contest`), `test_utils`,
+            # `androidTest`, and `t` of Perl.
+            r"(^|/)[\w.]*[-_](tests?|benchmarks?|mocks)/",
+            r"(^|/)[a-z]+[b-df-mp-ru-z]tests?/",
+            r"(^|/)tests?[-_.]?(data|utils?|helpers?|support|suites?|resources|cases?|lib|tools?)/",
+            r"(^|/)src/[a-z]*(Tests?|Fixtures|Benchmark)/",
+            r"^t/",
+            r"(^|/)test_[^/]*\.(py|sh)$",
+            r"_(tests?|spec|bench|benchmark)\.[a-z]+$",
+            r"(^|/)(conftest|tests|noxfile)\.py$",
+            r"(^|/)(tox|pytest)\.ini$",
+            r"[.-](tests?|specs?|cy|e2e|bench)\.([cm]?[jt]sx?|vue|svelte)$",
+            r"(Tests?|TestCase|Spec|IT|Benchmark)\.(java|kt|scala|groovy|cs|php|swift)$",
             r"\.(bats|snap)$",
         ),
     ),
-    ("examples", (r"(^|/)(examples?|samples?|demos?|tutorials?|docs_src)/",)),
+    (
+        "examples",
+        (
+            r"(^|/)(examples?|samples?|demos?|tutorials?|docs_src|playgrounds?)/",
+            r"(^|/)[\w.]*[-_](examples?|samples?|demos?)/",
+            r"(^|/)(stories|__stories__|\.storybook|storybook)/",
+            r"[.-](stories|story)\.([cm]?[jt]sx?|mdx|vue|svelte)$",
+        ),
+    ),
     (
         "docs",
         (

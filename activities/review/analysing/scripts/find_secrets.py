@@ -6,6 +6,7 @@ then absolute paths. Prints JSON. Runs isolated, as a program of its own, so it 
 this project. Nothing is verified over the network.
 """
 
+import base64
 import functools
 import hashlib
 import json
@@ -29,10 +30,10 @@ from detect_secrets.settings import get_plugins, transient_settings
 from detect_secrets.util.code_snippet import get_code_snippet
 
 # Public addresses are not secrets; the others guess by a name of a variable, slowly, and what they
-# find the keyword detector finds too.
+# find the keyword detector finds too. A header alone is no private key: those are found here.
 LEFT_OUT = {
     "IPPublicDetector", "IbmCloudIamDetector", "IbmCosHmacDetector", "SoftlayerDetector",
-    "CloudantDetector",
+    "CloudantDetector", "PrivateKeyDetector",
 }  # fmt: skip
 HEURISTICS = (
     "is_sequential_string", "is_potential_uuid", "is_likely_id_string", "is_templated_secret",
@@ -42,7 +43,11 @@ STANDS_FOR = re.compile(r"(?i)example|placeholder|dummy|your|(.)\1{4}|abcdefgh|1
 """Matches placeholders that somebody writes where a secret belongs."""
 FILLED_IN = re.compile(r"([A-Za-z0-9])\1{7}")
 """The same in what the library finds."""
+PUBLIC = re.compile(r"devstoreaccount1")
+"""Matches lines with credentials that their maker has published, as of the emulator of Azurite."""
 Kinds = list[tuple[str, Any]]
+Secret = tuple[int, str, str, int, int]
+"""Line, kind, value, column (0: not known), and last line."""
 SHORTEST = 8
 """Characters of a value that stands for itself."""
 FEWEST_LETTERS = 10
@@ -53,6 +58,29 @@ KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
 LONGEST_LINE = 5_000
 OVERLAP = 500
 """Characters of a piece of a longer line that the next one has, too: a token is not cut in two."""
+
+
+KEY_BEGINS = re.compile(
+    r"-{4,5} ?BEGIN (?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+    r"|PuTTY-User-Key-File-[23]:[^\n\\]{0,40}"
+)
+KEY_FIELD = re.compile(
+    r"\W{0,20}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Subject|X-[\w-]{1,40}|Encryption"
+    r"|Public-Lines|(Private-Lines)|Private-MAC|Key-Derivation|Argon2-[A-Za-z-]{1,20})\s*:"
+)
+ENCRYPTED = re.compile(r"ENCRYPTED|Encryption: aes|openssh-key-v1(?!.{4}\x04none)", re.DOTALL)
+ESCAPED_END = re.compile(r"(?:\\+[rn])+")
+BETWEEN = re.compile(r"[\s\"'`\\,;|#*()]+")
+BASE64 = re.compile(r"=?[A-Za-z0-9+/]+={0,2}")
+LEFT_AWAY = ("...", "…")
+LONGEST_KEY = 20_000
+"""Characters behind a header that are looked at."""
+KEY_LINE = 40
+"""Characters that at least one line of a key has: the words behind a quoted header are shorter."""
+FEWEST_OF_A_KEY = 16
+"""Different characters of such a line."""
+PIECE = 4
+"""Characters of Base64 that belong together; what is shorter is a sign of the language around."""
 
 
 KEYWORD_KIND = "Secret Keyword"
@@ -108,14 +136,17 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
     """Add the secrets of one file to what is printed."""
     with open(path, encoding="utf-8", errors="replace") as file:
         # Split as every other tool counts lines, not at form feeds and the like.
-        lines = file.read().split("\n")
+        text = file.read()
+    lines = text.split("\n")
+    keys = list(find_keys(text, values))
     printed["read"] += 1
     if any(len(line) > LONGEST_LINE for line in lines):
         printed["errors"].append(path)
     shapes = set(find_in_long_lines(lines, own))
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
-    for number, kind, value in sorted({*find_secrets(lines, path, own), *shapes}):
+    found = {*find_secrets(lines, path, own), *shapes, *keys}
+    for number, kind, value, column, last in sorted(found):
         values[value] = None
         seen[kind] += 1
         if seen[kind] > OF_A_KIND:
@@ -127,7 +158,8 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
         entry = {
             "file": path,
             "line": number,
-            "column": lines[number - 1].find(value) + 1,
+            "last_line": last,
+            "column": column,
             "rule": kind.lower().replace(" ", "-"),
             "scale": f"{kind}, likely" if is_likely else kind,
             "message": f"{kind} in the code (value marked {digest})",
@@ -153,8 +185,65 @@ def looks_random(value: str, line: str, path: str) -> bool:
     return -sum(share * math.log2(share) for share in shares) >= LIKELY_BITS
 
 
-def find_secrets(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[int, str, str]]:
-    """Yield line number, kind and value of each secret."""
+def find_keys(text: str, values: dict[str, None]) -> Iterator[Secret]:
+    """Yield the private keys: a header with lines of Base64 behind it, each on a line of its own or
+    all in one text of a program. Add to `values` what a redactor can meet of each.
+    """
+    line = start = 0
+    begins = list(KEY_BEGINS.finditer(text))
+    ends = [*(each.start() for each in begins[1:]), len(text)]
+    for begin, end in zip(begins, ends, strict=False):
+        line, start = line + text.count("\n", start, begin.start()), begin.start()
+        body = text[begin.end() : min(end, begin.end() + LONGEST_KEY)]
+        fields, pieces, lines = read_key(body)
+        longest = max(pieces, key=len, default="")
+        if len(longest) < KEY_LINE or not is_random_base64(longest):
+            continue
+        # Whole blocks of the usual form the redactor knows by their form.
+        values.update(dict.fromkeys([longest] if begin[0].startswith("-----") else pieces))
+        told = begin[0] + fields + decode_start(pieces[0])
+        kind = "Encrypted Private Key" if ENCRYPTED.search(told) else "Private Key"
+        column = start - text.rfind("\n", 0, start)
+        yield line + 1, kind, "".join(pieces), column, line + 1 + lines
+
+
+def read_key(body: str) -> tuple[str, list[str], int]:
+    """Return the fields and the pieces of Base64 behind the header of a key, and over how many
+    further lines it goes. What is cut short by anything but its end is no key.
+    """
+    fields, number = "", 0
+    pieces: list[str] = []
+    for number, line in enumerate(body.split("\n")):
+        for part in ESCAPED_END.split(line):
+            if field := KEY_FIELD.match(part):
+                fields += part[:200]
+                # What stands above in a file of PuTTY is the public part.
+                pieces = [] if field[1] else pieces
+                continue
+            for piece in BETWEEN.split(part):
+                if len(piece) < PIECE and piece not in LEFT_AWAY:
+                    continue
+                if not BASE64.fullmatch(piece):
+                    return fields, pieces if piece.startswith("-") else [], number
+                pieces.append(piece)
+    return fields, pieces, number
+
+
+def is_random_base64(piece: str) -> bool:
+    kinds = (str.isdigit, str.isupper, str.islower)
+    return len(set(piece)) >= FEWEST_OF_A_KEY and all(any(map(kind, piece)) for kind in kinds)
+
+
+def decode_start(piece: str) -> str:
+    """Return what the first bytes of a key say of themselves; empty if they say nothing."""
+    try:
+        return base64.b64decode(piece[: min(len(piece), 60) // PIECE * PIECE]).decode("latin-1")
+    except ValueError:
+        return ""
+
+
+def find_secrets(lines: list[str], path: str, shapes: Kinds) -> Iterator[Secret]:
+    """Yield each secret that stands in one line."""
     whole = "\n".join(lines)
     detectors = select_plausible(whole, of_lock_file=is_lock_file(path))
     own = [(kind, pattern) for kind, pattern in shapes if pattern.search(whole)]
@@ -171,19 +260,42 @@ def find_secrets(lines: list[str], path: str, shapes: Kinds) -> Iterator[tuple[i
             ) and not _is_filtered_out(["line"], filename=path, line=text):
                 context = get_code_snippet(lines, number)
                 for secret in _scan_line(detector, path, text, number, context):
-                    value = secret.secret_value or ""
-                    # Of some kinds it names the beginning alone.
-                    if not FILLED_IN.search(value if len(value) > SHORTEST else text):
-                        yield number, secret.type, value
+                    for value in whole_values(detector, secret.secret_value or "", text):
+                        if not FILLED_IN.search(value):
+                            yield number, secret.type, value, text.find(value) + 1, number
         for kind, pattern in own:
             for match in pattern.finditer(text):
                 if len(set(match[0])) >= FEWEST_LETTERS and not STANDS_FOR.search(match[0]):
-                    yield number, kind, match[0]
+                    yield number, kind, match[0], match.start() + 1, number
 
 
-def find_in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str, str]]:
-    """Yield line number, kind and value of what looks like a token in lines that are too long for
-    every detector, piece by piece: a name with a value means little in what a program wrote.
+def whole_values(detector: Any, value: str, text: str) -> Iterator[str]:
+    """Yield the value that a detector names, as far as it stands alone in a line. Of some kinds it
+    names the beginning: then each token in the line that begins so.
+    """
+    if not isinstance(detector, RegexBasedDetector):
+        yield value
+    elif not PUBLIC.search(text):
+        for pattern in detector.denylist:
+            for match in pattern.finditer(text):
+                names = (match[0], *(each or "" for each in match.groups()))
+                if value in names and stands_alone(text, match):
+                    is_beginning = len(value) <= SHORTEST and match[0].startswith(value)
+                    yield match[0] if is_beginning else value
+
+
+def stands_alone(text: str, match: Any) -> bool:
+    """True if a token is not a part of a longer word, as of a picture in Base64."""
+    start, end = match.span()
+    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+    return not (before.isalnum() and match[0][0].isalnum()) and not (
+        after.isalnum() and match[0][-1].isalnum()
+    )
+
+
+def find_in_long_lines(lines: list[str], own: Kinds) -> Iterator[Secret]:
+    """Yield what looks like a token in lines that are too long for every detector, piece by piece:
+    a name with a value means little in what a program wrote.
     """
     detectors = [each for each in get_plugins() if isinstance(each, RegexBasedDetector)]
     kinds = [(each.secret_type, pattern) for each in detectors for pattern in each.denylist] + own
@@ -196,8 +308,8 @@ def find_in_long_lines(lines: list[str], own: Kinds) -> Iterator[tuple[int, str,
                 for match in pattern.finditer(piece):
                     value = match[0]
                     random = len(set(value)) >= FEWEST_LETTERS and not FILLED_IN.search(value)
-                    if random and not STANDS_FOR.search(value):
-                        yield number, kind, value
+                    if random and stands_alone(piece, match) and not STANDS_FOR.search(value):
+                        yield number, kind, value, start + match.start() + 1, number
 
 
 def own_kinds(path: str) -> Kinds:
