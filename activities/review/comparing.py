@@ -63,8 +63,13 @@ def in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
 def _is_touched(sighting: Sighting, file: SnapshotFile) -> bool:
     if file.touched is None:
         return True
-    end = max(sighting.line, sighting.last_line)
-    return any(first <= end and sighting.line <= last for first, last in file.touched)
+    begin, end = _span(sighting)
+    return any(first <= end and begin <= last for first, last in file.touched)
+
+
+def _span(sighting: Sighting) -> tuple[int, int]:
+    """Return the first and the last line that it is about."""
+    return sighting.first_line or sighting.line, max(sighting.line, sighting.last_line)
 
 
 @dataclass(frozen=True)
@@ -170,13 +175,12 @@ def _keys(root: Path, sightings: Sequence[Sighting]) -> list[Key]:
 def _key(sighting: Sighting, lines: Sequence[bytes]) -> Key:
     if sighting.name:
         return ("", sighting.name)
-    first = sighting.line
-    if not 0 < first <= len(lines):
+    if not 0 < sighting.line <= len(lines):
         return (sighting.rule, sighting.message)
-    last = min(max(first, sighting.last_line), first + MOST_LINES - 1)
-    code = "\n".join(map(baseline.squeeze, lines[first - 1 : last]))
+    first, last = _span(sighting)
+    code = "\n".join(map(baseline.squeeze, lines[first - 1 : min(last, first + MOST_LINES)]))
     # Two names in one line are two defects; where a line is very long, their number counts.
-    start = lines[first - 1][: baseline.LINE_BYTES].decode("utf-8", "replace")
+    start = lines[sighting.line - 1][: baseline.LINE_BYTES].decode("utf-8", "replace")
     before = "".join(start[: max(sighting.column - 1, 0)].split())
     return (sighting.rule, code, str(len(before)))
 

@@ -137,6 +137,7 @@ def _sighting(item: dict[str, Any]) -> Sighting:
         file=str(item["file"]),
         line=int(item["line"]),
         column=int(item["column"]),
+        first_line=int(item["first_line"]),
         last_line=int(item["last_line"]),
         rule=rule,
         message="Possible hard-coded password" if rule in PASSWORDS else str(item["message"]),

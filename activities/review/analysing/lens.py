@@ -52,8 +52,9 @@ class Sighting:
     suggestion: str = ""
     column: int = 0
     """1-based, in characters; 0: not known."""
+    first_line: int = 0
     last_line: int = 0
-    """The end of what it is about, if that is more than one line."""
+    """Beginning and end of what it is about, if that is more than one line."""
     weight: int = 0
     """Amount, if the tool measures one."""
     name: str = ""
@@ -175,6 +176,7 @@ def parse_items(stdout: bytes) -> Parsed:
         Sighting(
             file=str(item["file"]),
             line=int(item["line"]),
+            first_line=int(item.get("first_line") or 0),
             last_line=int(item.get("last_line") or 0),
             rule=str(item["rule"]),
             message=str(item["message"]),

@@ -106,12 +106,14 @@ def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
     errors += [error["filename"] for error in report["errors"]]
     for item in report["results"]:
         line = item["line_number"]
+        around = [line, *(item["line_range"] or ())]
         yield {
             "file": item["filename"],
             "rule": item["test_id"],
             "line": line,
             "column": column_of(item),
-            "last_line": max([line, *(item["line_range"] or ())]),
+            "first_line": min(around),
+            "last_line": max(around),
             "scale": f"{item['issue_severity']}/{item['issue_confidence']}",
             "message": cut(item["issue_text"]),
             "near": [name for name, pattern in NEAR.items() if pattern.search(item["code"])],
