@@ -49,8 +49,9 @@ from holdfast.contracts import (
     Usage,
 )
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
+from holdfast.contracts.remarks import has_remarks
 from holdfast.plans import checks, concreteness, revision, validity
-from holdfast.ports import Budget, Code, Gate, Journal, Model, Store, Template
+from holdfast.ports import Budget, Code, Gate, Journal, Model, Place, Store, Template
 from holdfast.text import visible
 
 HEAVY_TOKENS = 2**15
@@ -79,6 +80,8 @@ class Agents:
     """Paces the calls; None: every call leaves at once."""
     code: Code | None = None
     """Returns the code around remarks, without secrets; None: no review is verified here."""
+    place: Place | None = None
+    """Puts the remarks of agents at their places; None: they stay as they were said."""
     flights: Flights = field(default_factory=Flights)
     """The calls that this process has under way."""
     budget: Budget | None = None
@@ -120,15 +123,17 @@ class Agents:
         if wrong:
             raise CallRefused(f"checks: {'; '.join(wrong)}")
         contents = await self._contents(call, material.inputs)
-        return await self._ask(
+        reply = await self._ask(
             call,
             material,
             WORK,
             contents,
             role=await self._role(call, material),
-            after=lambda draft: _check(draft, material),
             shape=shape_of(material.form),
         )
+        if reply.value is None:
+            return reply
+        return reply.model_copy(update={"value": await self._finish(reply.value, material)})
 
     @activity.defn
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
@@ -152,7 +157,7 @@ class Agents:
         turn = reply.value
         if turn is None or turn.draft is None:
             return reply
-        draft = _check(turn.draft, material.work)
+        draft = await self._finish(turn.draft, material.work)
         return reply.model_copy(update={"value": turn.model_copy(update={"draft": draft})})
 
     @activity.defn
@@ -263,6 +268,16 @@ class Agents:
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
         return await self._asking().ask(call, material, whole, system, prompt)
 
+    async def _finish(self, draft: Draft, material: WorkMaterial) -> Draft:
+        """Return a draft with the verdicts of its checks, and with its remarks at their places."""
+        if draft.status != "complete":
+            return draft
+        verdicts = checks.verdicts(material.subtask.checks, draft)
+        draft = draft.model_copy(update={"verdicts": verdicts})
+        if self.place is None or not has_remarks(draft):
+            return draft
+        return await self.place(draft, material)
+
     async def _role(self, call: Call, material: WorkMaterial) -> str:
         """Return the system prompt of whoever works; of a composed role it is ours."""
         if material.composed:
@@ -319,12 +334,6 @@ def routing_line(subtask: Subtask) -> str:
     second = f", else {subtask.secondary}" if subtask.secondary else ""
     why = f": {subtask.why}" if subtask.why else ""
     return visible(f"planned {subtask.id}: {subtask.role}{second}{why}")
-
-
-def _check(draft: Draft, material: WorkMaterial) -> Draft:
-    if draft.status != "complete":
-        return draft
-    return draft.model_copy(update={"verdicts": checks.verdicts(material.subtask.checks, draft)})
 
 
 def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | None:

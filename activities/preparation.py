@@ -134,7 +134,9 @@ class Preparation:
             inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
             plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
-                plan, lacking = await drop_idle(plan, served.roles, inputs, self.idle_lenses)
+                plan, lacking = await drop_idle(
+                    plan, served.roles, inputs, self.idle_lenses, self._only_changes(served.roles)
+                )
                 not_run += lacking
             if goal.use_models and goal.plan is None and plan is None:
                 not_run = omit_roles(
@@ -234,6 +236,10 @@ class Preparation:
         """
         own = self.catalogue.own_roles(_whose(goal))
         return {name: why for name, why in lost.items() if name in own or name in served.unreached}
+
+    def _only_changes(self, cards: Iterable[RoleCard]) -> list[str]:
+        roles = self.catalogue.roles
+        return [each.name for each in cards if each.name in roles and roles[each.name].only_changes]
 
     def _idle(self, goal: Goal, playbook: PlaybookFile | None) -> Iterator[Omission]:
         """Yield the lenses that a plan of all lenses goes without, because no role uses them."""

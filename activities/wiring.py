@@ -30,6 +30,7 @@ from holdfast.activities.prompts.excerpts import Excerpts
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import find_idle, lenses_of
+from holdfast.activities.review.placing import Placing
 from holdfast.activities.snapshots import plain, snapshot
 from holdfast.activities.toolset import fitting
 from holdfast.activities.toolset.offering import Offering
@@ -158,6 +159,7 @@ class _Parts:
             price=self.prices.price,
             gate=gate,
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
+            place=Placing(Snapshots(self.store, self.state.snapshots)).place,
             budget=self._budget(),
             tools={name: tool.spec for name, tool in self.tools.items()},
             unfit=partial(fitting.find_unfit, self.tools, self._secrets),

@@ -249,6 +249,8 @@ CallTool = Callable[
 """(the call, its key) -> the text of the result, whether it is an error, whether it is unknown what
 the call has done, the files that it made, and the names of the inputs that it read.
 """
+Place = Callable[[Draft, WorkMaterial], Awaitable[Draft]]
+"""Puts the remarks of an agent at their places."""
 Template = Callable[[SynthesisMaterial], Synthesis]
 """Writes a run's answer from its findings, where no model does."""
 Lens = Callable[[WorkMaterial], Awaitable[Draft]]

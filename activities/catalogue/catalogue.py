@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.activities.catalogue.files import (
+    OF_LENSES,
     PlaybookFile,
     Role,
     name_of,
     read_playbook,
     read_role,
 )
-from holdfast.activities.catalogue.results import REMARKED
+from holdfast.activities.catalogue.results import remarked
 from holdfast.activities.catalogue.sources import Origin, sources_for
 from holdfast.activities.catalogue.tools import CatalogueError, Shelf, load_shipped
 from holdfast.calls.turn import READS_ON
@@ -184,14 +185,17 @@ def _read_roles(
 
 
 def _complete(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
-    """Return the role, in a review with the form of remarks. Raise CatalogueError if its title
-    would stand in no plan, or its subtask would make the plan of its playbook invalid.
+    """Return the role, in a review with the form of remarks. Raise CatalogueError for a field that
+    has an effect in other playbooks only, or if its subtask would make the plan of its playbook
+    invalid.
     """
-    if role.title and (playbook is None or playbook.lenses is None):
-        raise CatalogueError(
-            f"{path.name}: front matter: title: no effect without a playbook's lenses; remove it"
-        )
     if playbook is None or playbook.lenses is None:
+        if idle := [name for name in OF_LENSES if getattr(role, name)]:
+            named = ", ".join(idle)
+            raise CatalogueError(
+                f"{path.name}: front matter: {named}: no effect without a playbook's lenses;"
+                " remove it"
+            )
         return role
     if len(role.told.split()) < FEWEST_INSTRUCTION_WORDS:
         told = role.told == role.prompt
@@ -200,14 +204,21 @@ def _complete(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
             f"{path.name}: {where}: {role.told!r:.80} is not concrete; say in"
             f" {FEWEST_INSTRUCTION_WORDS} words or more what it looks for"
         )
-    if role.card.tier == "none" or playbook.template != REVIEW:
+    if role.card.tier == "none":
+        return role
+    if playbook.template != REVIEW:
+        if role.kinds:
+            raise CatalogueError(
+                f"{path.name}: front matter: kinds: no effect but with `template: {REVIEW}`;"
+                " remove it"
+            )
         return role
     if role.card.team or role.card.result:
         what = "team" if role.card.team else "result"
         raise CatalogueError(
             f"{path.name}: front matter: {what}: an agent of a review hands up remarks; remove it"
         )
-    return replace(role, card=role.card.model_copy(update={"result": REMARKED}))
+    return replace(role, card=role.card.model_copy(update={"result": remarked(role.kinds)}))
 
 
 def _find_unexplained(

@@ -1,9 +1,9 @@
 """Read a role or a playbook from its file, or refuse it with the file's name and the mistake.
 
 A role is Markdown with front matter (name, description, cases, model, tools, turns, title, effort,
-fallback, team, hands_over, fixed_tier, repeat, group, result) and the system prompt as its body;
-people read the body of a role without a model, and a team has none. Nothing in a file is accepted
-in silence: what would have no effect is refused.
+fallback, team, hands_over, fixed_tier, repeat, group, kinds, only_changes, result) and the system
+prompt as its body; people read the body of a role without a model, and a team has none. Nothing in
+a file is accepted in silence: what would have no effect is refused.
 """
 
 from __future__ import annotations
@@ -49,12 +49,16 @@ ONLY_SHOWN = {"color"}
 """Fields of Claude Code's subagent files that say how its own screen shows an agent."""
 NEED_A_MODEL = (
     "turns", "effort", "fallback", "team", "hands_over", "fixed_tier", "result", "cases", "repeat",
-    "group",
+    "group", "kinds", "only_changes",
 )  # fmt: skip
 NEED_TOOLS = ("turns",)
 NEED_A_TEAM = ("repeat",)
-NOT_FOR_TEAMS = (*NEED_TOOLS, "effort", "fixed_tier", "result", "title")
+NOT_FOR_TEAMS = (
+    *NEED_TOOLS, "effort", "fixed_tier", "result", "title", "kinds", "only_changes",
+)  # fmt: skip
 """The agents of a team have roles of their own."""
+OF_LENSES = ("title", "kinds", "only_changes")
+"""Fields with an effect in a playbook's plan of lenses alone."""
 FILE_BYTES = 1024 * 1024
 """The largest role or playbook file."""
 FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
@@ -62,6 +66,8 @@ FENCE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 Case = Annotated[str, Field(min_length=3, max_length=100, pattern=r"^[^\n;]+$")]
 """A kind of work, in a few words."""
+Kind = Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*$", max_length=40)]
+"""A kind of defect, as `wrong-bound`."""
 
 
 class FrontMatter(BaseModel):
@@ -88,6 +94,10 @@ class FrontMatter(BaseModel):
     """The most that an agent with tools takes; 0: as many as the run allows."""
     group: str = Field("", max_length=200, pattern=r"^\w[^\n,]*(,[^\n]*)?$")
     """The group that it stands in on a large menu; after a comma, what the group is for."""
+    kinds: list[Kind] = Field(default=[], max_length=20)
+    """Rules of the remarks that an agent of a review hands up: no other may stand there."""
+    only_changes: bool = False
+    """True if it has nothing to look at where the whole tree is reviewed."""
     result: Any = None
     """The JSON schema of what it hands up; None: text."""
 
@@ -189,6 +199,8 @@ class Role:
     """Empty: usable by every goal."""
     title: str = ""
     """The title of its subtask in a plan of lenses; empty: the name."""
+    kinds: tuple[str, ...] = ()
+    only_changes: bool = False
 
     @property
     def told(self) -> str:
@@ -258,7 +270,7 @@ def read_role(
         source=source,
         group=front.group or playbook or ("own" if source else "common"),
     )
-    return Role(card, body, playbook, front.title)
+    return Role(card, body, playbook, front.title, tuple(front.kinds), front.only_changes)
 
 
 def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -45,49 +45,61 @@ KEYWORDS: Mapping[str, set[str]] = {
 REMARKS = tuple(Sightings.model_fields)
 """Names of the result that mark it as remarks, as lenses report them."""
 
-REMARKED: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["remarks"],
-    "properties": {
-        "remarks": {
-            "type": "array",
-            "description": "One for each defect; empty when there is none.",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["severity", "file", "line", "message", "suggestion", "confidence"],
-                "properties": {
-                    "severity": {
-                        "enum": [*get_args(Severity)],
-                        "type": "string",
-                        "description": "critical: wrong results, loss or a hole in production;"
-                        " warning: a defect; info: worth knowing.",
-                    },
-                    "file": {
-                        "type": "string",
-                        "description": "Its path below the top of the repository.",
-                    },
-                    "line": {"type": "integer", "description": "1-based; 0: the whole file."},
-                    "message": {
-                        "type": "string",
-                        "description": "What is wrong and why it matters, in a sentence or two,"
-                        " with what proves it.",
-                    },
-                    "suggestion": {"type": "string", "description": "What to do, in a sentence."},
-                    "confidence": {
-                        "type": "integer",
-                        "description": "0 to 100, that a maintainer who knows this code agrees;"
-                        " be honest: remarks are ranked by it.",
-                    },
-                },
-            },
-        }
-    },
-}
-"""What an agent of a review hands up: remarks, with the fields of `Remark` that a model may fill.
-It never says which lens it is, nor that its own remark was verified.
-"""
+DEFECT = "defect"
+"""The rule of each remark of a role that names no kinds."""
+
+
+def remarked(kinds: Sequence[str]) -> dict[str, Any]:
+    """Return what an agent of a review hands up: remarks, with the fields of `Remark` that a model
+    may fill, each of one of these kinds. What it has to say stands before how much it weighs:
+    models defend what they have written.
+    """
+    fields: dict[str, Any] = {
+        "file": {"type": "string", "description": "Its path below the top of the repository."},
+        "line": {
+            "type": "integer",
+            "description": "1-based, in the file as it is now; of a deleted line the one before"
+            " it; of a deleted file its old number; 0: the whole file.",
+        },
+        "code": {
+            "type": "string",
+            "description": "That line, or the deleted one, copied exactly; empty for a whole file.",
+        },
+        "message": {
+            "type": "string",
+            "description": "What goes wrong, when, and what proves it, in a sentence or two.",
+        },
+        "suggestion": {"type": "string", "description": "What to do, in a sentence."},
+        "rule": {"enum": [*(kinds or (DEFECT,))], "type": "string", "description": "Its kind."},
+        "severity": {
+            "enum": [*get_args(Severity)],
+            "type": "string",
+            "description": "critical: wrong results, loss or a hole in production; warning: a"
+            " defect; info: worth knowing.",
+        },
+        "confidence": {
+            "type": "integer",
+            "description": "The probability, in percent, that a maintainer who knows this code"
+            " agrees; remarks are ranked by it.",
+        },
+    }
+    remark = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [*fields],
+        "properties": fields,
+    }
+    remarks = {
+        "type": "array",
+        "description": "One for each defect; empty when there is none.",
+        "items": remark,
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["remarks"],
+        "properties": {"remarks": remarks},
+    }
 
 
 class BadSchema(ValueError):

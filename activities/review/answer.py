@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.activities.review.outcome import Outcome
 from holdfast.contracts import Remark, ReviewData
-from holdfast.contracts.remarks import OF_AN_AGENT, SURE, blocks_change, group_same
+from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.foremost import one_thing
 from holdfast.rendering.reach import describe_reach
@@ -178,10 +178,6 @@ def _rest(outcome: Outcome) -> str:
         f"{many(count, 'remark')} of the agent {for_markdown(name)}, which told more than the"
         f" {OF_AN_AGENT} that one agent hands on"
         for name, count in data.cut_of_agents.items()
-    ]
-    lines += [
-        f"{many(count, 'remark')} of the agent {for_markdown(name)} below confidence {SURE}"
-        for name, count in data.unsure_of_agents.items()
     ]
     if data.not_parsed:
         names = ", ".join(code_span(name) for name in data.not_parsed[:MOST_NAMES])

@@ -5,7 +5,7 @@ what a model said of the remarks that it verified. What it refuted is ranked las
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.activities.review import taken_out
 from holdfast.activities.review.analysing.advice import add_advice
@@ -18,7 +18,6 @@ from holdfast.contracts.remarks import (
     SEVERITIES,
     add_verdicts,
     blocks_change,
-    count_unsure,
     is_from_agent,
     merge_remarks,
     rank_remarks,
@@ -53,17 +52,14 @@ def review(material: SynthesisMaterial) -> Synthesis:
 
 def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
     done = [each for each in material.findings if each.status == "complete"]
-    inputs = {each.id: each.inputs for each in material.subtasks}
-    found = {each.subtask_id: sightings_of(each, inputs.get(each.subtask_id, ())) for each in done}
+    found = {each.subtask_id: sightings_of(each) for each in done}
     agents = {each.subtask_id: each.tool_calls for each in done if is_from_agent(each)}
     lenses = {name: each for name, each in found.items() if name not in agents}
     narrowing = _narrowing_of(lenses)
 
     merged = merge_remarks(remark for each in found.values() for remark in each.remarks)
     told = rank_remarks(add_verdicts(merged, material.verified))
-    weighed = taken_out.narrow_agents(
-        [each for each in told if not _is_open(each, agents)], agents, narrowing
-    )
+    weighed = [each for each in told if not _is_open(each)]
     above = [each for each in weighed if each.confidence >= material.min_confidence]
     shown = [each for each in above if not each.hidden]
     remarks = [add_advice(each) for each in shown if not each.summed]
@@ -91,10 +87,7 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
         old=sum(each.old for each in lenses.values()),
         cut=sum(cut[name] for name in lenses),
         cut_of_agents={name: cut[name] for name in agents if cut[name]},
-        unsure_of_agents={
-            each.subtask_id: count for each in material.findings if (count := count_unsure(each))
-        },
-        unconfirmed=tuple(each for each in told if _is_open(each, agents)),
+        unconfirmed=tuple(each for each in told if _is_open(each)),
         unread_in_all=unread.unread,
         unread=unread.unread_files,
         missed_in_all=missed.missed,
@@ -159,6 +152,6 @@ def _summed_by_lens(shown: Iterable[Remark]) -> Mapping[str, list[Remark]]:
     return summed
 
 
-def _is_open(remark: Remark, agents: Collection[str]) -> bool:
+def _is_open(remark: Remark) -> bool:
     """True of what only an agent says: no model that saw the code has confirmed or refuted it."""
-    return remark.lens in agents and remark.verdict not in ("confirmed", "refuted")
+    return remark.by_agent and remark.verdict not in ("confirmed", "refuted")

@@ -5,14 +5,11 @@ exactly what, by whose word, and how many remarks that hides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.activities.review.rule_names import explain_unknown
-from holdfast.activities.review.scope.attributes import Attributes
-from holdfast.activities.review.scope.kinds import kind_of
-from holdfast.activities.review.scope.narrowing import KNOWN, RULE, THRESHOLD, Narrower
+from holdfast.activities.review.scope.narrowing import KNOWN, RULE, THRESHOLD
 from holdfast.contracts import Narrowing, Remark
-from holdfast.contracts.remarks import rank_remarks
 from holdfast.text import code_span, for_markdown, pluralize
 
 MOST_NAMED = 10
@@ -22,22 +19,6 @@ MOST_NAMED = 10
 def listed(remarks: Iterable[Remark]) -> list[Remark]:
     """Those that nothing takes out."""
     return [each for each in remarks if not each.hidden]
-
-
-def narrow_agents(
-    remarks: Iterable[Remark], agents: Collection[str], narrowing: Narrowing
-) -> list[Remark]:
-    """Return the remarks by rank, those that agents found with their kind by their path, and taken
-    out by the repository's settings as those of lenses are.
-    """
-    narrower = Narrower(narrowing, ())
-    found = []
-    for each in remarks:
-        if each.lens in agents:
-            told = each.model_copy(update={"kind": kind_of(each.file, b"", Attributes())})
-            each = told.model_copy(update={"hidden": narrower.why_hidden(told)})
-        found.append(each)
-    return rank_remarks(found)
 
 
 def count_hidden(remarks: Iterable[Remark]) -> dict[str, int]:

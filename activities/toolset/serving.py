@@ -226,6 +226,7 @@ def omit_roles(roles: Mapping[str, str]) -> tuple[Omission, ...]:
     return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
 
 
+WHOLE_TREE = "it looks at changes, and the whole tree is reviewed"
 IdleLenses = Callable[[str], Awaitable[Mapping[str, str]]]
 """Digest of a snapshot -> the lenses that could look at nothing of it, each with what it lacks;
 empty: no file is for it.
@@ -239,10 +240,14 @@ async def find_none_idle(digest: str) -> Mapping[str, str]:
 
 
 async def drop_idle(
-    plan: Plan, roles: Iterable[RoleCard], inputs: Iterable[PinnedInput], idle_lenses: IdleLenses
+    plan: Plan,
+    roles: Iterable[RoleCard],
+    inputs: Iterable[PinnedInput],
+    idle_lenses: IdleLenses,
+    only_changes: Collection[str] = (),
 ) -> tuple[Plan, tuple[Omission, ...]]:
     """Return the plan without the subtasks of lenses that could look at nothing, and what to say of
-    those that lack something.
+    those that lack something. `only_changes`: roles that look at changes alone.
     """
     pinned = next((each for each in inputs if each.kind == "repository"), None)
     idle = await idle_lenses(pinned.digest) if pinned else {}
@@ -251,6 +256,8 @@ async def drop_idle(
         for card in roles
         if card.tier == "none" and card.tools and card.tools[0] in idle
     }
+    if pinned and not pinned.base:
+        whys |= dict.fromkeys(only_changes, WHOLE_TREE)
     kept, omissions = keep_servable(plan, whys)
     assert kept is not None
     return kept, tuple(each for each in omissions if each.why)

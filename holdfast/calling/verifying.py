@@ -64,7 +64,7 @@ def _all_remarks(state: State) -> list[Remark]:
         remark
         for progress in state.work.values()
         if progress.finding is not None
-        for remark in sightings_of(progress.finding, progress.subtask.inputs).remarks
+        for remark in sightings_of(progress.finding).remarks
     ]
 
 

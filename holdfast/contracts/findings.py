@@ -49,6 +49,14 @@ class Remark(Contract):
     lens: str = ""
     by_agent: bool = False
     """True if a model reports it, which nobody takes at its word."""
+    code: str = ""
+    """The line of code at its place, without secrets, of an agent's remark; empty: what the agent
+    quotes does not stand there, or the remark is about the whole file.
+    """
+    deleted: bool = False
+    """True if the change deleted that line: `line` is the first of those that replace it, else the
+    one before; of a deleted file its number in the base.
+    """
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
@@ -178,8 +186,6 @@ class ReviewData(Contract):
     cut: int = 0
     """Remarks beyond what one lens hands on."""
     cut_of_agents: dict[str, int] = Field(default_factory=dict)
-    unsure_of_agents: dict[str, int] = Field(default_factory=dict)
-    """Remarks that agents were not sure enough of to be shown, by agent."""
     unconfirmed: tuple[Remark, ...] = ()
     """Remarks that only an agent makes and no model has confirmed."""
     unread_in_all: int = 0

@@ -2,20 +2,20 @@
 
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
 same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
-message; sightings of a credential when they are in the same line. The merged remark keeps the
-highest severity and confidence and names the others in `also`.
+message (of one agent both); sightings of a credential when they are in the same line. The merged
+remark keeps the highest severity and confidence and names the others in `also`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from holdfast.contracts import Finding, Remark, Report, ReviewData, Severity, Sightings
+from holdfast.contracts import Draft, Finding, Remark, Report, ReviewData, Severity, Sightings
 from holdfast.text import pluralize
 
 REVIEW = "review"
@@ -23,10 +23,6 @@ REVIEW = "review"
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
-SURE = 80
-"""Percent: a remark of an agent below this confidence is counted, not shown. Agents are not told:
-they would write it.
-"""
 OF_AN_AGENT = 10
 """Remarks taken from one agent, in its own order: words cost a model nothing."""
 LISTED = 60
@@ -61,23 +57,21 @@ LENSES_OF_HOLES = {"security", "workflows"}
 Data = TypeVar("Data", Sightings, ReviewData)
 
 
-def has_remarks(finding: Finding) -> bool:
+def has_remarks(finding: Finding | Draft) -> bool:
     """True if a finding reports remarks, though maybe none."""
     return isinstance(finding.data.get("remarks"), list)
 
 
-def sightings_of(finding: Finding, inputs: Collection[str] = ()) -> Sightings:
-    """Return what a lens or agent reported; items of a lens that are not remarks are left out and
-    counted.
-
-    `inputs`: names of an agent's inputs, below which its tools show the files of a repository.
-    """
-    if is_from_agent(finding):
-        sure = remarks_of(finding, inputs)
-        return Sightings(remarks=sure[:OF_AN_AGENT], remarks_in_all=len(sure))
+def sightings_of(finding: Finding) -> Sightings:
+    """Return what a lens or agent reported; items that are not remarks are left out and counted."""
     found, given = _read(Sightings, finding.data), finding.data.get("remarks")
     in_all = max(found.remarks_in_all, len(given) if isinstance(given, list) else 0)
-    return found.model_copy(update={"remarks_in_all": in_all})
+    update: dict[str, object] = {"remarks_in_all": in_all}
+    if is_from_agent(finding):
+        # Whatever its data say: no model passes for a lens, or vouches for itself.
+        said = {"lens": finding.subtask_id, "by_agent": True, "verdict": "", "why": ""}
+        update["remarks"] = tuple(each.model_copy(update=said) for each in found.remarks)
+    return found.model_copy(update=update)
 
 
 def read_review(report: Report) -> ReviewData | None:
@@ -112,44 +106,14 @@ def _remark(item: JsonValue) -> Remark | None:
         return None
 
 
-def remarks_of(finding: Finding, inputs: Collection[str] = ()) -> tuple[Remark, ...]:
-    """Return the remarks of a lens, or those that an agent is sure of."""
-    if not is_from_agent(finding):
-        return sightings_of(finding, inputs).remarks
-    sure = (each for each in _remarks(finding.data) if each.confidence >= SURE)
-    return tuple(_of_agent(each, finding, inputs) for each in sure)
-
-
-def count_unsure(finding: Finding) -> int:
-    """Count the remarks of an agent that are dropped, because it is not sure enough of them."""
-    if not is_from_agent(finding):
-        return 0
-    return sum(each.confidence < SURE for each in _remarks(finding.data))
-
-
 def is_from_agent(finding: Finding) -> bool:
     """True if a model found it, which nobody takes at its word."""
     return bool(finding.model)
 
 
-def _of_agent(remark: Remark, finding: Finding, inputs: Collection[str]) -> Remark:
-    """Keep what a model can say of a place and a defect."""
-    first, _, rest = remark.file.removeprefix("./").partition("/")
-    return Remark(
-        severity=remark.severity,
-        file=rest if first in inputs and rest else remark.file.removeprefix("./"),
-        line=remark.line,
-        message=remark.message,
-        suggestion=remark.suggestion,
-        confidence=remark.confidence,
-        lens=finding.subtask_id,
-        by_agent=True,
-    )
-
-
 def list_remarks(finding: Finding) -> str:
     """Return the first remarks of a lens by rank, a line each, for whoever builds on them."""
-    found = [each for each in rank_remarks(remarks_of(finding)) if not each.hidden]
+    found = [each for each in rank_remarks(sightings_of(finding).remarks) if not each.hidden]
     lines = [f"{each.file}:{each.line} {each.severity}: {each.message}" for each in found[:LISTED]]
     more = [f"and {len(found) - LISTED} more"] if found[LISTED:] else []
     return "\n".join([*lines, *more])
@@ -211,6 +175,9 @@ def _subject(remark: Remark) -> str:
 def _same(one: Remark, other: Remark) -> bool:
     if one.file != other.file or _subject(one) != _subject(other):
         return False
+    # One kind of an agent's is no rule: what it tells apart is not the same.
+    if one.by_agent and one.lens == other.lens and one.message != other.message:
+        return False
     # Of one rule of one lens, and of credentials, each line is a defect of its own.
     own_line = (one.lens, one.rule) == (other.lens, other.rule) or _subject(one) == CREDENTIAL
     near = 0 if own_line else ADJACENT
@@ -229,7 +196,7 @@ def _one(group: Sequence[Remark]) -> Remark:
 
 
 def lens_and_rule(remark: Remark) -> str:
-    """Return `lens:rule`, as far as there is either: an agent has no rules."""
+    """Return `lens:rule`, as far as there is either."""
     return ":".join(part for part in (remark.lens, remark.rule) if part)
 
 

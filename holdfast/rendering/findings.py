@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from holdfast.contracts import Finding, Report, Subtask
 from holdfast.contracts.data import as_markdown, is_data
-from holdfast.contracts.remarks import has_remarks, remarks_of
+from holdfast.contracts.remarks import has_remarks, sightings_of
 from holdfast.rendering import markdown, remarks
 from holdfast.rendering.amounts import at_most, hands, seconds
 from holdfast.rendering.blocks import Block, Heading, Marked, Paragraph, Prose, listed
@@ -60,7 +60,7 @@ def alone(report: Report, finding: Finding) -> str:
     blocks = section(report.model_copy(update={"answer": ""}), finding)
     written = markdown.write(blocks)
     if has_remarks(finding):
-        found = [*listed(map(remarks.line, remarks_of(finding)))]
+        found = [*listed(map(remarks.line, sightings_of(finding).remarks))]
         written = "\n\n".join([written, *([markdown.write(found)] if found else [])])
     elif finding.data:
         data = for_json(json.dumps(finding.data, indent=2)).splitlines()

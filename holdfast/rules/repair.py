@@ -10,6 +10,7 @@ from holdfast.calls.refine import Refined
 from holdfast.calls.review import Review
 from holdfast.calls.turn import Resume
 from holdfast.contracts import Draft, Escalation, Problem, RoleCard, RoleTier, policies
+from holdfast.contracts.remarks import has_remarks
 from holdfast.contracts.replacing import replace
 from holdfast.state import graph
 from holdfast.state.edits import forget_losses, record_try, update
@@ -60,7 +61,9 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
         return "failed_checks", "; ".join(draft.verdicts)
     said = state.goal.limits.min_confidence
     least = policies.MIN_CONFIDENCE if said is None else said
-    if draft.confidence is not None and draft.confidence < least:
+    # Each remark has a confidence of its own, and that there is no defect is an answer, too.
+    sure = draft.confidence is None or draft.confidence >= least or has_remarks(draft)
+    if not sure:
         return "confidence_too_low", f"confidence {draft.confidence} is below {least}"
     return "accepted", ""
 

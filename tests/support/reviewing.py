@@ -17,8 +17,15 @@ PROMPTS = {
 
 
 def finds(*remarks: dict[str, Any]) -> dict[str, Any]:
-    """What an agent hands up."""
-    common = {"severity": "critical", "line": 1, "suggestion": "Mend it.", "confidence": 95}
+    """What the agent `logic` hands up."""
+    common = {
+        "severity": "critical",
+        "line": 1,
+        "code": "",
+        "suggestion": "Mend it.",
+        "rule": "wrong-bound",
+    }
+    common = {**common, "confidence": 95}
     return works({"remarks": [{**common, **each} for each in remarks]})
 
 

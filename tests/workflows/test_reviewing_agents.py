@@ -168,7 +168,7 @@ async def test_of_an_agent_that_tells_very_much_ten_are_looked_at_after_what_ana
     told = [each["lens"] for each in remarks(report)]
     assert told == [*["bugs"] * OF_ANALYSERS, *["logic"] * 10]
     first = next(each.prompt for each in model.requests if "bugs:F821" in each.prompt)
-    assert first.index("bugs:F821") < first.index("warning, logic, "), "and no colon behind it"
+    assert first.index("bugs:F821") < first.index("warning, logic:wrong-bound, ")
     assert report.data["cut"] == 0 and report.data["cut_of_agents"] == {"logic": 590}
     assert "590 remarks of the agent logic, which told more than the 10" in report.answer
 
@@ -191,3 +191,36 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
     assert shares(*warnings, *loud) == {"bugs": 3, "logic": 27}
     order = _share_room(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), ("logic",), 30)
     assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3
+
+
+@pytest.mark.parametrize("found", [(), (LOST_PAGE,)])
+async def test_what_an_agent_hands_up_is_complete_however_sure_it_is_of_the_whole(
+    runs: Runs, found: tuple[dict[str, Any], ...]
+) -> None:
+    model = Believing({"logic": [{**finds(*found), "confidence": 5}]})
+    report = await review(runs, model)
+    assert report.status == "complete", report.gaps
+    (logic,) = [each for each in report.findings if each.subtask_id == "logic"]
+    assert [each.tier for each in logic.tries] == ["sonnet"]
+    assert logic.data["remarks_in_all"] == len(found)
+
+
+async def test_of_a_whole_tree_who_looks_at_changes_is_left_out_with_the_reason(
+    runs: Runs,
+) -> None:
+    report = await review(runs, Believing({}))
+    left_out = next(each for each in report.not_run if "whole tree" in each.why)
+    assert left_out.what == (
+        "Read who calls what changed, Read for mistakes that come back, Read what is not tested"
+    )
+    assert {each.subtask_id for each in report.findings if each.model} == {
+        "attacks", "conventions", "logic",
+    }  # fmt: skip
+
+
+async def test_a_remark_that_an_agent_is_not_sure_of_is_verified_and_shown_if_it_is_confirmed(
+    runs: Runs,
+) -> None:
+    report = await review(runs, Believing({"logic": [finds({**LOST_PAGE, "confidence": 55})]}))
+    (ours,) = [each for each in remarks(report) if each["by_agent"]]
+    assert (ours["rule"], ours["confidence"], ours["verdict"]) == ("wrong-bound", 55, "confirmed")

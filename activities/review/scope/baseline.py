@@ -16,7 +16,7 @@ from pathlib import Path
 
 from holdfast.activities.review.analysing.lens import Sighting
 from holdfast.contracts import Finding, Remark
-from holdfast.contracts.remarks import remarks_of
+from holdfast.contracts.remarks import sightings_of
 from holdfast.untrusted.folders import read_regular
 
 NAME = ".holdfast-baseline.json"
@@ -71,7 +71,7 @@ def write_baseline(findings: Iterable[Finding], commit: str) -> tuple[bytes, int
     """
     known: dict[str, str] = {}
     for finding in findings:
-        for remark in remarks_of(finding):
+        for remark in sightings_of(finding).remarks:
             if remark.fingerprint:
                 known[remark.fingerprint] = f"{remark.lens}:{remark.rule} {remark.file}".strip()
     listed = dict(sorted(known.items(), key=lambda item: (item[1], item[0])))

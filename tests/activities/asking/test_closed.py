@@ -10,7 +10,7 @@ import pytest
 from holdfast.activities.asking.closed import describe_dropped, drop_unknown
 from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.replies import Shape, read_value
-from holdfast.activities.catalogue.results import REMARKED
+from holdfast.activities.catalogue.results import remarked
 from holdfast.calls import KINDS
 from holdfast.calls.kind import ModelKind
 from holdfast.calls.work import WorkAnswer, to_draft
@@ -18,7 +18,7 @@ from scripted import works
 
 REMARK = {
     "severity": "warning", "file": "a.py", "line": 3, "message": "It is wrong.",
-    "suggestion": "Mend it.", "confidence": 90,
+    "suggestion": "Mend it.", "code": "x", "rule": "wrong-bound", "confidence": 90,
 }  # fmt: skip
 
 
@@ -63,16 +63,16 @@ def test_of_every_kind_of_call_unknown_properties_are_left_out(kind: Any) -> Non
 
 
 def test_of_a_roles_own_form_too_and_each_place_is_named() -> None:
-    shape = shape_of(REMARKED)
-    given = works({"remarks": [{**REMARK, "rule": "E1"}], "notes": "none"}, thoughts="hm")
+    shape = shape_of(remarked(("wrong-bound",)))
+    given = works({"remarks": [{**REMARK, "lens": "bugs"}], "notes": "none"}, thoughts="hm")
     draft, dropped = read_value(shape, json.dumps(given))
     assert draft.data == {"remarks": [REMARK]}
-    assert dropped == ("result.remarks[0].rule", "result.notes", "thoughts")
-    assert describe_dropped(dropped).endswith("result.remarks[0].rule, result.notes, thoughts")
+    assert dropped == ("result.remarks[0].lens", "result.notes", "thoughts")
+    assert describe_dropped(dropped).endswith("result.remarks[0].lens, result.notes, thoughts")
 
 
 def test_what_must_be_mended_all_the_same_is_told_with_the_names() -> None:
-    shape = shape_of(REMARKED)
+    shape = shape_of(remarked(("wrong-bound",)))
     misnamed = {name: value for name, value in REMARK.items() if name != "line"} | {"lineno": 3}
     with pytest.raises(ValueError, match=r"its form does not know lineno; .*lacks line"):
         read_value(shape, json.dumps(works({"remarks": [misnamed]})))

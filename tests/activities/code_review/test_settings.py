@@ -203,14 +203,6 @@ def test_a_rule_that_an_unknown_tool_reports_is_taken_out_without_a_word() -> No
     assert "(1 remark not listed)" in said
 
 
-def test_what_agents_found_is_of_a_kind_and_is_taken_out_too() -> None:
-    found = [remark(file="tests/a.py", lens="logic"), remark(file="legacy/a.py", lens="logic")]
-    first, second, last = taken_out.narrow_agents([*found, remark()], {"logic"}, parsed(TOML))
-    assert (first.file, first.kind, first.hidden) == ("a.py", "production", "")
-    assert (second.file, second.kind, second.hidden) == ("tests/a.py", "tests", "")
-    assert (last.file, last.hidden) == ("legacy/a.py", "path legacy/")
-
-
 async def reviewed(bench: Bench, pinned: Any) -> Synthesis:
     draft = await bench.look_at("bugs", pinned)
     finding = Finding(subtask_id="bugs", status="complete", data=draft.data)
