@@ -197,18 +197,6 @@ async def test_only_touched_lines_count_in_a_range(repository: Repository, bench
     assert found(draft) == [("a.py", 3, "F821"), ("new.py", 1, "F821")]
 
 
-async def test_a_touched_line_inside_a_function_touches_the_function(
-    repository: Repository, bench: Bench
-) -> None:
-    repository.commit({"a.py": TANGLED + "\n\nx = 1\n"})
-    repository.write("a.py", TANGLED.replace("a == 20", "a == 99") + "\n\nx = 1\n")
-    assert found(await bench.look("complexity", repository, "HEAD")) == [
-        ("a.py", 1, "complex-function")
-    ]
-    repository.write("a.py", TANGLED + "\n\nx = 2\n")
-    assert found(await bench.look("complexity", repository, "HEAD")) == []
-
-
 async def test_a_syntax_error_is_one_remark_of_bugs_and_not_parsed_elsewhere(
     repository: Repository, bench: Bench
 ) -> None:

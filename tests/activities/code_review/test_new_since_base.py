@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.activities.repositories.manifest import SnapshotFile
-from holdfast.activities.review import lenses
 from holdfast.activities.review.analysers import bugs, complexity
 from holdfast.activities.review.analysing.lens import Parsed, Sighting
 from holdfast.activities.review.comparing import Base, Comparison, compare
+from holdfast.activities.review.examination import Examination
 from holdfast.contracts import Draft
 from holdfast.contracts.errors import LensFailed
 from repositories import Bench, Repository, remarks_of
@@ -184,16 +185,16 @@ async def test_a_statement_of_several_lines_is_as_new_as_any_of_them(tmp_path: P
 async def test_without_the_base_touched_lines_count_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: LensFailed | None
 ) -> None:
-    run = lenses.Examination.look_at
+    run = Examination.look_at
 
-    async def look_at(self: lenses.Examination, paths: list[str]) -> Parsed:
+    async def look_at(self: Examination, paths: Sequence[str]) -> Parsed:
         if all("/before/" not in path and "before-" not in path for path in paths):
             return await run(self, paths)
         if failure:
             raise failure
         return Parsed(not_parsed=tuple(paths), read=len(paths))
 
-    monkeypatch.setattr(lenses.Examination, "look_at", look_at)
+    monkeypatch.setattr(Examination, "look_at", look_at)
     base, head = "import a\nprint(a)\nprint(b)\n", "print(a)\nprint(b)\nprint(c)\n"
     draft = await look(tmp_path, "bugs", {"a.py": base}, {"a.py": head})
     assert found(draft) == [("F821", 3, True)]
