@@ -119,7 +119,11 @@ class _Parts:
             tool_sources={
                 name: source for name, tool in self.tools.items() if (source := source_of(tool))
             },
-            take_snapshot=partial(snapshot.take, baselines=self.state.baselines),
+            take_snapshot=partial(
+                snapshot.take,
+                baselines=self.state.baselines,
+                snapshots=Snapshots(self.store, self.state.snapshots),
+            ),
             take_folder=plain.take,
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,

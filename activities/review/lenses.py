@@ -158,17 +158,24 @@ class Scans:
         """Return the redactor of every lens here, which knows the secrets of the base, too. If the
         search failed or has a gap, nothing is quoted.
         """
+        return (await self.redactors(snapshot, deadline))[0]
+
+    async def redactors(self, snapshot: Snapshot, deadline: float) -> tuple[Redactor, Redactor]:
+        """Return the redactors of the head's lines and of the base's."""
         try:
             seen = await self.of(snapshot, deadline)
         except LensFailed:
-            return Redactor(whole=False)
-        return await anyio.to_thread.run_sync(_redactor, seen)
+            return Redactor(whole=False), Redactor(whole=False)
+        base = seen.base.parsed if seen.base else Parsed()
+        head = await anyio.to_thread.run_sync(_redactor, seen, seen.head)
+        return head, await anyio.to_thread.run_sync(_redactor, seen, base)
 
 
-def _redactor(seen: Seen) -> Redactor:
+def _redactor(seen: Seen, shown: Parsed) -> Redactor:
+    """Return a redactor of the lines in which `shown` saw secrets, that knows all values."""
     parts = [seen.head, *([seen.base.parsed] if seen.base else [])]
     lines: dict[str, set[int]] = {}
-    for each in seen.head.sightings:
+    for each in shown.sightings:
         lines.setdefault(each.file, set()).update(
             range(each.line, max(each.line, each.last_line) + 1)
         )

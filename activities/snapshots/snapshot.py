@@ -32,6 +32,7 @@ from holdfast.activities.repositories.manifest import (
     preview,
 )
 from holdfast.activities.repositories.output import LogEntry, TreeEntry, ranges_of
+from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.repositories.working_tree import MOST_UNREAD, Specials
 from holdfast.activities.review.scope import baseline, marks
@@ -40,6 +41,7 @@ from holdfast.activities.review.scope.kinds import Base, is_written, kind_of
 from holdfast.activities.snapshots import past, statements
 from holdfast.activities.snapshots.around import Around, read_around
 from holdfast.activities.snapshots.changes import Changes, read_changes
+from holdfast.activities.snapshots.diff import add_diff
 from holdfast.activities.snapshots.statements import read_narrowing
 from holdfast.contracts import FileKind, PinnedInput, Unread
 from holdfast.contracts.errors import BadGoal
@@ -62,10 +64,11 @@ async def take(
     store: Store,
     *,
     baselines: Path | None = None,
+    snapshots: Snapshots | None = None,
 ) -> PinnedInput:
     """Pin a repository below the roots: the files that are wanted of it, into the store. Below
-    `baselines` may be what is known of it. Raise BadGoal if it is not a repository, or the revision
-    does not exist.
+    `baselines` may be what is known of it. For models its diff is written with `snapshots`. Raise
+    BadGoal if it is not a repository, or the revision does not exist.
     """
     async with git.open_git(repository, roots) as view:
         try:
@@ -79,7 +82,7 @@ async def take(
     }
     stored = taken.manifest.model_copy(update=archives)
     written = await anyio.to_thread.run_sync(dump_manifest, stored)
-    return PinnedInput(
+    pinned = PinnedInput(
         name=name,
         kind="repository",
         size=stored.size,
@@ -93,6 +96,9 @@ async def take(
         changed=taken.uncommitted,
         change=taken.changes.pinned if stored.base else None,
     )
+    if snapshots is None or not wanted.for_models:
+        return pinned
+    return await add_diff(pinned, snapshots, store)
 
 
 @dataclass(frozen=True)

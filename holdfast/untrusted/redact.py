@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import re2
@@ -155,16 +155,33 @@ class Redactor:
         """Return a line of code; one in which a secret was seen, or that is `withheld`, without any
         value.
         """
-        shown = text if _PROGRAM.search(file) else _SET.sub(rf"\1{REDACTED}", text)
-        shown = _NAMED.sub(rf"\1\2{REDACTED}\2", shown)
-        shown = redact(self._known.blot(shown))
-        if withheld or number in self._lines.get(file, ()):
-            shown = self._without_values(shown)
-            if shown == text:
-                # It is none of the shapes, nor as it was seen: then only its name is left.
-                named = _BEFORE_A_VALUE.match(text)
-                return f"{named[0] if named else ''}{REDACTED}"
-        return shown
+        (shown,) = self.code([text], file, [number])
+        return self._withhold(text, shown) if withheld else shown
+
+    def code(self, lines: Sequence[str], file: str, numbers: Sequence[int]) -> list[str]:
+        """Return lines of code, each as `line` does: many at once are done much faster."""
+        named = [
+            _NAMED.sub(
+                rf"\1\2{REDACTED}\2",
+                line if _PROGRAM.search(file) else _SET.sub(rf"\1{REDACTED}", line),
+            )
+            for line in lines
+        ]
+        shown = redact(self._known.blot("\n".join(named))).split("\n")
+        seen = self._lines.get(file, ())
+        return [
+            self._withhold(line, each) if number in seen else each
+            for line, each, number in zip(lines, shown, numbers, strict=True)
+        ]
+
+    def _withhold(self, line: str, shown: str) -> str:
+        """Return a line in which a secret was seen without any value."""
+        shown = self._without_values(shown)
+        if shown != line:
+            return shown
+        # It is none of the shapes, nor as it was seen: then only its name is left.
+        named = _BEFORE_A_VALUE.match(line)
+        return f"{named[0] if named else ''}{REDACTED}"
 
     def _without_values(self, text: str) -> str:
         """Return a line without the values of secrets, however short they are."""

@@ -98,7 +98,8 @@ class Bench:
         """The repository as `prepare` pins it."""
         roots = (Root.of(repository.path),)
         wanted = Wanted(base, scope, for_models=models)
-        return await take("repo", repository.path, roots, wanted, self.store)
+        snapshots = self.snapshots
+        return await take("repo", repository.path, roots, wanted, self.store, snapshots=snapshots)
 
     async def snapshot(self, repository: Repository, base: str = "") -> Snapshot:
         """A snapshot, on disk."""

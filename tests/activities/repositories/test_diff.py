@@ -1,0 +1,202 @@
+"""The diff of a change as models may see it: as git writes one, without secrets, and bounded."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from holdfast.activities.repositories.unified import lay_out
+from holdfast.activities.snapshots import diff
+from repositories import Bench, Repository
+
+pytestmark = pytest.mark.anyio
+
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+HEX = "9f2c1be07d4a5586c3ef01b2a7d86e4490bc7f15"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.at(tmp_path / "repo")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def diff_of(bench: Bench, repository: Repository, base: str = "HEAD") -> str:
+    """The diff of what differs from a base."""
+    change = (await bench.pin(repository, base, models=True)).change
+    assert change is not None
+    return (await bench.store.get(change.diff)).decode() if change.diff else ""
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_a_diff_is_laid_out_as_git_does(
+    repository: Repository, bench: Bench, seed: int
+) -> None:
+    chance = random.Random(seed)
+    old = [f"line {chance.random()}" for _ in range(chance.randrange(1, 60))]
+    new = [
+        each
+        for line in old
+        for each in chance.choice([[line]] * 6 + [[], [line, f"new {chance.random()}"]])
+    ] or ["all of it went"]
+    repository.commit({"a.txt": "\n".join(old) + "\n"})
+    repository.write("a.txt", "\n".join(new) + "\n")
+    told = repository.git("diff", "--no-color")
+    # Git adds the line before a section to its header.
+    wanted = [
+        line[: line.index("@@", 2) + 2] if line.startswith("@@") else line
+        for line in told.splitlines()[2:]
+    ]
+    shown = (await diff_of(bench, repository)).splitlines()
+    assert shown == [*map(counted, wanted)]
+
+
+def counted(line: str) -> str:
+    """A header of git with the number of lines, which it leaves out if that is one."""
+    if not line.startswith("@@"):
+        return line
+    spans = [each if "," in each else f"{each},1" for each in line.split(" ")[1:3]]
+    return f"@@ {' '.join(spans)} @@"
+
+
+def test_no_context_shows_the_changed_lines_alone() -> None:
+    (section,) = lay_out([(2, 1, 2, 1)], 3, 3, 0)
+    assert [tuple(line) for line in section.lines] == [("-", 2, 0), ("+", 0, 2)]
+    assert section.header == "@@ -2,1 +2,1 @@"
+
+
+async def test_a_deletion_a_rename_and_a_new_file_are_said(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"gone.py": "a\nb\n", "old.py": TEN, "moved.py": TEN * 3})
+    (repository.path / "gone.py").unlink()
+    repository.git("mv", "old.py", "new.py")
+    repository.git("mv", "moved.py", "lib.py")
+    repository.write("new.py", TEN.replace("line 1\n", "one\n"))
+    repository.write("added.py", "x\n")
+    repository.git("add", "-A")
+    assert (await diff_of(bench, repository)).splitlines() == [
+        "rename from moved.py",
+        "rename to lib.py",
+        "--- a/moved.py",
+        "+++ b/lib.py",
+        "--- /dev/null",
+        "+++ b/added.py",
+        "@@ -0,0 +1,1 @@",
+        "+x",
+        "--- a/gone.py",
+        "+++ /dev/null",
+        "@@ -1,2 +0,0 @@",
+        "-a",
+        "-b",
+        "rename from old.py",
+        "rename to new.py",
+        "--- a/old.py",
+        "+++ b/new.py",
+        "@@ -1,4 +1,4 @@",
+        "-line 1",
+        "+one",
+        " line 2",
+        " line 3",
+        " line 4",
+    ]
+
+
+async def test_secrets_of_the_head_of_the_base_and_of_messages_are_withheld(
+    repository: Repository, bench: Bench
+) -> None:
+    """One by its shape, and one that only the search for secrets knows."""
+    repository.commit({"a.py": f'key = "{TOKEN}"\nDIGEST = "{HEX}"\nx = 1\n'})
+    repository.write("a.py", f'key = None\nx = 2\n# was {HEX}\ntoken: str = "{TOKEN[::-1]}"\n')
+    repository.git("commit", "-qam", f"Drop {TOKEN}, {HEX}")
+    change = (await bench.pin(repository, "HEAD~1", models=True)).change
+    assert change is not None
+    said = (await bench.store.get(change.diff) + await bench.store.get(change.messages)).decode()
+    assert said.count("[redacted]") == 6
+    for each in (TOKEN, HEX, TOKEN[::-1]):
+        assert each not in said
+
+
+async def test_a_private_key_does_not_stand_in_a_diff_of_its_middle(
+    repository: Repository, bench: Bench
+) -> None:
+    body = [
+        f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us{n:04}" for n in range(20)
+    ]
+    key = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"]
+    repository.commit({"a.txt": "\n".join(key) + "\n"})
+    key[10] = key[10].replace("MIIE", "MIIF")
+    repository.write("a.txt", "\n".join(key) + "\n")
+    assert "MII" not in await diff_of(bench, repository)
+
+
+async def test_code_comes_before_data_and_what_does_not_fit_is_named_with_its_counts(
+    repository: Repository, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff, "DIFF_BYTES", 200)
+    repository.commit({"a.csv": "1\n", "b.py": "b\n", "c.py": "c\n"})
+    repository.write("a.csv", "1\n2\n")
+    repository.write("b.py", "b\nb\n")
+    repository.write("c.py", "c\n" * 90)
+    repository.write("logo.png", b"\x89PNG\0")
+    told = await diff_of(bench, repository)
+    assert told.index("+++ b/b.py") < told.index("+++ b/a.csv")
+    assert told.endswith(
+        "[not shown: 1 file]\n  c.py (+89 -0): no room\n"
+        "[differs, or is new, and was not read: 1 file]\n  logo.png: binary\n"
+    )
+
+
+async def test_a_long_line_is_cut_and_a_file_that_cannot_be_searched_is_not_shown(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.py": "a\n", "b.js": "b\n"})
+    repository.write("a.py", f"a = '{'x ' * 400}'\n")
+    repository.write("b.js", f"b = '{'y ' * 4_000}'\n")
+    told = await diff_of(bench, repository)
+    assert "x x x… [806 letters in all]" in told
+    assert "y y" not in told
+    assert "b.js (+1 -1): it could not be searched for secrets" in told
+
+
+async def test_names_that_would_look_like_lines_of_a_diff_are_harmless(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.txt": "a\n"})
+    repository.write("b\n+++ b.txt", "x\n\x1b[2J\n")
+    told = await diff_of(bench, repository)
+    assert "+++ b/b\\n+++ b.txt\n" in told
+    assert "+\\x1b[2J\n" in told
+
+
+async def test_without_models_there_are_counts_and_no_diff(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.txt": "a\n"})
+    repository.write("a.txt", "b\nc\n")
+    change = (await bench.pin(repository, "HEAD")).change
+    assert change is not None
+    assert (change.files, change.added, change.deleted) == (1, 2, 1)
+    assert (change.diff, change.messages) == ("", "")
+
+
+async def test_messages_are_those_of_the_change_newest_first(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.git("commit", "-q", "--allow-empty", "-m", "Begin")
+    for subject in ("First", "Second"):
+        repository.git("commit", "-q", "--allow-empty", "-m", f"{subject}\n\nWhy it is so")
+    repository.write("a.txt", "a\n")
+    ids = repository.git("log", "--format=%h", "--abbrev=12", "-2").split()
+    change = (await bench.pin(repository, "HEAD~2", models=True)).change
+    assert change is not None
+    assert (await bench.store.get(change.messages)).decode() == (
+        f"commit {ids[0]}\nSecond\n\nWhy it is so\n\ncommit {ids[1]}\nFirst\n\nWhy it is so\n\n"
+    )
