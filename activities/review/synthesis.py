@@ -115,9 +115,14 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
         base=next((each.base for each in lenses.values() if each.base), ""),
         scope=next((each.scope for each in lenses.values() if each.scope), ""),
     )
-    nobody = tuple(each.name for each in unread_code(data))
+    verdict = judge(data)
+    came_to = {
+        "verdict": verdict.line,
+        "lacks": verdict.lacks,
+        "unread_languages": tuple(each.name for each in unread_code(data)),
+    }
     return Outcome(
-        data=data.model_copy(update={"unread_languages": nobody, "verdict": judge(data).said}),
+        data=data.model_copy(update=came_to),
         summed=summed,
         outside=elsewhere.describe_elsewhere([*remarks, *(each for each in shown if each.summed)]),
         taken_out=taken_out.describe_taken_out(narrowing, above, material.min_confidence),

@@ -160,7 +160,9 @@ class ReviewData(Contract):
     """What a review came to: the `data` of its report."""
 
     verdict: str = ""
-    """What counts and what was looked at, in a line."""
+    """What counts, or in what there was nothing, and what was not looked at, in a line."""
+    lacks: tuple[str, ...] = ()
+    """What of it came to nothing, each as the rest of a sentence; none if it is whole."""
     remarks: tuple[Remark, ...] = ()
     """All that are listed, by rank."""
     by_kind: dict[str, int] = Field(default_factory=dict)

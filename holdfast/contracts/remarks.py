@@ -20,6 +20,8 @@ from holdfast.text import pluralize
 
 REVIEW = "review"
 """Template of a review's answer: its roles report remarks."""
+NO_REMARKS = "no remarks"
+"""What a table says of a lens that saw none."""
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 ADJACENT = 1
 """Lines."""
@@ -137,15 +139,16 @@ def why_unread(review: ReviewData) -> list[tuple[str, int]]:
 
 
 def summarize(finding: Finding) -> str:
-    """Return what a lens found, for a table; empty for other findings. Remarks are only counted,
-    because the table is drawn at every event.
+    """Return what a lens saw, for a table; empty for other findings. Remarks are only counted,
+    because the table is drawn at every event; how many of them count is known when the review is
+    over.
     """
     if nothing := finding.data.get("nothing_to_look_at"):
         return f"nothing to look at: {nothing}"
     remarks = finding.data.get("remarks")
     if finding.status != "complete" or not isinstance(remarks, list):
         return ""
-    return f"{len(remarks)} remark{'' if len(remarks) == 1 else 's'}"
+    return f"{len(remarks):,} seen" if remarks else NO_REMARKS
 
 
 def is_credential(remark: Remark) -> bool:

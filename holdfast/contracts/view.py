@@ -232,6 +232,8 @@ class RunView(Contract):
     """What a reader must know now: waiting for a person, throttled, paused, cutting."""
     answer: str = ""
     """Markdown, once the run is over."""
+    verdict: str = ""
+    """How a review came out, and what it lacks; empty of other runs, and until it is over."""
     flags: tuple[str, ...] = ()
     """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ from holdfast.rendering.blocks import (
     listed,
     table,
 )
-from holdfast.rendering.many import LINES, ROWS, beginning, chosen
+from holdfast.rendering.many import LINES, ROWS, beginning, chosen, fold_quiet
 from holdfast.rendering.preview import plan_table, totals
 from holdfast.rendering.status import SETTLED, SIGNS, question_text, standing
 from holdfast.text import code_span, for_markdown, inline, visible
@@ -116,8 +116,10 @@ def board(view: RunView) -> str:
     answer.
     """
     price = spent(view) or ("" if view.use_models else "no model is asked")
-    head = (f"**{inline(standing(view))}**", inline(price))
-    blocks: list[Block] = [Paragraph(Marked(" · ".join(filter(None, head)))), *_plan(view)]
+    stands = inline(standing(view))
+    head = (stands if view.verdict else f"**{stands}**", inline(price))
+    blocks: list[Block] = [Paragraph(Marked(f"**{inline(view.verdict)}**"))] if view.verdict else []
+    blocks += [Paragraph(Marked(" · ".join(filter(None, head)))), *_plan(view)]
     asked, unasked = beginning(view.waiting, LINES)
     noted, unsaid = beginning(view.notes, LINES)
     lines = [
@@ -141,10 +143,13 @@ def _plan(view: RunView) -> Iterator[Block]:
         told = [code_span(f"starter.py {name} {run_id}") for name in ("approve", "edit", "reject")]
         yield Paragraph(Marked(f"To decide, type {told[0]}, {told[1]} or {told[2]}."))
     elif view.rows:
-        shown, others = chosen(view.rows)
+        loud, quiet = fold_quiet(view.rows)
+        shown, others = chosen(loud)
         yield row_table([_shortened(each) for each in shown])
         if others:
             yield Paragraph(f"… {others}.")
+        if quiet:
+            yield Paragraph(f"{SIGNS['complete']} {quiet}.")
         if plan and plan.asks and view.phase == "working":
             yield Paragraph(totals(plan, view.dollars_cap)[0])
 
@@ -161,6 +166,9 @@ def _shortened(row: Row) -> Row:
 
 def _answer(view: RunView) -> list[Block]:
     answer = mark_unsupported(view.answer, view.doubtful).strip()
+    if view.verdict:
+        # With which an answer begins, and the board above.
+        answer = answer.partition("\n\n")[2]
     if not answer:
         return []
     cut = answer[ANSWER_CHARACTERS:]

@@ -69,9 +69,9 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
 def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:
     """Yield the verdict with what the review lacks, what fails the change, and what to do first."""
     verdict, told = judge(review, report.status), counted(review)
-    mark = MARKS[verdict.worst] if verdict.worst else "⚠️" if verdict.lacks else "✅"
+    mark = MARKS[verdict.worst] if verdict.worst else "⚠️" if verdict.beside else "✅"
     parts = [f"{mark} **{inline(verdict.said)}.**"]
-    parts += [f"⚠️ {inline(verdict.beside)}"] if verdict.lacks else []
+    parts += [f"⚠️ {inline(verdict.beside)}"] if verdict.beside else []
     if fail_on:
         severe = sum(each.severity in failing(fail_on) for each in told)
         count = f"{FAILS} {pluralize(severe, 'remark')} of these fail" if severe else "None fails"

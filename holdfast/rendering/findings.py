@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from holdfast.contracts import Finding, Report, Subtask
 from holdfast.contracts.data import as_markdown, is_data
-from holdfast.contracts.remarks import has_remarks, sightings_of
+from holdfast.contracts.remarks import has_remarks, is_from_agent, sightings_of
 from holdfast.rendering import markdown, remarks
 from holdfast.rendering.amounts import at_most, hands, seconds
 from holdfast.rendering.blocks import Block, Heading, Marked, Paragraph, Prose, listed
-from holdfast.text import code_span, for_json, inline, visible
+from holdfast.text import code_span, for_json, inline, pluralize, visible
 
 MOST_SOURCES = 200
 MOST_SOURCE_CHARACTERS = 1_000
@@ -21,8 +21,25 @@ _ADDRESS = re.compile(r"https?://[^\s<>`\\]+\Z")
 
 
 def sections(report: Report) -> list[Block]:
-    """Return a section for each finding, also of what never ran, in plan order."""
-    return [block for finding in report.findings for block in section(report, finding)]
+    """Return a section for each finding, also of what never ran, in plan order. Lenses that saw
+    nothing, and have nothing to say of what they read, share a line.
+    """
+    quiet = {each.subtask_id: files for each in report.findings if (files := _files_in_vain(each))}
+    told = (each for each in report.findings if each.subtask_id not in quiet)
+    blocks = [block for finding in told for block in section(report, finding)]
+    if quiet:
+        names = ", ".join(f"{name} ({pluralize(n, 'file')})" for name, n in quiet.items())
+        blocks.append(Paragraph(f"Lenses without remarks: {names}."))
+    return blocks
+
+
+def _files_in_vain(finding: Finding) -> int:
+    """Return how many files a lens read without a remark; 0 if it has anything else to say."""
+    if finding.status != "complete" or not has_remarks(finding) or is_from_agent(finding):
+        return 0
+    seen = sightings_of(finding)
+    more = seen.remarks_in_all or seen.suppressed or seen.not_parsed or seen.notes or seen.old
+    return 0 if more else seen.files_read
 
 
 def section(report: Report, finding: Finding) -> list[Block]:

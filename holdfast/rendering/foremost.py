@@ -14,7 +14,7 @@ from holdfast.text import pluralize
 
 OTHER = "nothing that is listed can do more harm"
 HARMS = (
-    "whoever can read the repository can use it",
+    "a key can be used at once, without any attack",
     "a stranger may have code of theirs run",
     "it opens a way in for strangers",
     "it can delete what nobody has twice",

@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio.common import SearchAttributeUpdate
 
-from holdfast.contracts import Severity
+from holdfast.contracts.remarks import SEVERITIES
 from holdfast.contracts.search import (
     DOLLARS,
     MEMO_ASSUMED,
@@ -29,7 +29,6 @@ from holdfast.rules.reporting import status_of
 from holdfast.state.moves import StopReason
 from holdfast.state.run import State
 
-LISTED: tuple[Severity, ...] = ("critical", "warning")
 _WORDS: Mapping[StopReason, str] = {
     "budget": "cap",
     "deadline": "deadline",
@@ -72,8 +71,7 @@ def where(state: State) -> str:
 def memo(state: State) -> dict[str, str]:
     """Return how a run went, for lists, which read no history. `dollars` is a decimal number, empty
     if no model was asked, "unpriced" where no price is known; `why` says in a word or two what
-    stopped a run that failed; `remarks` counts those of a review that are worse than a hint, in
-    production code.
+    stopped a run that failed; `remarks` has the counts of a review's verdict.
     """
     ledger = state.ledger
     asked = ledger.paid.calls + ledger.held.calls > 0
@@ -88,13 +86,18 @@ def memo(state: State) -> dict[str, str]:
 
 
 def _remarks(state: State) -> str:
-    """Return `6 critical, 1 warning`, or that there are none; empty if it is not a review."""
+    """Return the counts of a review's verdict, as `6 critical, 1 warning`, or that there are none;
+    empty if it is not a review.
+    """
     synthesis = state.finishing.synthesis
-    counts = synthesis.data.get("by_severity") if synthesis else None
+    data = synthesis.data if synthesis else {}
+    counts = data.get("by_severity")
     if not isinstance(counts, dict):
         return ""
-    known = Counter({kind: n for kind in LISTED if isinstance(n := counts.get(kind), int)})
-    return by_severity(known) or "nothing urgent"
+    known = Counter({kind: n for kind in SEVERITIES if isinstance(n := counts.get(kind), int)})
+    looked = data.get("looked_at") or data.get("agents")
+    said = by_severity(known) or ("no remarks" if looked else "nothing looked at")
+    return f"{said}, not whole" if data.get("lacks") else said
 
 
 def _in_a_word(state: State) -> str:

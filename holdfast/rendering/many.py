@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
+from holdfast.contracts.remarks import NO_REMARKS
 from holdfast.contracts.view import Row, RowStatus
 
 ROWS = 40
@@ -30,6 +31,18 @@ def chosen(rows: Sequence[Row], most: int = ROWS) -> tuple[Sequence[Row], str]:
     counts = ", ".join(f"{left[status]} {status}" for status in FIRST if left[status])
     shown = [rows[place] for place in sorted(by_need[:most])]
     return shown, f"and {len(rows) - most} more subtasks: {counts}"
+
+
+def fold_quiet(rows: Sequence[Row]) -> tuple[Sequence[Row], str]:
+    """Return the rows without lenses that saw nothing, and what is said of these in a line; empty:
+    there are not two of them.
+    """
+    quiet = [each for each in rows if each.note == NO_REMARKS and each.status == "complete"]
+    if len(quiet) < 2:
+        return rows, ""
+    names = ", ".join(each.id for each in quiet)
+    left = [each for each in rows if each not in quiet]
+    return left, f"{len(quiet)} lenses without remarks: {names}"
 
 
 def beginning(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:

@@ -60,8 +60,8 @@ def as_markdown(
     report: Report, to_type: ToType, *, subtasks: bool = True, whole: bool = True, where: str = ""
 ) -> str:
     """Return the report as Markdown. `subtasks` False leaves out their table, for a terminal that
-    has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has. `where`:
-    the address of the folder that the agents' files are in.
+    has just shown it; `whole` False the findings one by one, which `show ID SUBTASK` has, and of a
+    review how the run went. `where`: the address of the folder that the agents' files are in.
     """
     chapters: dict[str, list[Block]] = {
         "files": listed(files(report, where)),
@@ -75,12 +75,15 @@ def as_markdown(
         "sources": listed(sources.items(report, whole=whole)),
         "findings": findings.sections(report) if whole else [],
     }
+    review = read_review(report)
+    if review and not whole:
+        for name in ("plan", "times", "inputs", *([] if report.model_calls else ["money"])):
+            del chapters[name]
     first, answer = _first(report, answer_of(report, to_type).strip())
     blocks: list[Block] = [Heading(report.title or report.goal, 1), *first]
     blocks += listed(report.flags, LOOK_FIRST)
     blocks += [Prose(answer)] if answer else []
-    review = read_review(report) if whole else None
-    blocks += fold_unlisted(review) if review else []
+    blocks += fold_unlisted(review) if review and whole else []
     for name, title in CHAPTERS.items():
         if inside := chapters.get(name):
             blocks += [Heading(title), *inside]

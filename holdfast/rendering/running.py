@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
 
 from holdfast.calling import outages
 from holdfast.contracts import RoleTier, policies
@@ -45,9 +47,16 @@ def run_view(state: State) -> RunView:
         preview=state.estimate,
         notes=(*_standstill(state), *notes(state)),
         answer=written.answer if written else "",
+        verdict=_verdict(written.data) if written else "",
         flags=written.flags if written else (),
         doubtful=written.doubtful if written else (),
     )
+
+
+def _verdict(data: Mapping[str, JsonValue]) -> str:
+    """Return the verdict in a review's data, which is not read as a whole at each look."""
+    said = data.get("verdict")
+    return said if isinstance(said, str) else ""
 
 
 def _standstill(state: State) -> Iterator[str]:

@@ -30,23 +30,30 @@ class Verdict:
     worst: Severity | None
     """Severity of the worst remark that counts; None if none does."""
     lacks: tuple[str, ...]
-    """What it has not looked at, each as the rest of a sentence; none if it is whole."""
+    """What of it came to nothing, each as the rest of a sentence; none if it is whole."""
+    unread: str = ""
+    """That nobody looked for defects in some languages, as a sentence; empty: in none."""
 
     @property
     def beside(self) -> str:
-        """What a reader must know beside the counts; empty if the review is whole."""
-        return f"Not whole: {'; '.join(self.lacks)}." if self.lacks else ""
+        """What a reader must know beside the counts; empty if everything was looked at."""
+        lacks = f"Not whole: {'; '.join(self.lacks)}." if self.lacks else ""
+        return " ".join(filter(None, (lacks, self.unread)))
+
+    @property
+    def line(self) -> str:
+        return f"{self.said}. {self.beside}".rstrip()
 
 
 def judge(review: ReviewData, status: ReportStatus = "complete") -> Verdict:
     """Return the verdict. `status`: how the run ended."""
-    told, lacks = counted(review), (*_lacks(review, status),)
+    told, lacks, unread = counted(review), (*_lacks(review, status),), _unread(review)
     if not told:
-        return Verdict(_nothing(review), None, lacks)
+        return Verdict(_nothing(review), None, lacks, unread)
     counts = Counter(each.severity for each in told)
     files = pluralize(len({each.file for each in told}), "file")
     said = f"{by_severity(counts)} in {files}{refuted_of(told)}"
-    return Verdict(said, next(each for each in SEVERITIES if counts[each]), lacks)
+    return Verdict(said, next(each for each in SEVERITIES if counts[each]), lacks, unread)
 
 
 def headline(review: ReviewData) -> Marked:
@@ -88,9 +95,12 @@ def _lacks(review: ReviewData, status: ReportStatus) -> Iterator[str]:
         yield f"{pluralize(review.missed_in_all, 'file')} of text could not be read"
     if review.not_parsed:
         yield f"{pluralize(len(review.not_parsed), 'file')} could not be parsed"
-    if unread := unread_code(review):
-        who = "no analyser" if review.agents else "nobody"
-        yield f"{who} looked for defects in {_named([each.name for each in unread])}"
+
+
+def _unread(review: ReviewData) -> str:
+    languages = [each.name for each in unread_code(review)]
+    who = "No analyser" if review.agents else "Nobody"
+    return f"{who} looked for defects in {_named(languages)}." if languages else ""
 
 
 def _named(names: Sequence[str]) -> str:

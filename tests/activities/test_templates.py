@@ -243,8 +243,8 @@ def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
     )
     assert "Markdown" not in synthesis.answer
     assert synthesis.answer.startswith(
-        "**No remarks in what 3 lenses looked at.** Not whole: Find shell came to no end;"
-        " nobody looked for defects in Go, Shell, Ruby."
+        "**No remarks in what 3 lenses looked at.** Not whole: Find shell came to no end."
+        " Nobody looked for defects in Go, Shell, Ruby."
     )
     assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
 

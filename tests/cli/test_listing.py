@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -194,17 +195,21 @@ def test_a_list_tells_a_review_with_criticals_from_one_without() -> None:
     end(run, "work-a-1")
     done = run.state.finishing
     for counts, said in (
-        ({"critical": 6, "warning": 1, "info": 40}, "6 critical, 1 warning"),
-        ({"critical": 0, "warning": 0, "info": 2}, "nothing urgent"),
+        ({"critical": 6, "warning": 1, "info": 40}, "6 critical, 1 warning, 40 info"),
+        ({"critical": 0, "warning": 0, "info": 0}, "no remarks, not whole"),
         (None, ""),
     ):
-        made = Synthesis(
-            answer="", by_template=True, data={"by_severity": counts} if counts else {}
-        )
+        data: dict[str, Any] = {"by_severity": counts, "looked_at": {"bugs": 4}} if counts else {}
+        data |= {"lacks": ["nobody looked"]} if said.endswith("whole") else {}
+        made = Synthesis(answer="", by_template=True, data=data)
         kept = memo(replace(run.state, finishing=replace(done, synthesis=made)))
         assert kept[MEMO_REMARKS] == said
         listed = replace(RUN, status="complete", remarks=said)
-        assert (f"complete: {said}" in list(lines([listed], 80))[1]) == bool(said)
+        (_, line) = lines([listed], 80)
+        assert (said or "complete") in line and ("complete" in line) == (not said)
+        stopped = replace(listed, status="budget_stopped")
+        (_, line) = lines([stopped], 80)
+        assert f"{said}, budget stopped".removeprefix(", ") in line
 
 
 def test_a_short_text_among_the_inputs_is_told_as_it_is_and_a_long_one_by_its_size() -> None:

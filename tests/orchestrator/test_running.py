@@ -34,7 +34,7 @@ def test_the_view_shows_each_subtask_as_it_stands() -> None:
     }
     assert (rows["a"].try_number, rows["a"].tier, rows["a"].seconds) == (2, "opus", 5.0)
     assert rows["a"].note == "confidence 10 is below 60"
-    assert rows["b"].note == "1 remark"
+    assert rows["b"].note == "1 seen"
     assert rows["d"].note == "it was refused"
     assert (view.phase, view.status) == ("working", None)
 

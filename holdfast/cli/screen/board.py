@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from rich.cells import chop_cells
@@ -15,7 +16,7 @@ from holdfast.cli.screen.waiting import reminders
 from holdfast.contracts.view import Row, RunView
 from holdfast.rendering.amounts import seconds
 from holdfast.rendering.board import price, row_table, spent, who
-from holdfast.rendering.many import LINES, beginning, chosen
+from holdfast.rendering.many import LINES, beginning, chosen, fold_quiet
 from holdfast.rendering.preview import told, totals
 from holdfast.rendering.status import PHASES, SETTLED, SIGNS, standing
 from holdfast.text import one_line, pluralize
@@ -28,7 +29,7 @@ ASKED = 400
 
 def headline(view: RunView, elapsed: float) -> str:
     """Return where the run stands, in one line."""
-    parts = [standing(view)]
+    parts = [view.verdict, standing(view)]
     if view.rows and view.phase != "approval":
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
@@ -88,8 +89,10 @@ def _noted(note: str) -> Text:
 
 def _subtasks(view: RunView, late: float, width: int, *, full: bool) -> list[RenderableType]:
     """Return the table, and what agents are at; of very many subtasks those that need a look."""
-    rows, others = (view.rows, "") if full else chosen(view.rows)
+    loud, quiet = (view.rows, "") if full else fold_quiet(view.rows)
+    rows, others = (loud, "") if full else chosen(loud)
     left = [Text(f"… {others}", style="dim")] if others else []
+    left += [Text(f"{SIGNS['complete']} {one_line(quiet)}", style="dim")] if quiet else []
     shown = drawn(row_table([*rows], late), width, wide=WIDE, heads=False)
     return [shown, *left, *(_doing(row) for row in rows if row.doing)]
 
@@ -108,7 +111,7 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     closed = after.phase == "closed"
     stamp = _stamp(after, after.now)
     phase = [f"{stamp}  {PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
-    rows = [f"{stamp}  {one_line(_row(row))}" for row in _moved(before, after)]
+    rows = [f"{stamp}  {one_line(line)}" for line in _told(_moved(before, after))]
     if after.preview and not (before and before.preview) and after.phase != "approval":
         rows.insert(0, f"{stamp}  {one_line(proposed(after))}")
     told = before.notes if before else ()
@@ -132,6 +135,20 @@ def _moved(before: RunView | None, after: RunView) -> list[Row]:
     old = {row.id: (row.status, row.try_number) for row in before.rows} if before else {}
     unmoved = ("waiting", 0)
     return [row for row in after.rows if old.get(row.id, unmoved) != (row.status, row.try_number)]
+
+
+def _told(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each row that moved; lenses that began, or ended without a remark, at the
+    same moment are told in one.
+    """
+    loud, quiet = fold_quiet(rows)
+    begun = [row for row in loud if row.tier == "none" and row.status == "running"]
+    if len(begun) > 1:
+        yield f"{SIGNS['running']} {', '.join(row.id for row in begun)}: running"
+        loud = [row for row in loud if row not in begun]
+    if quiet:
+        yield f"{SIGNS['complete']} {quiet}"
+    yield from map(_row, loud)
 
 
 def _stamp(view: RunView, at: datetime) -> str:

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, Paragraph
 from rich.padding import Padding
-from rich.text import Text
+from rich.style import Style
+from rich.text import Span, Text
 
 _NUMBERED = re.compile(r"[> ] +(?:\d+ \||\|)(?: |\Z)")
 """Matches the beginning of a line of a remark's code."""
@@ -33,10 +34,26 @@ class _Code(CodeBlock):
         yield Padding(Text("\n".join(lines), overflow="fold"), (0, 0, 0, 2))
 
 
+class _Paragraph(Paragraph):
+    """Grey where all of it is emphasised: facts beside what a reader came for."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        spans = self.text.spans
+        length = sum(each.end - each.start for each in spans)
+        if spans and length == len(self.text.plain) and all(map(_is_emphasis, spans)):
+            self.text = Text(self.text.plain, style="dim")
+        yield from super().__rich_console__(console, options)
+
+
+def _is_emphasis(span: Span) -> bool:
+    return isinstance(span.style, Style) and bool(span.style.italic)
+
+
 class Page(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,
+        "paragraph_open": _Paragraph,
         "fence": _Code,
         "code_block": _Code,
     }

@@ -17,8 +17,11 @@ from holdfast.cli.shared.doing import Turns
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.reading import Look, with_notes
 from holdfast.contracts import Report
+from holdfast.contracts.remarks import read_review
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
+from holdfast.rendering.status import SEVERITY_SIGNS
+from holdfast.rendering.verdict import Verdict, judge
 from holdfast.rules.reporting import report
 
 CLOSED: dict[WorkflowExecutionStatus, str] = {
@@ -100,8 +103,20 @@ async def print_outcome(
         pages.show(made, as_json=as_json, subtasks=subtasks, whole=whole)
     if not announced:
         await say_where(connection, run_id)
+    if made is not None and (review := read_review(made)):
+        _say_verdict(judge(review, made.status))
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if made is not None:
         code = pipeline.pass_on(made, code)
         deliver(made, reports, out, ended.look)
     return code
+
+
+def _say_verdict(verdict: Verdict) -> None:
+    """Say last what stands first, which the terminal has scrolled away."""
+    sign = f"{SEVERITY_SIGNS[verdict.worst]} " if verdict.worst else ""
+    if verdict.worst:
+        style = "bold red" if verdict.worst == "critical" else "bold magenta"
+    else:
+        style = "bold" if verdict.beside else "bold green"
+    say(f"{sign}{verdict.line}", style)

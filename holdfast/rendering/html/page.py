@@ -134,8 +134,8 @@ def _top(run: Pictured, live: Live | None) -> Element:
         p(".why")[cut(begun(sentence(run.view.outage)), 1_000)]
         if run.view and run.view.outage
         else None,
-        details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
         _facts(run),
+        details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
     ]
 
 
@@ -154,7 +154,7 @@ def _verdict(run: Pictured, *, away: bool) -> Node:
     if data is None:
         return p[_status(run, away=away)]
     told = judge(data, run.report.status)
-    return [p[pill(told)], p(".why")[cut(told.beside, 1_000)] if told.lacks else None]
+    return [p[pill(told)], p(".why")[cut(told.beside, 1_000)] if told.beside else None]
 
 
 def _status(run: Pictured, *, away: bool) -> Element:

@@ -68,11 +68,11 @@ def review(run: Pictured) -> Element | None:
 
 
 def pill(verdict: Verdict) -> Element:
-    """Return the verdict with its sign, coloured by the worst that counts; green only where the
-    review is whole.
+    """Return the verdict with its sign, coloured by the worst that counts; green only where
+    everything was looked at.
     """
     if verdict.worst is None:
-        return status_chip("escalated" if verdict.lacks else "complete", verdict.said, "verdict")
+        return status_chip("escalated" if verdict.beside else "complete", verdict.said, "verdict")
     sign = SEVERITY_SIGNS[verdict.worst]
     return span(class_=f"chip s-{verdict.worst} verdict")[f"{sign} {verdict.said}"]
 

@@ -72,7 +72,7 @@ class Listed:
     why: str = ""
     """Cause of a failed run, in a word or two; else empty."""
     remarks: str = ""
-    """Count of a review's remarks above a hint, as `6 critical, 1 warning`."""
+    """Counts of a review's verdict, as `6 critical, 1 warning` or `no remarks, not whole`."""
     project: str = ""
     """Name of the run's project; empty if it has none."""
 
@@ -209,8 +209,12 @@ def _age(amount: float) -> str:
 
 
 def _ended(row: Listed) -> str:
+    """Return how a run ended: a review with its counts, which say more than that it did."""
     status = row.status.replace("_", " ")
-    return f"{status}: {row.why or row.remarks}" if row.why or row.remarks else status
+    if row.remarks:
+        whole = row.status in ("complete", "complete_with_gaps")
+        return row.remarks if whole else f"{row.remarks}, {status}"
+    return f"{status}: {row.why}" if row.why else status
 
 
 def _price(row: Listed) -> str:
