@@ -17,7 +17,7 @@ from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.documents import answer_shape
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.forms import shape_of
-from holdfast.activities.asking.heartbeat import Past
+from holdfast.activities.asking.heartbeat import Past, beating
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.turns.taking import Unfit, accept_any, take
@@ -29,6 +29,7 @@ from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
 from holdfast.calls.ping import PING, Pinged, PingMaterial
 from holdfast.calls.plan import PLAN, PlanMaterial
+from holdfast.calls.prove import PROVE, ProveMaterial, Script, Tried, TryMaterial
 from holdfast.calls.reach import Reached, ReachMaterial
 from holdfast.calls.refine import REFINE, Refined, RefineMaterial
 from holdfast.calls.replan import REPLAN, Patch, ReplanMaterial
@@ -51,7 +52,7 @@ from holdfast.contracts import (
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
 from holdfast.contracts.remarks import has_remarks
 from holdfast.plans import checks, concreteness, revision, validity
-from holdfast.ports import Budget, Code, Gate, Journal, Model, Place, Store, Template
+from holdfast.ports import Budget, Code, Gate, Journal, Model, Place, Prover, Store, Template
 from holdfast.text import visible
 
 HEAVY_TOKENS = 2**15
@@ -82,6 +83,8 @@ class Agents:
     """Returns the code around remarks, without secrets; None: no review is verified here."""
     place: Place | None = None
     """Puts the remarks of agents at their places; None: they stay as they were said."""
+    prover: Prover | None = None
+    """Shows and runs the code of remarks; None: none is proved here."""
     flights: Flights = field(default_factory=Flights)
     """The calls that this process has under way."""
     budget: Budget | None = None
@@ -218,6 +221,22 @@ class Agents:
         return await self._ask(
             call, material, VERIFY, shown, after=lambda verdicts: mark_absent(verdicts, shown)
         )
+
+    @activity.defn
+    async def prove(self, call: Call, material: ProveMaterial) -> Reply[Script]:
+        """Return a script that fails where a remark is right; secrets in its code stay here."""
+        assert self.prover is not None, "whoever asks models can open snapshots"
+        return await self._ask(call, material, PROVE, await self.prover.show(material))
+
+    @activity.defn
+    async def try_proof(self, call: Call, material: TryMaterial) -> Reply[Tried]:
+        """Run a script on the head and on the base. It asks no model, and is run again if only the
+        completion was lost: it changes nothing.
+        """
+        if self.prover is None:
+            raise CallRefused(f"{call.id}: this worker runs no scripts of proofs")
+        async with beating():
+            return Reply(value=await self.prover.run(material))
 
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:

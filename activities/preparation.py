@@ -46,6 +46,7 @@ from holdfast.contracts import (
     PinnedInput,
     Plan,
     PlaybookCard,
+    Proving,
     RoleCard,
 )
 from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
@@ -107,6 +108,8 @@ class Preparation:
     """The setting that bounds dollars here, if any: then every model needs a price."""
     untold: str = ""
     """Why the system prompts cannot be used here; empty: they can."""
+    proving: Callable[[], Proving] = Proving
+    """Return how proofs of remarks can be run here."""
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
 
     @activity.defn
@@ -165,12 +168,17 @@ class Preparation:
                 shortens=True,
                 barred=barred,
                 most_dollars=self.most_dollars if goal.use_models else None,
+                proving=self._proving(goal, playbook),
                 today=(goal.today or self.today()) if goal.use_models else "",
             )
         refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable, **barred})
         _refuse_small_cap(goal, briefing)
         return briefing
+
+    def _proving(self, goal: Goal, playbook: PlaybookFile | None) -> Proving | None:
+        proves = goal.use_models and playbook is not None and playbook.prove > 0
+        return self.proving() if proves else None
 
     async def _read_probe(self, goal: Goal) -> None:
         if not goal.probe:

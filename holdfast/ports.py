@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
+from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.calls.turn import UseMaterial
 from holdfast.calls.verify import Shown, VerifyMaterial
@@ -243,6 +244,22 @@ class Pricing(Protocol):
 
 Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
 """What a model may see of each remark, in order."""
+
+
+class Prover(Protocol):
+    """What shows and runs the code of a remark. Both raise BlobLost if the store has lost the
+    snapshot.
+    """
+
+    async def show(self, material: ProveMaterial) -> ProofCode:
+        """Return what a model may see of it, without secrets."""
+        ...
+
+    async def run(self, material: TryMaterial) -> Tried:
+        """Run a script on the head and on the base. What cannot be run is a result, too."""
+        ...
+
+
 CallTool = Callable[
     [UseMaterial, str], Awaitable[tuple[str, bool, bool, tuple[MadeFile, ...], tuple[str, ...]]]
 ]

@@ -91,6 +91,9 @@ def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[
             return _synthesis(prompt)
         case "verify":
             return _verdicts(prompt)
+        case "prove":
+            nothing = {"shows": "", "script": "", "path": "", "fails_with": ""}
+            return {"why": f"{MARK} what is simulated proves nothing", **nothing}
         case "digest":
             cited = [*_findings(prompt)]
             return {"claims": [{"claim": f"{MARK} What was found, in short", "sources": cited}]}

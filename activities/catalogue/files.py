@@ -151,6 +151,7 @@ class PlaybookFile(BaseModel):
     """The template by which code writes the answer if no model does."""
     min_confidence: int = Field(0, ge=0, le=100)
     verify: int = Field(0, ge=0, le=100)
+    prove: int = Field(0, ge=0, le=20)
     """How many of the first remarks by rank a model verifies, in a run with models."""
     answer: AnswerForm = AnswerForm()
     inputs: dict[str, PlaybookInput] = {}
@@ -177,6 +178,7 @@ class PlaybookFile(BaseModel):
             template=self.template,
             min_confidence=self.min_confidence,
             verify=self.verify,
+            prove=self.prove,
             plan=plan,
             form=self.answer,
         )
@@ -334,7 +336,7 @@ def read_playbook(path: Path) -> PlaybookFile:
         wrong.append("guidance: no effect beside a ready plan, which no planner makes; remove one")
     if playbook.plan and playbook.lenses:
         wrong.append("lenses: no effect beside a plan that is written out; remove one")
-    given = {"min_confidence", "verify"} & playbook.model_fields_set
+    given = {"min_confidence", "verify", "prove"} & playbook.model_fields_set
     if given and playbook.template != REVIEW:
         named = ", ".join(sorted(given))
         wrong.append(f"{named}: no effect but with `template: {REVIEW}`; remove it")

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.calling import context, gathering, verifying
+from holdfast.calling import context, gathering, proving, verifying
 from holdfast.calling.reserving import fitting_call, least_call, tokens_of
 from holdfast.calls.critique import CRITIQUE, Critique
 from holdfast.calls.digest import DIGEST, Digest
 from holdfast.calls.judge import JUDGE, Judgement
 from holdfast.calls.kind import AnyKind
+from holdfast.calls.prove import PROVE, TRY_PROOF, Script, Tried
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.verify import VERIFY, Verdicts
 from holdfast.contracts import (
@@ -26,6 +27,7 @@ from holdfast.contracts import (
     Contract,
     Finding,
     Problem,
+    Remark,
     Subtask,
     Synthesis,
     Tier,
@@ -79,7 +81,7 @@ def next_ask(state: State) -> Ask | None:
     """Return the next call on the way to the answer. None: wait for what is in flight, or done."""
     finishing = state.finishing
     if finishing.synthesis is None:
-        before = _next_verification(state)
+        before = _next_verification(state) or _next_proof(state)
         if not finishing.by_template:
             before = before or next_choice(state) or _next_digest(state) or _next_roll(state)
             before = before or _next_selection(state)
@@ -148,6 +150,38 @@ def _next_second_verification(state: State) -> Ask | None:
         if ask is not None and ask.call.tier == policies.STRONGEST:
             return ask
     return None
+
+
+def _next_proof(state: State) -> Ask | None:
+    """Return the next script to ask for or to run, once no verdict is awaited."""
+    if any(flight.move.kind == VERIFY.name for flight in state.flights.values()):
+        return None
+    return _first(
+        _script(state, place, remark, again) or _run_of_script(state, place, remark, again)
+        for place, remark in proving.to_prove(state)
+        for again in (proving.FIRST, proving.AGAIN)
+    )
+
+
+def _script(state: State, place: int, remark: Remark, again: str) -> Ask | None:
+    if again and not proving.needs_another(state, place):
+        return None
+    gathered = partial(proving.material, state, place, remark, again)
+    return _optional(state, PROVE, proving.purpose_of(PROVE.name, place, again), gathered)
+
+
+def _run_of_script(state: State, place: int, remark: Remark, again: str) -> Ask | None:
+    material = proving.try_material(state, place, remark, again)
+    purpose = proving.purpose_of(TRY_PROOF.name, place, again)
+    flying = [flight.move.purpose for flight in state.flights.values()]
+    over = purpose in state.finishing.given_up or state.stop is not None
+    if material is None or over or purpose in flying:
+        return None
+    if len(flying) >= state.goal.limits.concurrency:
+        return None
+    # No model, and no cost.
+    call = Call(kind=TRY_PROOF.name, purpose=purpose, number=state.next_number(purpose))
+    return Ask(call, material, Amount())
 
 
 def next_digest_for(state: State, subtask: Subtask) -> tuple[Ask | None, bool]:
@@ -397,6 +431,8 @@ def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
             return verifying.take_verdicts(state, ask.place, value)
         case Judgement():
             return _take_judgement(state, ask, value)
+        case Script() | Tried():
+            return proving.take(state, ask.purpose, value)
         case _:
             return READINGS[ask.call.kind].take(state, value)
 

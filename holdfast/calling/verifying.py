@@ -33,7 +33,7 @@ def choose_remarks(state: State) -> State:
     playbook = state.brief.playbook
     if playbook is None or not is_wanted(state):
         return state
-    found = [each for each in _all_remarks(state) if not each.summed]
+    found = [each for each in all_remarks(state) if not each.summed]
     least, merged = least_confidence(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
     agents = {each.subtask_id for each in state.findings if is_from_agent(each)}
@@ -59,7 +59,8 @@ def _share_room(
     return tuple(sorted(first, key=lambda each: SEVERITIES.index(each.severity)))
 
 
-def _all_remarks(state: State) -> list[Remark]:
+def all_remarks(state: State) -> list[Remark]:
+    """Return what all lenses and agents reported."""
     return [
         remark
         for progress in state.work.values()
@@ -111,7 +112,7 @@ def _verdicts(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
 def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
     remarks = _batch(state, place)
     files = tuple(each.file for each in remarks)
-    places = {(each.file, each.line): None for each in _all_remarks(state) if is_credential(each)}
+    places = {(each.file, each.line): None for each in all_remarks(state) if is_credential(each)}
     pinned = repository(state)
     assert pinned is not None, "remarks are chosen of a repository only"
     return VerifyMaterial(

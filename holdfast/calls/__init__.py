@@ -16,6 +16,7 @@ from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind, Kind
 from holdfast.calls.ping import PING
 from holdfast.calls.plan import PLAN
+from holdfast.calls.prove import PROVE, TRY_PROOF
 from holdfast.calls.reach import REACH
 from holdfast.calls.refine import REFINE
 from holdfast.calls.replan import REPLAN
@@ -35,10 +36,11 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     DIGEST,
     SYNTHESIZE,
     VERIFY,
+    PROVE,
     CHOOSE,
     CRITIQUE,
 )
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, PING, REACH)
+    kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, TRY_PROOF, PING, REACH)
 }
 """Each kind of call by the name of its activity."""

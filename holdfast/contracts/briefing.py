@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import Field, JsonValue
 
@@ -91,11 +92,22 @@ class PlaybookCard(Contract):
     """How many of the first remarks by rank a model verifies, in a run with models; the template
     then writes the answer, and no synthesis is paid.
     """
+    prove: int = 0
+    """How many confirmed criticals a model proves, by a script or a test that is run."""
     plan: Plan | None = None
     form: AnswerForm = AnswerForm()
     """The form of the answer where the caller does not say."""
     source: str = ""
     """Source, to end a sentence with; empty: it is shipped."""
+
+
+class Proving(Contract):
+    """How this deployment can run what proves a remark."""
+
+    by: Literal["sandbox", "tests", ""] = ""
+    """In the Python sandbox, or with the deployment's test command; empty: not at all."""
+    lacking: str = ""
+    """Why not, as the rest of a sentence; empty: it can."""
 
 
 class Omission(Contract):
@@ -147,6 +159,8 @@ class Briefing(Contract):
     """Roles that no plan of this run may have, and why: teams that it is a part of."""
     most_dollars: Money | None = None
     """The most that this deployment lets a run spend; None: what the Goal says."""
+    proving: Proving | None = None
+    """None in older runs, which prove nothing."""
     today: str = ""
     """Day on which the run was prepared, in UTC, as in 2026-11-23; models are told it."""
 

@@ -31,6 +31,30 @@ class Excerpt(Contract):
     """Column of the place in the remark's line, 1-based; 0: the whole line."""
 
 
+ProofVerdict = Literal["proved", "shown", "not proved", "not tried"]
+
+
+class Proof(Contract):
+    """A script or a test that fails where a remark is right, and how it ended. It takes no remark
+    away.
+    """
+
+    verdict: ProofVerdict
+    """`proved`: it fails as the remark says, and passes on the base. `shown`: it fails so, and the
+    base cannot run it or does not exist.
+    """
+    why: str
+    """How it ended, or why there is nothing to run; one sentence."""
+    shows: str = ""
+    """What it shows, in the words of the model that wrote it."""
+    script: str = ""
+    """Its text, without secrets; empty: there is none."""
+    path: str = ""
+    """File of the test, relative to the repository; empty: a script for the sandbox."""
+    output: str = ""
+    """The first lines that it ended with, without secrets."""
+
+
 class Remark(Contract):
     """One defect that a lens reports."""
 
@@ -73,6 +97,8 @@ class Remark(Contract):
     """Breaks ties of severity and confidence, the heavier first; 0: not measured."""
     excerpt: Excerpt | None = None
     """The code at its place; None if it has no line, or nothing may be shown."""
+    proof: Proof | None = None
+    """None: nobody was to prove it."""
     new_since: str = ""
     """The base, if the remark is new since then and the change did not touch its line; empty: the
     change touched it, or there is no base.

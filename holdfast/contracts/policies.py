@@ -128,6 +128,8 @@ VERIFIED_AT_ONCE = 10
 """Remarks that one call verifies."""
 EXCERPT_BYTES = 3_000
 """Shown of the code around a remark: about 25 lines before and after."""
+PROOF_BYTES = 12_000
+"""Shown of a remark's function, of its base, and of what a script can call."""
 FALLBACK_ROLE = "analyst"
 """Takes the whole goal when the planner gives no valid plan, and is the fallback of each role that
 names none.

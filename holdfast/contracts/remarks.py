@@ -234,9 +234,14 @@ def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
             each.verdict,
             each.why,
             each.new_since,
+            _script_of(each),
         )
         groups.setdefault(said, []).append(each)
     return [tuple(group) for group in groups.values()]
+
+
+def _script_of(remark: Remark) -> str:
+    return remark.proof.script if remark.proof else ""
 
 
 def add_verdicts(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[Remark]:
@@ -246,7 +251,7 @@ def add_verdicts(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[
 
 
 def _without_verdict(remark: Remark) -> Remark:
-    return remark.model_copy(update={"verdict": "", "why": ""})
+    return remark.model_copy(update={"verdict": "", "why": "", "proof": None})
 
 
 def rank_remarks(remarks: Iterable[Remark]) -> list[Remark]:

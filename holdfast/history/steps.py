@@ -32,7 +32,7 @@ WORDS = {
     "replan": "Change of the plan", "digest": "Digests",
     "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
     "verify": "Verification", "reach": "Look for the endpoint",
-    "ping": "Whether it answers",
+    "ping": "Whether it answers", "prove": "Script of a proof", "try_proof": "Run of a proof",
 }  # fmt: skip
 """What the supervisor does itself, in words."""
 Landing = Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded

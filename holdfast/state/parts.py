@@ -9,6 +9,7 @@ from typing import Literal
 
 from holdfast.calls.critique import Issue
 from holdfast.calls.judge import Judgement
+from holdfast.calls.prove import Script, Tried
 from holdfast.calls.turn import Decision, Resume, ToolUse
 from holdfast.calls.verify import Verdicts
 from holdfast.contracts import (
@@ -218,6 +219,8 @@ class Finishing:
     """The first remarks of a review by rank, for a model to verify."""
     verified: Mapping[int, Verdicts] = field(default_factory=dict)
     """Verdicts by the place of their batch."""
+    proofs: Mapping[str, Script | Tried] = field(default_factory=dict)
+    """What a model wrote to prove a remark, and how it ended, by the purpose of the call."""
     rolled: tuple[Finding, ...] = ()
     """Digests of batches of findings, when the findings do not fit into one context."""
     rolling: Mapping[int, Finding] = field(default_factory=dict)

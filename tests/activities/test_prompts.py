@@ -35,6 +35,7 @@ from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
 from holdfast.calls.plan import PlanMaterial, plan_prompt
+from holdfast.calls.prove import ProofCode, ProveMaterial, prove_prompt
 from holdfast.calls.refine import RefineMaterial, refine_prompt
 from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
@@ -236,6 +237,20 @@ PROMPTS = {
         verify_prompt(
             VerifyMaterial(repository=REPORT, remarks=(REMARK,), about=ABOUT),
             (Shown("a.py line 3", "the name of a command is built from input", "    3  run(x)"),),
+        ),
+    ),
+    "prove": (
+        SYSTEM["prover"],
+        prove_prompt(
+            ProveMaterial(repository=REPORT, remark=REMARK, about=ABOUT),
+            ProofCode(
+                place="a.py line 3",
+                message="the last page is lost",
+                name="pages",
+                head="    1  def pages(total, size):\n    2      return total // size",
+                base="    1  def pages(total, size):\n    2      return -(-total // size)",
+                names="pages(total, size)",
+            ),
         ),
     ),
     "synthesize": (SYSTEM["synthesizer"], synthesis_prompt(SYNTHESIS)),

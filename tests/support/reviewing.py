@@ -29,11 +29,21 @@ def finds(*remarks: dict[str, Any]) -> dict[str, Any]:
     return works({"remarks": [{**common, **each} for each in remarks]})
 
 
+UNPROVED = {
+    "why": "A script cannot show it.",
+    "shows": "",
+    "script": "",
+    "path": "",
+    "fails_with": "",
+}
+
+
 class ReviewingModel(ScriptedModel):
     """Answers by the agent's name; those that nobody wrote a line for find nothing."""
 
     def __post_init__(self) -> None:
-        self.lines = {**{name: [finds()] for name in PROMPTS}, **self.lines}
+        unproved = {"prove": [UNPROVED] * 3}
+        self.lines = {**unproved, **{name: [finds()] for name in PROMPTS}, **self.lines}
         super().__post_init__()
 
     def _what(self, request: ModelRequest) -> str:

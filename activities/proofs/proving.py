@@ -1,0 +1,213 @@
+"""Show the code of a remark to whoever writes a proof of it, and run what it wrote."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from holdfast.activities.proofs.code import Versions, find_tests, read_versions, show_lines
+from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.review.lenses import SCANS
+from holdfast.activities.toolset.child import ChildFailed, in_child
+from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
+from holdfast.contracts import ProofVerdict, Proving
+from holdfast.text import one_line
+from holdfast.untrusted.redact import Redactor
+
+SCRIPT = Path(__file__).resolve().parent / "scripts" / "prove_python.py"
+SCAN_SECONDS = 60.0
+"""How long the search for secrets may take, if no lens has made it in this process."""
+SECONDS = 10.0
+MEMORY = 256 * 1024 * 1024
+"""Seconds of a script, and bytes of the objects that it may have at a time."""
+STARTING_SECONDS = 10.0
+"""Extra time to start and end the processes on a busy machine, twice."""
+PARSING_SECONDS = 20.0
+OUTPUT_LINES, LINE_LETTERS = 6, 300
+"""Shown of what a script ended with."""
+LONGEST_FILE = 1024 * 1024
+"""Bytes of a Python file that is parsed."""
+AROUND = 40
+"""Lines shown before and after a remark that stands in no function."""
+
+
+def sandboxed() -> Proving:
+    """Return whether the Python sandbox can run proofs here."""
+    if find_spec("pydantic_monty") is None:
+        return Proving(lacking="it needs the sandbox: pip install 'holdfast[python]'")
+    return Proving(by="sandbox")
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """Shows and runs proofs over stored snapshots."""
+
+    snapshots: Snapshots
+
+    async def show(self, material: ProveMaterial) -> ProofCode:
+        """Return what a model may see of a remark's code. Raise BlobLost as `Prover` says."""
+        snapshot = await self.snapshots.open(material.repository.digest)
+        redactor = await _redactor(snapshot)
+        remark = material.remark
+        place = redactor.path(remark.file)
+        place = f"{place} line {remark.line}" if remark.line else place
+        said = redactor.message(remark.message, 2_000, remark.file)
+        try:
+            texts = await anyio.to_thread.run_sync(read_versions, snapshot, remark.file)
+        except (KeyError, OSError):
+            return ProofCode(place, said)
+        found = await _find(texts, remark.line)
+        return await anyio.to_thread.run_sync(
+            _shown, snapshot, redactor, material, texts, found, place, said
+        )
+
+    async def run(self, material: TryMaterial) -> Tried:
+        """Return how a script ended on the head and on the base."""
+        snapshot = await self.snapshots.open(material.repository.digest)
+        redactor = await _redactor(snapshot)
+        ended = await _run_in_sandbox(snapshot, material)
+        return _judge(material, ended, redactor)
+
+
+async def _redactor(snapshot: Snapshot) -> Redactor:
+    return await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS)
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+async def _find(texts: Versions, line: int) -> dict[str, Any]:
+    """Return the function around a line, as `prove_python.py` finds it; empty if it is no Python
+    that parses.
+    """
+    if len(texts.head) > LONGEST_FILE or len(texts.base or "") > LONGEST_FILE:
+        return {}
+    asked = {"do": "show", "head": texts.head, "base": texts.base, "line": line}
+    try:
+        said = await in_child(SCRIPT, json.dumps(asked).encode(), seconds=PARSING_SECONDS)
+    except ChildFailed:
+        return {}
+    found: dict[str, Any] = json.loads(said)
+    return {} if "error" in found else found
+
+
+def _shown(
+    snapshot: Snapshot,
+    redactor: Redactor,
+    material: ProveMaterial,
+    texts: Versions,
+    found: dict[str, Any],
+    place: str,
+    said: str,
+) -> ProofCode:
+    remark, file = material.remark, material.remark.file
+    withheld = [each.line for each in material.withheld if each.file == file]
+    around = [max(remark.line - AROUND, 1), remark.line + AROUND]
+    lines = found.get("lines") or around
+    before = found.get("base") if found.get("name") else around
+    head = show_lines(texts.head, (lines[0], lines[1]), remark.line, redactor, file, withheld)
+    base = ""
+    if texts.base is not None and before:
+        near = remark.line - lines[0] + before[0]
+        base = show_lines(texts.base, (before[0], before[1]), near, redactor, file)
+    sandbox = material.by == "sandbox"
+    names = [redactor.message(each, 200, file) for each in found.get("names", ())]
+    return ProofCode(
+        place=place,
+        message=said,
+        name=found.get("name", "") if sandbox else "",
+        head=head,
+        base=base,
+        names="\n".join(names)[:2_000] if sandbox else "",
+        tests="" if sandbox else "\n".join(map(redactor.path, find_tests(snapshot, file))),
+    )
+
+
+# ---------------------------------------------------------------- running it
+
+
+async def _run_in_sandbox(snapshot: Snapshot, material: TryMaterial) -> dict[str, Any]:
+    remark = material.remark
+    try:
+        texts = await anyio.to_thread.run_sync(read_versions, snapshot, remark.file)
+    except (KeyError, OSError):
+        return _failed("there is no such file in what is reviewed")
+    found = await _find(texts, remark.line)
+    asked = {
+        "do": "run",
+        "head": texts.head,
+        "base": texts.base,
+        "script": material.script.text,
+        "about": found.get("name", ""),
+        "seconds": SECONDS,
+        "memory": MEMORY,
+    }
+    limit = 2 * (SECONDS + STARTING_SECONDS)
+    try:
+        said = await in_child(SCRIPT, json.dumps(asked).encode(), seconds=limit)
+    except ChildFailed as error:
+        return _failed(str(error))
+    ended: dict[str, Any] = json.loads(said)
+    return ended
+
+
+def _failed(why: str) -> dict[str, Any]:
+    return {"head": {"kind": "Failed", "said": why, "printed": ""}, "base": None}
+
+
+UNRUN = ("SyntaxError", "Unused", "Absent", "Failed", "Crashed")
+"""How a script ends that did not come to run."""
+
+
+def _judge(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> Tried:
+    """Return what a script shows by how it ended on head and base."""
+    head, base = ended["head"], ended["base"]
+    verdict, why = judge(material.script.fails_with, head, base)
+    file = material.remark.file
+    lines = [f"head: {_ending(head)}", *([f"base: {_ending(base)}"] if base else [])]
+    said = "\n".join(lines[:OUTPUT_LINES])
+    return Tried(
+        verdict=verdict,
+        why=redactor.message(why, LINE_LETTERS, file),
+        output=redactor.message(said, OUTPUT_LINES * LINE_LETTERS, file),
+        script=redactor.message(material.script.text, len(material.script.text), file),
+    )
+
+
+def _ending(ended: dict[str, Any]) -> str:
+    said = one_line(f"{ended['said'] or 'passes'} {ended['printed']}".strip())
+    return said[:LINE_LETTERS]
+
+
+def judge(
+    wanted: str, head: dict[str, Any], base: dict[str, Any] | None
+) -> tuple[ProofVerdict, str]:
+    """Return the verdict on a script that should end with an error of this name on the head and
+    pass on the base, and why in a sentence.
+    """
+    if not head["kind"]:
+        return "not proved", "the script passes on the code under review"
+    if not _ends_so(head, wanted):
+        if head["kind"] in UNRUN:
+            return "not tried", f"it did not run: {one_line(head['said'])}"
+        return "not tried", f"it ended with {head['kind']} instead of {wanted}"
+    fails = f"it fails with {head['kind']} on the code under review"
+    if base is None:
+        return "shown", f"{fails}; there is no base to compare with"
+    if not base["kind"]:
+        return "proved", f"{fails} and passes on the base"
+    if _ends_so(base, wanted):
+        return "not proved", f"{fails}, and on the base as well"
+    return "shown", f"{fails}; the base cannot run it ({base['kind']})"
+
+
+def _ends_so(ended: dict[str, Any], wanted: str) -> bool:
+    """True if it ended with the wanted error, by the code and not by the sandbox."""
+    by_sandbox = "monty" in ended["said"].lower() or "; not there: " in ended["said"]
+    return ended["kind"] == wanted.rpartition(".")[2] and not by_sandbox

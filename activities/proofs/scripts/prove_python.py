@@ -1,0 +1,310 @@
+"""Run a script over functions of one Python file, as it is and as it was, in a sandbox without
+files and network. Runs isolated, in a bounded process of its own, so it imports nothing of this
+project.
+
+Nothing of the file runs but what the script names: its functions and classes, with what these name
+at the top of the file. Annotations are left out, as are imports of modules that the sandbox does
+not have, for which the script may define stand-ins. A method is there as a function of its own,
+`Class_method`, because the sandbox has no inheritance and no decorated methods.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MODULES = {
+    *("asyncio", "base64", "binascii", "bisect", "collections", "copy", "csv", "dataclasses"),
+    *("datetime", "decimal", "functools", "hashlib", "itertools", "json", "math", "os", "pathlib"),
+    *("posixpath", "random", "re", "sys", "time", "tomllib", "unicodedata"),
+}
+"""What the sandbox has to import, but for `typing`, which nothing needs without annotations."""
+PRINTED_BYTES = 20_000
+NAMES = 200
+"""Names of a file that a model is told."""
+SIGNATURE_LETTERS = 120
+Defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def main(request: bytes) -> bytes:
+    """Return what `show` or `run` says of the request, by its `do`."""
+    asked = json.loads(request)
+    answer = show(asked) if asked["do"] == "show" else run(asked)
+    return json.dumps(answer).encode()
+
+
+# ---------------------------------------------------------------- what is there
+
+
+def show(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the function around a `line` of `head`: its name for a script, and its lines (first,
+    last) there and in `base`; and what a script can call, by signature. Without a function the name
+    is empty.
+    """
+    try:
+        head = ast.parse(asked["head"])
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return {"error": f"it does not parse: {error}"}
+    name, node = _around(head, asked["line"])
+    found = {"name": name, "lines": _lines(node), "names": [*_signatures(head)][:NAMES]}
+    if asked["base"] is not None and name:
+        try:
+            base = _Parts(ast.parse(asked["base"])).whole.get(name)
+        except (SyntaxError, ValueError, RecursionError):
+            base = None
+        found["base"] = _lines(base)
+    return found
+
+
+def _around(tree: ast.Module, line: int) -> tuple[str, Defined | None]:
+    """Return the method or the top definition around a line, and its name for a script."""
+    for top in tree.body:
+        if not isinstance(top, Defined) or not _covers(top, line):
+            continue
+        if isinstance(top, ast.ClassDef):
+            for each in top.body:
+                if isinstance(each, FUNCTIONS) and _covers(each, line):
+                    return f"{top.name}_{each.name}", each
+        return top.name, top
+    return "", None
+
+
+def _covers(node: Defined, line: int) -> bool:
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return first <= line <= (node.end_lineno or node.lineno)
+
+
+def _lines(node: ast.stmt | None) -> list[int]:
+    return [] if node is None else [node.lineno, node.end_lineno or node.lineno]
+
+
+def _signatures(tree: ast.Module) -> Iterator[str]:
+    for top in tree.body:
+        if isinstance(top, FUNCTIONS):
+            yield _signature(top.name, top)
+        elif isinstance(top, ast.ClassDef):
+            yield f"class {top.name}"
+            for each in top.body:
+                if isinstance(each, FUNCTIONS):
+                    yield _signature(f"{top.name}_{each.name}", each)
+
+
+def _signature(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    return f"{name}({ast.unparse(function.args)})"[:SIGNATURE_LETTERS]
+
+
+# ---------------------------------------------------------------- what a script needs
+
+
+class _Parts:
+    """The statements at the top of a file, by the names that they define."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.whole: dict[str, ast.stmt] = {}
+        self.order: list[ast.stmt] = []
+        for top in tree.body:
+            for name in _defines(top):
+                self.whole[name] = top
+            self.order.append(top)
+            if isinstance(top, ast.ClassDef):
+                for each in top.body:
+                    if isinstance(each, FUNCTIONS):
+                        self.whole.setdefault(f"{top.name}_{each.name}", each)
+                        self.order.append(each)
+        self.methods = {
+            id(node): name
+            for name, node in self.whole.items()
+            if isinstance(node, FUNCTIONS) and node.name != name
+        }
+
+    def needed(self, script: ast.Module) -> tuple[list[str], list[ast.stmt]]:
+        """Return the names that a script and what it names need, and the statements that define
+        them, in the file's order. What the script defines itself is a stand-in for the file's.
+        """
+        own = {name for top in script.body for name in _defines(top)}
+        names, left = set[str](), _named(script) - own
+        while left:
+            name = left.pop()
+            if name in names or name not in self.whole:
+                continue
+            names.add(name)
+            left |= _named(_stripped(self.whole[name])) - names - own
+        wanted = {id(self.whole[name]) for name in names}
+        return sorted(names), [each for each in self.order if id(each) in wanted]
+
+
+def _defines(top: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement at the top of a file binds."""
+    if isinstance(top, Defined):
+        yield top.name
+        return
+    if isinstance(top, ast.Import | ast.ImportFrom):
+        for each in top.names:
+            yield each.asname or each.name.partition(".")[0]
+        return
+    for node in ast.walk(top):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif node is not top and isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _defines(node)
+
+
+def _named(node: ast.AST) -> set[str]:
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
+
+
+class _Stripped(ast.NodeTransformer):
+    """Leaves out annotations, which may name what the sandbox does not have."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        # Fields of a dataclass are known by their annotations; which one it is does not matter.
+        node.annotation = ast.Name("object", ast.Load())
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node
+
+
+def _stripped(node: ast.stmt) -> ast.stmt:
+    copy = ast.parse(ast.unparse(node)).body[0]
+    _Stripped().visit(copy)
+    return copy
+
+
+def _emitted(parts: _Parts, node: ast.stmt) -> tuple[str, str]:
+    """Return a statement of the file as the sandbox can run it, and what of it was left out."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return _imported(node)
+    if (name := parts.methods.get(id(node))) is not None:
+        copy = _stripped(node)
+        assert isinstance(copy, FUNCTIONS)
+        copy.name, copy.decorator_list = name, []
+        return ast.unparse(ast.fix_missing_locations(copy)), ""
+    if isinstance(node, ast.ClassDef) and (base := _error_base(node)):
+        return f"{node.name} = {base}", ""
+    return ast.unparse(ast.fix_missing_locations(_stripped(node))), ""
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> tuple[str, str]:
+    module = node.module if isinstance(node, ast.ImportFrom) else ""
+    if module == "__future__" or module == "typing":
+        return "", ""
+    if isinstance(node, ast.ImportFrom):
+        known = not node.level and (module or "") in MODULES
+        return (
+            (ast.unparse(node), "") if known else ("", ", ".join(each.name for each in node.names))
+        )
+    kept = [each for each in node.names if each.name in MODULES]
+    left = ", ".join(each.name for each in node.names if each not in kept)
+    return (ast.unparse(ast.Import(kept)) if kept else ""), left
+
+
+def _error_base(node: ast.ClassDef) -> str:
+    """Return the error that a class without a body of its own stands for; empty: it is no such
+    class.
+    """
+    plain = all(
+        isinstance(each, ast.Pass)
+        or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in node.body
+    )
+    if not plain or len(node.bases) != 1 or not isinstance(node.bases[0], ast.Name):
+        return ""
+    base = node.bases[0].id
+    found = getattr(builtins, base, None)
+    known = isinstance(found, type) and issubclass(found, BaseException)
+    return base if known or base.endswith(("Error", "Exception")) else ""
+
+
+# ---------------------------------------------------------------- running it
+
+
+def run(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return, for `head` and `base` (null: there is none), how the script ended over its functions:
+    `kind` and `said` of the error that ended it, both empty if none did, and what it `printed`.
+    `about` is the name that the script must use.
+    """
+    try:
+        script = ast.parse(asked["script"])
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return {"head": _ended("SyntaxError", f"the script: {error}"), "base": None}
+    base = None if asked["base"] is None else _over(asked["base"], script, asked)
+    return {"head": _over(asked["head"], script, asked), "base": base}
+
+
+def _over(source: str, script: ast.Module, asked: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        parts = _Parts(ast.parse(source))
+        names, needed = parts.needed(script)
+        emitted = [_emitted(parts, each) for each in needed]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return _ended("SyntaxError", f"the file: {error}")
+    about = asked["about"]
+    if about and about not in parts.whole:
+        return _ended("Absent", f"there is no {about} in it")
+    if about not in names if about else not names:
+        return _ended("Unused", f"the script does not use {about or 'anything of the file'}")
+    left = [more for _, more in emitted if more]
+    code = "\n".join([*(text for text, _ in emitted if text), ast.unparse(script)])
+    ended = _sandboxed(code, asked)
+    if left and ended["kind"] == "NameError":
+        ended = _ended("NameError", f"{ended['said']}; not there: {', '.join(left)}"[:600])
+    return ended
+
+
+def _sandboxed(code: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    from pydantic_monty import (
+        CollectString,
+        Monty,
+        MontyCrashedError,
+        MontyError,
+        MontyRuntimeError,
+        ResourceLimits,
+    )
+
+    limits = ResourceLimits(
+        max_feed_duration_secs=asked["seconds"],
+        max_memory=asked["memory"],
+        max_recursion_depth=200,
+        max_total_sleep_secs=1.0,
+    )
+    printed = CollectString(max_bytes=PRINTED_BYTES)
+    with (
+        Monty(min_processes=1, max_processes=1, request_timeout=asked["seconds"] + 2.0) as pool,
+        # So that the script ends the same way each time.
+        pool.checkout(limits=limits, os_policy={"random_start": {"seed": 0}}) as session,
+    ):
+        try:
+            session.feed_run(code, inputs={}, print_callback=printed)
+        except MontyCrashedError:
+            return _ended("Crashed", "the sandbox broke down or took too long and was ended")
+        except MontyRuntimeError as error:
+            return _ended(type(error.exception()).__name__, str(error), printed.output)
+        except MontyError as error:
+            return _ended("SyntaxError", str(error))
+    return _ended("", "", printed.output)
+
+
+def _ended(kind: str, said: str, printed: str = "") -> dict[str, Any]:
+    return {"kind": kind, "said": said[:2_000], "printed": printed[:2_000]}

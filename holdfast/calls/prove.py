@@ -1,0 +1,184 @@
+"""Ask for a script or a test that fails where a remark is right, and run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.calls.about import About, say_today
+from holdfast.calls.envelopes import envelope
+from holdfast.calls.kind import Answer, Kind, ModelKind
+from holdfast.calls.verify import Place
+from holdfast.contracts import Contract, PinnedInput, Problem, Proof, ProofVerdict, Remark, Reply
+from holdfast.contracts.policies import PROOF_BYTES, Policy, model_policy
+from holdfast.contracts.remarks import lens_and_rule
+
+SCRIPT_LETTERS = 8_000
+"""Longest script; one that shows a defect has a few lines."""
+Way = Literal["sandbox", "tests"]
+
+
+class ProveAnswer(Answer):
+    why: str
+    shows: str
+    script: str
+    path: str
+    fails_with: str
+
+
+class Script(Contract):
+    """What a model wrote to show a defect."""
+
+    why: str
+    """Why it shows the defect, or why nothing can."""
+    shows: str = ""
+    text: str = ""
+    """Empty: it cannot be shown."""
+    path: str = ""
+    """The new file of a test; empty for the sandbox."""
+    fails_with: str = ""
+    """Name of the error that it ends with where the remark is right."""
+
+
+class Tried(Contract):
+    """How a script ended."""
+
+    verdict: ProofVerdict
+    """`not tried`: it did not run, or failed otherwise than it should."""
+    why: str
+    output: str = ""
+    """The first lines that it ended with, without secrets."""
+    script: str = ""
+    """Its text without secrets."""
+    final: bool = False
+    """True if another script would fare no better."""
+
+
+class ProveMaterial(Contract):
+    """Material of `prove`: one remark, and what became of the first script for it."""
+
+    repository: PinnedInput
+    remark: Remark
+    by: Way = "sandbox"
+    withheld: tuple[Place, ...] = ()
+    """Lines of its file with a credential, which models may not see."""
+    script: Script | None = None
+    tried: Tried | None = None
+    broken: Problem | None = None
+    about: About = About()
+
+
+class TryMaterial(Contract):
+    """Material of `try_proof`: a script to run on the head, and on the base if there is one."""
+
+    repository: PinnedInput
+    remark: Remark
+    script: Script
+    by: Way = "sandbox"
+
+
+@dataclass(frozen=True)
+class ProofCode:
+    """What a model may see of a remark's code, without secrets."""
+
+    place: str
+    message: str
+    name: str = ""
+    """The function that a script for the sandbox must use; empty: any of the file."""
+    head: str = ""
+    base: str = ""
+    """Empty: the base does not have it."""
+    names: str = ""
+    """What a script can call, a line each."""
+    tests: str = ""
+    """Tests beside the code, a path a line."""
+
+
+def to_script(answer: ProveAnswer, material: ProveMaterial) -> Script:
+    """Return the script. ValueError, with the reason, if it cannot be run."""
+    text, path = answer.script.strip("\n"), answer.path.strip()
+    if not answer.why.strip():
+        raise ValueError("why: say why the script shows the defect, or why nothing can")
+    if not text.strip():
+        return Script(why=answer.why)
+    if len(text) > SCRIPT_LETTERS:
+        raise ValueError(f"script: it has {len(text):,} letters; at most {SCRIPT_LETTERS:,}")
+    if not answer.fails_with.strip():
+        raise ValueError("fails_with: name the error that it ends with, such as AssertionError")
+    if material.by == "tests":
+        _check_path(path)
+    return Script(
+        why=answer.why,
+        shows=answer.shows,
+        text=text + "\n",
+        path=path if material.by == "tests" else "",
+        fails_with=answer.fails_with.strip(),
+    )
+
+
+def _check_path(path: str) -> None:
+    """Raise ValueError unless it names a file inside the repository."""
+    parts = path.split("/")
+    odd = {"", ".", "..", ".git"} & {each.lower() for each in parts}
+    if odd or len(path) > 200 or not path.isprintable() or "\\" in path:
+        raise ValueError(f"path: {path!r:.100} is not a new file inside the repository")
+
+
+def show_proof_without_code(material: ProveMaterial) -> ProofCode:
+    """Return the remark as a history holds it, without code."""
+    remark = material.remark
+    place = f"{remark.file} line {remark.line}" if remark.line else remark.file
+    return ProofCode(place, remark.message)
+
+
+def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:
+    """Return the user turn: the code now and before, what can be called, then the remark, and last
+    what to write.
+    """
+    parts = [envelope("the code under review", code.head or "none can be shown")]
+    parts.append(envelope("the same in the base", code.base or "the base does not have it"))
+    if code.names:
+        parts.append(envelope("what a script can call", code.names))
+    if code.tests:
+        parts.append(envelope("tests beside it", code.tests))
+    remark = material.remark
+    said = f"{remark.severity}, {lens_and_rule(remark)}, {code.place}\n{code.message}"
+    parts.append(envelope("the remark", said))
+    if material.script is not None and material.tried is not None:
+        parts.append(envelope("your first script", material.script.text))
+        ended = f"{material.tried.why}\n{material.tried.output}"
+        parts.append(envelope("how it ended", ended))
+    parts += say_today(material.about)
+    again = " that does not end so" if material.tried is not None else ""
+    if material.by == "tests":
+        parts.append(f"Write one new test file{again} that fails where this remark is right.")
+    else:
+        uses = f", which uses `{code.name}`," if code.name else ""
+        parts.append(
+            f"Write a script for the sandbox{uses}{again} that fails where this remark is right."
+            " `path` is empty."
+        )
+    return "\n\n".join(parts)
+
+
+PROVE: ModelKind[ProveMaterial, ProveAnswer, Script] = ModelKind(
+    name="prove",
+    reply=Reply[Script],
+    policy=model_policy("sonnet", 4_000, "medium"),
+    answer=ProveAnswer,
+    value=to_script,
+    prompt="prover",
+    turn=prove_prompt,
+    words="a script that shows a defect",
+    beyond=lambda _: PROOF_BYTES,
+)
+TRY_PROOF: Kind[Tried] = Kind(
+    name="try_proof",
+    reply=Reply[Tried],
+    policy=Policy(),
+    free_words="run what shows a defect",
+)
+
+
+def untried(why: str) -> Proof:
+    return Proof(verdict="not tried", why=why)

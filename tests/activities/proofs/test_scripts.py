@@ -1,0 +1,200 @@
+"""A proof is a script that fails on what is reviewed as its remark says, and passes on the base:
+nothing else is called one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.activities.proofs.proving import Proofs, judge, sandboxed
+from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
+from holdfast.contracts import PinnedInput, Remark
+
+pytestmark = pytest.mark.anyio
+
+BASE = '''from __future__ import annotations
+
+from numpy import array
+from .errors import Broken
+
+PER_PAGE: int = 3
+
+
+class Refused(ValueError):
+    """Said to the caller."""
+
+
+class Book(Broken):
+    def pages(self, total: array) -> int:
+        return -(-total // self.size)
+
+
+def pages(total: int, size: int = PER_PAGE) -> int:
+    """How many pages it takes."""
+    if size < 1:
+        raise Refused("size")
+    return -(-total // size)
+
+
+def walk(tree):
+    yield from tree
+'''
+HEAD = BASE.replace("-(-total // size)", "total // size").replace(
+    "-(-total // self.size)", "total // self.size"
+)
+LINE, METHOD, GENERATOR = 22, 15, 26
+SHOWN = "assert pages(7) == 3, f'7 items by 3 are {pages(7)} pages'"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Snapshots of one repository, which lie on disk."""
+
+    snapshot: Snapshot
+
+    async def open(self, digest: str) -> Snapshot:
+        return self.snapshot
+
+
+def proofs(folder: Path, head: str = HEAD, base: str | None = BASE) -> Proofs:
+    """Proofs over one file, `a.py`, which was `b.py` in the base."""
+
+    def keep(where: str, name: str, text: str) -> int:
+        path = folder / where / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.write_text(text)
+
+    before: tuple[BaseFile, ...] = ()
+    if base is not None:
+        size = keep("before", "b.py", base)
+        before = (BaseFile(path="b.py", size=size, lines=base.count("\n"), now="a.py"),)
+    size = keep("head", "a.py", head)
+    file = SnapshotFile(path="a.py", size=size, lines=head.count("\n"))
+    manifest = Manifest(archive="", files=(file,), before=before, head="")
+    kept: Any = Kept(Snapshot(folder / "head", manifest, folder / "before", folder / "patches"))
+    return Proofs(kept)
+
+
+PINNED = PinnedInput(name="repo", kind="repository", size=1, digest="d" * 64)
+
+
+def remark(line: int = LINE, file: str = "a.py") -> Remark:
+    message = "The last page is lost."
+    return Remark(severity="critical", file=file, line=line, message=message, confidence=90)
+
+
+async def run(
+    made: Proofs, text: str, fails_with: str = "AssertionError", line: int = LINE
+) -> Tried:
+    script = Script(why="", text=text, fails_with=fails_with)
+    return await made.run(TryMaterial(repository=PINNED, remark=remark(line), script=script))
+
+
+def test_this_installation_has_the_sandbox() -> None:
+    assert sandboxed().by == "sandbox"
+
+
+async def test_a_script_that_fails_on_the_head_and_passes_on_the_base_proves(
+    tmp_path: Path,
+) -> None:
+    tried = await run(proofs(tmp_path), SHOWN)
+    assert tried.verdict == "proved", tried
+    assert "passes on the base" in tried.why
+    assert tried.output.splitlines() == [
+        "head: AssertionError: 7 items by 3 are 2 pages assert 2 == 3",
+        "base: passes",
+    ]
+
+
+async def test_without_a_base_it_only_shows(tmp_path: Path) -> None:
+    tried = await run(proofs(tmp_path, base=None), SHOWN)
+    assert (tried.verdict, "no base" in tried.why) == ("shown", True), tried
+
+
+async def test_a_base_without_the_function_cannot_run_it(tmp_path: Path) -> None:
+    tried = await run(proofs(tmp_path, base="X = 1\n"), SHOWN)
+    assert (tried.verdict, "cannot run it" in tried.why) == ("shown", True), tried
+
+
+async def test_what_passes_on_the_head_is_not_proved(tmp_path: Path) -> None:
+    tried = await run(proofs(tmp_path), "assert pages(6) == 2")
+    assert (tried.verdict, "passes on the code" in tried.why) == ("not proved", True), tried
+
+
+async def test_what_fails_on_both_is_not_proved(tmp_path: Path) -> None:
+    tried = await run(proofs(tmp_path), "pages(7)\nassert False")
+    assert (tried.verdict, "base as well" in tried.why) == ("not proved", True), tried
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("assert 1 == 2", "does not use pages"),
+        ("def pages(total):\n    return 0\nassert pages(7) == 3", "does not use pages"),
+        ("assert pages(7 == 3", "the script"),
+        ("pages('x')", "TypeError instead of AssertionError"),
+    ],
+)
+async def test_what_does_not_fail_as_said_was_not_tried(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    tried = await run(proofs(tmp_path), text)
+    assert (tried.verdict, why in tried.why) == ("not tried", True), tried
+
+
+async def test_a_method_runs_over_a_stand_in_for_its_object(tmp_path: Path) -> None:
+    text = "class Fake:\n    size = 3\nassert Book_pages(Fake(), 7) == 3"
+    tried = await run(proofs(tmp_path), text, line=METHOD)
+    assert tried.verdict == "proved", tried
+
+
+async def test_the_limits_of_the_sandbox_are_no_defect(tmp_path: Path) -> None:
+    tried = await run(proofs(tmp_path), "list(walk([]))", "NotImplementedError", GENERATOR)
+    assert tried.verdict == "not tried", tried
+
+
+async def test_the_sandbox_reads_no_file(tmp_path: Path) -> None:
+    text = "import pathlib\npages(7)\npathlib.Path('/etc/hostname').read_text()"
+    tried = await run(proofs(tmp_path), text)
+    assert (tried.verdict, "PermissionError" in tried.why) == ("not tried", True), tried
+
+
+async def test_a_script_that_never_ends_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.activities.proofs.proving.SECONDS", 0.5)
+    tried = await run(proofs(tmp_path), "pages(7)\nwhile True:\n    pass")
+    assert (tried.verdict, "TimeoutError" in tried.why) == ("not tried", True), tried
+
+
+async def test_a_model_is_shown_the_function_now_and_before_without_secrets(
+    tmp_path: Path,
+) -> None:
+    key = "sk-ant-" + "a1B2" * 8
+    head = HEAD.replace('"size")', f'"{key}")')
+    shown = await proofs(tmp_path, head).show(ProveMaterial(repository=PINNED, remark=remark()))
+    assert shown.name == "pages"
+    assert "return total // size" in shown.head and "Book" not in shown.head
+    assert "return -(-total // size)" in shown.base
+    assert "Book_pages(self, total: array)" in shown.names
+    assert key not in str(shown) and "[redacted]" in shown.head
+
+
+async def test_a_file_that_is_not_there_shows_nothing(tmp_path: Path) -> None:
+    made, elsewhere = proofs(tmp_path), remark(file="../../etc/passwd")
+    shown = await made.show(ProveMaterial(repository=PINNED, remark=elsewhere))
+    assert (shown.head, shown.base) == ("", "")
+    script = Script(why="", text="assert 0", fails_with="AssertionError")
+    tried = await made.run(TryMaterial(repository=PINNED, remark=elsewhere, script=script))
+    assert tried.verdict == "not tried"
+
+
+def test_an_error_of_a_name_that_the_sandbox_lacks_is_none_of_the_code() -> None:
+    head = {"kind": "NameError", "said": "NameError: array; not there: array", "printed": ""}
+    assert judge("NameError", head, None)[0] == "not tried"
