@@ -8,7 +8,7 @@ import pkgutil
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -35,8 +35,8 @@ from holdfast.ports import Lens, Store
 from holdfast.untrusted.redact import Redactor
 
 SECRETS = "secrets"
-KEPT_SCANS = 4
-"""Snapshots whose secrets are remembered."""
+KEPT_SCANS = 8
+"""Searches whose secrets are remembered: of snapshots, and of files around a change."""
 MARGIN_SECONDS = 15.0
 """Part of the subtask's time that is kept for reading and returning the result."""
 
@@ -140,42 +140,73 @@ class Scans:
     """Searches for secrets once a snapshot for all lenses: what one withholds, none prints."""
 
     def __init__(self) -> None:
-        self._scans: OrderedDict[str, asyncio.Task[Seen]] = OrderedDict()
+        self._scans: OrderedDict[tuple[str, ...], asyncio.Task[Seen]] = OrderedDict()
 
     async def of(self, snapshot: Snapshot, deadline: float) -> Seen:
-        """Return what the search found. It goes on for the others if one of them is cancelled."""
-        key = str(snapshot.root)
+        """Return what the search found in scope. It goes on for the others if one of them is
+        cancelled.
+        """
+        return await self._shared(
+            (str(snapshot.root),), partial(_examine, analysers()[SECRETS], snapshot, deadline)
+        )
+
+    async def redactor(
+        self, snapshot: Snapshot, deadline: float, around: Collection[str] = ()
+    ) -> Redactor:
+        """Return the redactor of every lens here, which knows the secrets of the base, too. If the
+        search failed or has a gap, nothing is quoted; nor of files around the change but those that
+        are named here: only they are searched.
+        """
+        return (await self.redactors(snapshot, deadline, around))[0]
+
+    async def redactors(
+        self, snapshot: Snapshot, deadline: float, around: Collection[str] = ()
+    ) -> tuple[Redactor, Redactor]:
+        """Return the redactors of the head's lines and of the base's."""
+        files = [file for file in snapshot.manifest.around if file.path in around]
+        places = tuple(file.path for file in files)
+        try:
+            seen = await self.of(snapshot, deadline)
+            search = partial(_search_around, snapshot, files, deadline)
+            beside = (
+                await self._shared((str(snapshot.root), *places), search)
+                if files
+                else Seen(Parsed())
+            )
+        except LensFailed:
+            return Redactor(whole=False), Redactor(whole=False)
+        base = seen.base.parsed if seen.base else Parsed()
+        parts = (seen.head, base, beside.head)
+        unread = {file.path for file in snapshot.manifest.around} - {*places}
+        head = await anyio.to_thread.run_sync(_redactor, parts, (seen.head, beside.head), unread)
+        return head, await anyio.to_thread.run_sync(_redactor, parts, (base,), unread)
+
+    async def _shared(
+        self, key: tuple[str, ...], search: Callable[[], Coroutine[None, None, Seen]]
+    ) -> Seen:
         scan = self._scans.get(key)
         if scan is None or _is_useless(scan):
-            examined = _examine(analysers()[SECRETS], snapshot, deadline)
-            scan = self._scans[key] = asyncio.create_task(examined)
+            scan = self._scans[key] = asyncio.create_task(search())
         self._scans.move_to_end(key)
         while len(self._scans) > KEPT_SCANS:
             self._scans.popitem(last=False)
         return await asyncio.shield(scan)
 
-    async def redactor(self, snapshot: Snapshot, deadline: float) -> Redactor:
-        """Return the redactor of every lens here, which knows the secrets of the base, too. If the
-        search failed or has a gap, nothing is quoted.
-        """
-        return (await self.redactors(snapshot, deadline))[0]
 
-    async def redactors(self, snapshot: Snapshot, deadline: float) -> tuple[Redactor, Redactor]:
-        """Return the redactors of the head's lines and of the base's."""
-        try:
-            seen = await self.of(snapshot, deadline)
-        except LensFailed:
-            return Redactor(whole=False), Redactor(whole=False)
-        base = seen.base.parsed if seen.base else Parsed()
-        head = await anyio.to_thread.run_sync(_redactor, seen, seen.head)
-        return head, await anyio.to_thread.run_sync(_redactor, seen, base)
+async def _search_around(
+    snapshot: Snapshot, files: Sequence[SnapshotFile], deadline: float
+) -> Seen:
+    """Return the secrets of files around a change."""
+    unmarked = [()] * len(files)
+    return Seen(await _run(analysers()[SECRETS], snapshot.root, files, unmarked, deadline))
 
 
-def _redactor(seen: Seen, shown: Parsed) -> Redactor:
+def _redactor(
+    parts: Sequence[Parsed], shown: Sequence[Parsed], not_searched: Collection[str]
+) -> Redactor:
     """Return a redactor of the lines in which `shown` saw secrets, that knows all values."""
-    parts = [seen.head, *([seen.base.parsed] if seen.base else [])]
     lines: dict[str, set[int]] = {}
-    for each in shown.sightings:
+    for each in (sighting for part in shown for sighting in part.sightings):
         lines.setdefault(each.file, set()).update(
             range(each.line, max(each.line, each.last_line) + 1)
         )
@@ -184,7 +215,7 @@ def _redactor(seen: Seen, shown: Parsed) -> Redactor:
     unread += [file for part in parts for file, _, _ in part.beyond]
     values = [value for part in parts for value in part.withheld]
     whole = all(part.whole for part in parts)
-    return Redactor(values, whole=whole, unread=unread, lines=lines)
+    return Redactor(values, whole=whole, unread={*unread, *not_searched}, lines=lines)
 
 
 def _is_useless(scan: asyncio.Task[Seen]) -> bool:
@@ -209,7 +240,8 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
         seen = await SCANS.of(snapshot, deadline)
     else:
         seen = await _examine(analyser, snapshot, deadline)
-    redactor = await SCANS.redactor(snapshot, deadline)
+    sighted = {each.file for each in seen.head.sightings}
+    redactor = await SCANS.redactor(snapshot, deadline, sighted)
     files = _files(analyser, snapshot)
     code = CodeAround(snapshot, redactor)
     languages = count_languages(snapshot.manifest, readers())

@@ -124,7 +124,7 @@ class _Writer:
         if most <= 0:
             return "no room", ""
         for side, redactor in ((file.now, self.head), (file.was, self.base)):
-            if side is not None and not redactor.quotes(side.path):
+            if side is not None and any(file.counts) and not redactor.quotes(side.path):
                 return "it could not be searched for secrets", ""
         if file.was is None and file.now is not None and file.now.was:
             return "the base's version is not kept", ""

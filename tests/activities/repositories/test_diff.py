@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
 
 from holdfast.activities.repositories.unified import lay_out
+from holdfast.activities.review.lenses import Scans
 from holdfast.activities.snapshots import diff
 from repositories import Bench, Repository
 
@@ -200,3 +202,39 @@ async def test_messages_are_those_of_the_change_newest_first(
     assert (await bench.store.get(change.messages)).decode() == (
         f"commit {ids[0]}\nSecond\n\nWhy it is so\n\ncommit {ids[1]}\nFirst\n\nWhy it is so\n\n"
     )
+
+
+async def test_a_file_around_a_change_is_quoted_if_it_was_searched_for_secrets_and_else_not(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit(
+        {"a.py": "a\n", "conf.py": f'x = 1\nDIGEST = "{HEX}"\n', "other.py": f'OTHER = "{HEX}"\n'}
+    )
+    repository.write("a.py", "b\n")
+    snapshot = await bench.snapshot(repository, "HEAD")
+    deadline = time.monotonic() + 60
+    scans = Scans()
+    redactor = await scans.redactor(snapshot, deadline)
+    assert [redactor.quotes(file) for file in ("a.py", "conf.py")] == [True, False]
+    redactor = await scans.redactor(snapshot, deadline, ["conf.py"])
+    assert [redactor.quotes(file) for file in ("a.py", "conf.py", "other.py")] == [
+        True,
+        True,
+        False,
+    ]
+    assert redactor.line(f'DIGEST = "{HEX}"', "conf.py", 2) == 'DIGEST = "[redacted]"'
+    # What was found there is told of no other file either.
+    assert HEX not in redactor.message(f"Compares {HEX}", 100, "a.py")
+
+
+async def test_a_secret_that_the_base_alone_had_is_told_of_no_file(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.py": f'DIGEST = "{HEX}"\n', "gone.py": f'OTHER = "{HEX[::-1]}"\n'})
+    repository.write("a.py", "b\n")
+    (repository.path / "gone.py").unlink()
+    snapshot = await bench.snapshot(repository, "HEAD")
+    head, base = await Scans().redactors(snapshot, time.monotonic() + 60)
+    said = head.message(f"Was {HEX} and {HEX[::-1]}", 200, "a.py")
+    assert said == "Was [redacted] and [redacted]"
+    assert base.line(f'OTHER = "{HEX[::-1]}"', "gone.py", 1) == 'OTHER = "[redacted]"'
