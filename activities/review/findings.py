@@ -147,7 +147,7 @@ class Findings:
         return remark.model_copy(update={"fingerprint": mark})
 
     def _grade(self, row: str) -> Grade:
-        return self.analyser.grade(row)
+        return self.analyser.grade(row, change=bool(self.manifest.base))
 
     def _remark(self, sighting: Sighting, *, untouched: bool) -> Remark:
         grade, file = self._grade(sighting.grade), self._by_path.get(sighting.file)

@@ -32,6 +32,8 @@ MARGIN = 500
 MARK = "<!-- holdfast review -->"
 """Lets a program find the comment again, to renew it."""
 SUMMARY_LETTERS = 300
+MOST_UNLISTED = 40
+"""Remarks named that are not listed."""
 MOST_FILES = 8
 """Files named that could not be parsed."""
 _CALL = re.compile(r"(?<!&)[@#](?=\w)")
@@ -50,7 +52,8 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
     standing = counted(review)
     groups = group_same(standing)
     head = "\n\n".join([MARK, *_head(report, review, fail_on)])
-    tail = "\n\n".join([*_looked(review), _foot(report, review)])
+    unlisted = markdown.write(shown.fold_unlisted(review, MOST_UNLISTED))
+    tail = "\n\n".join(filter(None, [_calm(unlisted), *_looked(review), _foot(report, review)]))
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)
     told: list[str] = []
     for group in groups:
@@ -61,8 +64,6 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
         told.append(block)
     left = sum(map(len, groups[len(told) :]))
     more = [f"And {pluralize(left, 'more remark')}, in the report."] if left else []
-    unlisted = _calm(markdown.write(shown.fold_unlisted(review)))
-    more += [unlisted] if unlisted and len(unlisted) <= room else []
     return "\n\n".join([head, *told, *more, tail]) + "\n"
 
 

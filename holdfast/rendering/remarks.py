@@ -58,12 +58,12 @@ def line(remark: Remark) -> Marked:
     return Marked(f"{what} ({rule}, {remark.confidence} %)")
 
 
-def fold_unlisted(review: ReviewData) -> list[Block]:
+def fold_unlisted(review: ReviewData, most: int = 200) -> list[Block]:
     """Return a line for each of the first remarks that are neither counted nor listed, folded away;
     nothing if there are none.
     """
     below, out = review.below_confidence, sum(review.hidden.values())
-    first = review.not_listed
+    first, _ = beginning(review.not_listed, most)
     if not first:
         return []
     parts = [f"{below:,} below confidence {review.min_confidence}"] if below else []

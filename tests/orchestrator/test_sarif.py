@@ -378,6 +378,41 @@ def test_a_comment_stays_as_short_as_it_must_be_and_says_what_it_left_out() -> N
     assert f"And {1_999 - shown:,} more remarks, in the report." in text and shown > 20
 
 
+UNLISTED: dict[str, Any] = {
+    "below_confidence": 3,
+    "min_confidence": 50,
+    "hidden": {"known": 1},
+    "not_listed": [
+        remark(severity="info", rule="B404", confidence=2, message="m" * 300).model_dump(
+            mode="json"
+        ),
+        remark(file="@b.py", line=7, hidden="known").model_dump(mode="json"),
+    ],
+}
+
+
+def test_what_is_not_listed_is_folded_into_a_comment_a_line_each_and_the_rest_counted() -> None:
+    text = as_comment(report(remark(), data=UNLISTED))
+    (folded,) = re.findall(r"<summary>Not counted and not listed: (.*?)</details>", text, re.S)
+    assert folded.splitlines() == [
+        "3 below confidence 50, 1 taken out or known</summary>",
+        "",
+        f"- **info** `a.py:3:5` {'m' * 120}… (`B404`, 2 %)",
+        "- **critical** `@\u2060b.py:7:5` A shell (`B602`, 90 %), known",
+        "- and 2 more remarks",
+        "",
+    ]
+    many = {**UNLISTED, "not_listed": [UNLISTED["not_listed"][0]] * 90, "below_confidence": 90}
+    assert "- and 51 more remarks" in as_comment(report(remark(), data=many))
+    assert "not listed" not in as_comment(report(remark()))
+
+
+def test_what_is_new_in_a_line_that_the_change_did_not_touch_is_said() -> None:
+    said = "It stands in a line that the change did not touch; it is new since `0123456789ab`."
+    assert said in as_comment(report(remark(new_since="0123456789abcdef")))
+    assert said not in as_comment(report(remark()))
+
+
 def test_what_a_comment_escapes_is_shown_as_the_letter_that_it_is() -> None:
     text = as_comment(report(remark(message="Couldn't parse", suggestion="1. Fix it")))
     assert ": Couldn&#x27;t parse</summary>" in text and "&#49;. Fix it." in text

@@ -146,6 +146,7 @@ def reviewed(harm: str = "", **fields: object) -> Pictured:
         },
     ]
     data = {"remarks": remarks, "by_severity": {"critical": 1, "warning": 0, "info": 2}}
+    data["not_listed"] = [{**remarks[1], "hidden": f"rule {harm}"}]
     return shown(2, harm, **{"data": data, "answer": f"**3 remarks** {harm}", **fields})
 
 

@@ -30,6 +30,10 @@ class Grade:
 
     severity: Severity
     confidence: int
+    change: Grade | None = None
+    """Grade of what a change has just brought, where labelled changes say another one: what was
+    released has lost its worst defects.
+    """
 
 
 Beyond = tuple[str, str, int]
@@ -138,11 +142,14 @@ class Analyser:
         told_by = language_of(file.path) if self.by_ending else language(file)
         return told_by in self.languages
 
-    def grade(self, key: str) -> Grade:
-        """Return the row for a key, or for the longest beginning of it that the table has."""
+    def grade(self, key: str, *, change: bool = False) -> Grade:
+        """Return the row for a key, or for the longest beginning of it that the table has;
+        `change`: of what is new since a base.
+        """
         for length in range(len(key), 0, -1):
             if key[:length] in self.grades:
-                return self.grades[key[:length]]
+                row = self.grades[key[:length]]
+                return (row.change if change else None) or row
         return UNKNOWN
 
 

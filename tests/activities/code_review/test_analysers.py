@@ -63,12 +63,18 @@ def test_every_lens_is_found_under_its_own_name(bench: Bench) -> None:
 
 def test_each_analyser_has_a_table_of_its_grades_to_print() -> None:
     _, *printed = re.split(r"^### ", tables.markdown(), flags=re.MULTILINE)
-    shown = {
-        part.splitlines()[0]: re.findall(r"^\| (.+) \| (\w+) \| (\d+) \|$", part, re.MULTILINE)
-        for part in printed
-    }
+    row = re.compile(r"^\| (.+) \| (\w+) \| (\d+) \| (.*) \|$", re.MULTILINE)
+    shown = {part.splitlines()[0]: row.findall(part) for part in printed}
     assert shown == {
-        name: [(rule, grade.severity, str(grade.confidence)) for rule, grade in each.grades.items()]
+        name: [
+            (
+                rule,
+                grade.severity,
+                str(grade.confidence),
+                f"{grade.change.severity} {grade.change.confidence}" if grade.change else "",
+            )
+            for rule, grade in each.grades.items()
+        ]
         for name, each in analysers().items()
     }
 
