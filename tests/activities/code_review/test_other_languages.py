@@ -107,6 +107,22 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+async def test_only_what_a_stranger_can_write_into_a_script_is_critical(
+    repository: Repository, bench: Bench
+) -> None:
+    text = WORKFLOW.replace(
+        'run: echo "${{ github.event.pull_request.title }}"',
+        """run: |
+          echo "${{ github.actor }} ${{ github.event.pull_request.head.sha }}"
+          echo "${{ inputs.version }}" "${{ github.event.pull_request.title }}"
+          echo "${{ github.event.comment.body }}" "${{ github.head_ref }}"
+          body="title" name='${{ github.event.repository.name }}'""",
+    )
+    repository.commit({".github/workflows/ci.yml": text})
+    found = remarks_of(await bench.look("workflows", repository))
+    assert [each.line for each in found if each.severity == "critical"] == [8, 9, 9]
+
+
 @pytest.mark.parametrize("lens", DEFECTS)
 async def test_defects_are_found_whatever_the_settings_of_the_repository_say(
     repository: Repository, bench: Bench, lens: str

@@ -47,8 +47,14 @@ NEAR = {
     ),
     "formatted": re.compile(r"""\bf["']|\.format\(|["'] [%+] """),
 }
-STRANGER = re.compile(r"\b(?:title|body|head_ref|head\.\w+|message|comment|email|name)\b")
-"""Expressions that an outsider can set by opening a request; above, code around a place."""
+STRANGER = re.compile(
+    r"\bgithub\.(?:head_ref\b|event\.(?:issue|pull_request|discussion|comment|review|pages|commits"
+    r"|head_commit|workflow_run)\b.*\b(?:title|display_title|body|message|email|head_branch|page_name"
+    r"|(?:author|committer)\.name|head\.(?:ref|label|repo\.default_branch))\b)"
+)
+"""Expressions that an outsider can set by opening a request: texts and the names of branches, but
+neither a user's name nor a commit's id, in which no sign can stand; above, code around a place.
+"""
 Item = dict[str, Any]
 Read = Callable[[IO[bytes], list[str]], Iterator[Item]]
 """(the tool's output, files it could not read, to be added to) -> its items."""
@@ -192,7 +198,7 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
         sure = item["determinations"]
         for place in item["locations"]:
             if place["symbolic"]["kind"] == "Primary":
-                by = "/of a stranger" if STRANGER.search(str(place["concrete"]["feature"])) else ""
+                by = "/of a stranger" if STRANGER.search(expression_of(place)) else ""
                 start = place["concrete"]["location"]["start_point"]
                 yield {
                     "file": place["symbolic"]["key"]["Local"]["verbatim_path"],
@@ -203,6 +209,14 @@ def of_zizmor(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
                     "message": cut(f"{item['desc']}: {place['symbolic']['annotation']}"),
                 }
                 break
+
+
+def expression_of(place: Item) -> str:
+    """Return the one expression that a place is about; the whole script if it names none."""
+    part = place["symbolic"].get("feature_kind")
+    inner = part.get("Subfeature") if isinstance(part, dict) else None
+    fragment = inner["fragment"] if inner else place["concrete"]["feature"]
+    return str(fragment)
 
 
 def of_hadolint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
