@@ -184,6 +184,10 @@ def _rest(outcome: Outcome) -> str:
         more = ", …" if len(data.not_parsed) > MOST_NAMES else ""
         count = many(len(data.not_parsed), "file")
         lines.append(f"{count} that some lens could not parse: {names}{more}")
+    if data.not_reached:
+        names = ", ".join(code_span(name) for name in data.not_reached[:MOST_NAMES])
+        more = ", …" if len(data.not_reached) > MOST_NAMES else ""
+        lines.append(f"Not looked at by every lens before the time limit: {names}{more}")
     if data.unread_in_all:
         whys = sorted(outcome.unread_why.items(), key=lambda item: (-item[1], item[0]))
         listed = ", ".join(f"{for_markdown(why)} ({n})" for why, n in whys)

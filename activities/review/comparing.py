@@ -88,7 +88,7 @@ def compare(
     """Return what is new. Where the lens could not read a file's base, or saw too much in it, the
     lines that were touched count.
     """
-    read = base.files.difference(base.parsed.not_parsed)
+    read = base.files.difference(base.parsed.not_parsed, base.parsed.not_reached)
     broken = {each.file for each in base.parsed.sightings if each.rule == SYNTAX}
     cut = {(file, row) for file, row, _ in base.parsed.beyond}
     known = _known(analyser, base)

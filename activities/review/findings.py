@@ -92,6 +92,8 @@ class Findings:
                 old=self._comparison.old,
                 not_parsed=tuple(map(self.redactor.path, parsed.not_parsed[:MOST_NAMES])),
                 not_parsed_in_all=len(parsed.not_parsed),
+                not_reached=tuple(map(self.redactor.path, parsed.not_reached[:MOST_NAMES])),
+                not_reached_in_all=len(parsed.not_reached),
                 unread=manifest.unread_in_all,
                 unread_why=manifest.unread_why,
                 unread_files=tuple(self._clean_unread(manifest.unread)),
@@ -226,6 +228,9 @@ class Findings:
             lines.append(f"{pluralize(suppressed, 'remark')} suppressed in the code.")
         if parsed.not_parsed:
             lines.append(f"{pluralize(len(parsed.not_parsed), 'file')} could not be parsed.")
+        if parsed.not_reached:
+            count = pluralize(len(parsed.not_reached), "file")
+            lines.append(f"{count} not looked at: the time limit was reached.")
         lines += _sentences((*parsed.notes, *self._notes()))
         return "\n".join(f"- {line}" for line in lines)
 

@@ -23,7 +23,7 @@ from holdfast.activities.review.analysing.lens import Analyser, Parsed
 from holdfast.activities.review.comparing import Base
 from holdfast.activities.review.examination import Examination
 from holdfast.activities.review.findings import Findings
-from holdfast.activities.review.scope import marks
+from holdfast.activities.review.scope import elsewhere, marks
 from holdfast.activities.review.surroundings import CodeAround
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Draft
@@ -37,6 +37,9 @@ from holdfast.untrusted.redact import Redactor
 SECRETS = "secrets"
 KEPT_SCANS = 8
 """Searches whose secrets are remembered: of snapshots, and of files around a change."""
+IMPORTANT = ("production", *elsewhere.KINDS)
+HEAD_SHARE = 0.7
+"""Part of a lens's time for the files as they are; the rest is for what the base has of them."""
 MARGIN_SECONDS = 15.0
 """Part of the subtask's time that is kept for reading and returning the result."""
 
@@ -211,7 +214,7 @@ def _redactor(
             range(each.line, max(each.line, each.last_line) + 1)
         )
     # Of what was counted and not named nobody knows the lines.
-    unread = [file for part in parts for file in part.not_parsed]
+    unread = [file for part in parts for file in (*part.not_parsed, *part.not_reached)]
     unread += [file for part in parts for file, _, _ in part.beyond]
     values = [value for part in parts for value in part.withheld]
     whole = all(part.whole for part in parts)
@@ -259,7 +262,9 @@ async def _examine(analyser: Analyser, snapshot: Snapshot, deadline: float) -> S
         raise LensFailed(f"{analyser.name}: {analyser.lacking}")
     files = _files(analyser, snapshot)
     touched = [file.touched or () for file in files]
-    head = await _run(analyser, snapshot.root, files, touched, deadline)
+    now = time.monotonic()
+    share = HEAD_SHARE if snapshot.manifest.before else 1.0
+    head = await _run(analyser, snapshot.root, files, touched, now + share * (deadline - now))
     seen = {each.file for each in head.sightings} | {file for file, _, _ in head.beyond}
     was = {file.was for file in files if file.path in seen}
     before = [
@@ -317,7 +322,11 @@ def _roots(
 
 
 def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
-    return [file for file in snapshot.manifest.files if analyser.reads(file)]
+    """Return the files that are for an analyser, production code first: its time may not suffice
+    for all.
+    """
+    files = [file for file in snapshot.manifest.files if analyser.reads(file)]
+    return sorted(files, key=lambda file: IMPORTANT.index(file.kind))
 
 
 def _make_relative(parsed: Parsed, root: str) -> Parsed:
@@ -327,5 +336,6 @@ def _make_relative(parsed: Parsed, root: str) -> Parsed:
             replace(each, file=each.file.removeprefix(root)) for each in parsed.sightings
         ),
         not_parsed=tuple(path.removeprefix(root) for path in parsed.not_parsed),
+        not_reached=tuple(path.removeprefix(root) for path in parsed.not_reached),
         beyond=tuple((path.removeprefix(root), row, n) for path, row, n in parsed.beyond),
     )

@@ -101,6 +101,10 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
             for name, each in lenses.items()
             if (count := max(each.not_parsed_in_all, len(each.not_parsed)))
         },
+        not_reached=tuple(sorted({file for each in lenses.values() for file in each.not_reached})),
+        not_reached_by={
+            name: each.not_reached_in_all for name, each in lenses.items() if each.not_reached
+        },
         looked_at={
             name: each.files_read for name, each in lenses.items() if not each.nothing_to_look_at
         },

@@ -158,6 +158,9 @@ class Sightings(Contract):
     """Remarks in lines that the change touched which the base has, too."""
     not_parsed: tuple[str, ...] = ()
     not_parsed_in_all: int = 0
+    not_reached: tuple[str, ...] = ()
+    """Files that it did not look at because its time was over."""
+    not_reached_in_all: int = 0
     unread: int = 0
     unread_why: dict[str, int] = Field(default_factory=dict)
     """Number of unread files by reason."""
@@ -225,6 +228,10 @@ class ReviewData(Contract):
     not_parsed: tuple[str, ...] = ()
     """Files that some lens could not parse."""
     not_parsed_by: dict[str, int] = Field(default_factory=dict)
+    """Number of them, by lens."""
+    not_reached: tuple[str, ...] = ()
+    """Files that some lens did not look at because its time was over."""
+    not_reached_by: dict[str, int] = Field(default_factory=dict)
     """Number of them, by lens."""
     files_read: int = 0
     looked_at: dict[str, int] = Field(default_factory=dict)

@@ -101,6 +101,10 @@ def _not_read(review: ReviewData) -> Iterator[str]:
         named = ", ".join(code_span(each) for each in lost[:MOST_FILES])
         count = pluralize(len(lost), "file")
         yield f"{count} could not be parsed: {named}{', …' * (len(lost) > MOST_FILES)}."
+    if late := review.not_reached:
+        named = ", ".join(code_span(each) for each in late[:MOST_FILES])
+        more = ", …" * (max(review.not_reached_by.values()) > MOST_FILES)
+        yield f"Not looked at by every lens before the time limit: {named}{more}."
     if hidden := describe_hidden(review):
         yield f"{for_markdown(hidden)}."
     if review.missed_in_all:

@@ -57,7 +57,8 @@ def who_looked(review: ReviewData) -> Iterator[str]:
     yield from _by_language(review)
     yield from _of_any_file(review)
     yield from _of_agents(review.agents)
-    yield from _by_failed(review.not_parsed_by)
+    yield from _by_failed("Not parsed", review.not_parsed_by)
+    yield from _by_failed("Not looked at, since the time limit was reached", review.not_reached_by)
     yield from _unread(review)
     for why, lenses in _grouped(review.nothing_to_look_at).items():
         yield f"**Nothing to look at** for {join_names(lenses)}: {for_markdown(why)}."
@@ -91,14 +92,14 @@ def _of_agents(agents: Mapping[str, int]) -> Iterator[str]:
         yield f"Agents read the code: {join_words(said)}."
 
 
-def _by_failed(not_parsed: Mapping[str, int]) -> Iterator[str]:
-    """Say who could not parse how many of the files that were for it."""
+def _by_failed(what: str, files: Mapping[str, int]) -> Iterator[str]:
+    """Say for how many of the files that were for it a lens failed."""
     said = [
         f"{pluralize(count, 'file')} by {join_names(lenses)}"
-        for count, lenses in sorted(_grouped(not_parsed).items(), reverse=True)
+        for count, lenses in sorted(_grouped(files).items(), reverse=True)
     ]
     if said:
-        yield f"**Not parsed**: {'; '.join(said)}."
+        yield f"**{what}**: {'; '.join(said)}."
 
 
 def _unread(review: ReviewData) -> Iterator[str]:

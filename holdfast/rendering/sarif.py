@@ -99,7 +99,11 @@ def _invocation(report: Report, review: ReviewData, left: int) -> Json:
     told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
     if len(lost) > MOST_FILES:
         told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))
-    complete = report.status == "complete" and not review.missed_in_all
+    told += [
+        _notified(f"{count} files not looked at by {lens}: the time limit was reached")
+        for lens, count in review.not_reached_by.items()
+    ]
+    complete = report.status == "complete" and not (review.missed_in_all or review.not_reached)
     return {
         "executionSuccessful": complete,
         **({"toolExecutionNotifications": told} if told else {}),

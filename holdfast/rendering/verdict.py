@@ -93,6 +93,9 @@ def _lacks(review: ReviewData, status: ReportStatus) -> Iterator[str]:
         yield status.replace("_", " ")
     if review.missed_in_all:
         yield f"{pluralize(review.missed_in_all, 'file')} of text could not be read"
+    if review.not_reached_by:
+        count = pluralize(max(review.not_reached_by.values()), "file")
+        yield f"{count} not looked at by {_named([*review.not_reached_by])}: the time limit"
     if review.not_parsed:
         yield f"{pluralize(len(review.not_parsed), 'file')} could not be parsed"
 

@@ -16,6 +16,8 @@ from holdfast.cli.shared.options import pipeline_of
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.contracts import Remark, Report
 from holdfast.deployment.settings import HOME
+from holdfast.rendering.comment import as_comment
+from holdfast.rendering.sarif import as_sarif
 
 WORKFLOW = HOME / "examples" / "github" / "code-review.yml"
 
@@ -90,6 +92,19 @@ def test_the_gate_names_the_first_texts_that_were_not_read(
     said = " ".join(capsys.readouterr().err.split())
     assert "9 files of text not read: 0.js (larger than 1 MiB), 1.js" in said
     assert "4.js (larger than 1 MiB), …, exit code 3" in said and "5.js" not in said
+
+
+def test_the_gate_does_not_open_where_a_lens_had_no_time_for_a_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = review()
+    told.data.update(not_reached=["a.sh"], not_reached_by={"shell": 1})
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.PARTIAL
+    assert Pipeline("").pass_on(told, Code.COMPLETE) is Code.COMPLETE
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 file not looked at by shell: the time limit was reached, exit code 3" in said
+    assert "before the time limit: `a.sh`" in as_comment(told)
+    assert '"executionSuccessful": false' in as_sarif(told)
 
 
 def test_the_help_names_every_exit_code() -> None:

@@ -84,6 +84,8 @@ class Parsed:
     """Values of secrets, for the redactor of every lens: they stay in this process."""
     whole: bool = True
     """True if these are all the values there are."""
+    not_reached: tuple[str, ...] = ()
+    """Files that were not looked at before the time limit; not among those `read`."""
 
 
 @dataclass(frozen=True)

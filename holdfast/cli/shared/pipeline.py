@@ -74,14 +74,22 @@ class Pipeline:
         """Return the exit code of a review without severe remarks; partial if something was not
         read.
         """
-        if not self.fail_on or not review.missed_in_all:
+        if not self.fail_on:
             return code
-        named = review.missed[:MOST_NAMED]
-        first = ", ".join(f"{for_terminal(each.path)} ({each.why})" for each in named)
-        more = ", …" if review.missed_in_all > len(named) else ""
-        said = f"{pluralize(review.missed_in_all, 'file')} of text not read: {first}{more}"
-        say(f"--fail-on {self.fail_on}: {said}, exit code {Code.PARTIAL}", "bold red")
-        return Code.PARTIAL
+        unseen = [
+            f"{pluralize(count, 'file')} not looked at by {for_terminal(lens)}: the time limit was"
+            " reached"
+            for lens, count in review.not_reached_by.items()
+        ]
+        if review.missed_in_all:
+            named = review.missed[:MOST_NAMED]
+            first = ", ".join(f"{for_terminal(each.path)} ({each.why})" for each in named)
+            more = ", …" if review.missed_in_all > len(named) else ""
+            count = pluralize(review.missed_in_all, "file")
+            unseen.insert(0, f"{count} of text not read: {first}{more}")
+        for said in unseen:
+            say(f"--fail-on {self.fail_on}: {said}, exit code {Code.PARTIAL}", "bold red")
+        return Code.PARTIAL if unseen else code
 
     def _write(self, report: Report) -> None:
         for path, text in self._files(report):
