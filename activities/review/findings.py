@@ -158,6 +158,7 @@ class Findings:
             file=sighting.file,
             line=sighting.line,
             column=sighting.column,
+            last_line=sighting.last_line if sighting.last_line > sighting.line else 0,
             message=sighting.message,
             suggestion=sighting.suggestion,
             rule=sighting.rule,

@@ -17,10 +17,14 @@ AROUND = 1
 """Lines before and after a remark's."""
 LONGEST_LINE = 4_000
 """Characters of a line that is looked at; a longer one is data, or minified."""
-LETTERS = 160
-"""Characters of a line that are handed on, around the place."""
+LETTERS, OWN_LETTERS = 160, 400
+"""Characters of a line that are handed on, around the place; of a remark's own lines more: what
+makes text of pieces a hole may stand at its end.
+"""
 BEFORE = 60
 """Letters before the place in a line that is cut."""
+MOST_OWN = 8
+"""Lines of a statement that are handed on."""
 CUT = "…"
 
 
@@ -69,9 +73,10 @@ class CodeAround:
         line = lines.raw[number - 1]
         column = remark.column or len(line) - len(line.lstrip()) + 1
         first = max(number - AROUND, 1)
+        last = min(max(remark.last_line, number), number + MOST_OWN - 1)
         shown = [
             self._clean(remark, each, text)
-            for each, text in enumerate(lines.keyless[first - 1 : number + AROUND], first)
+            for each, text in enumerate(lines.keyless[first - 1 : last + AROUND], first)
         ]
         marked = shown[number - first]
         # Where something was taken out before the place, the line is marked as a whole.
@@ -79,8 +84,11 @@ class CodeAround:
         cut = max(letter - BEFORE, 1) - 1 if len(marked) > LETTERS and letter else 0
         shown[number - first] = CUT * bool(cut) + marked[cut:]
         letter -= cut - bool(cut) if letter else 0
-        told = tuple(text if len(text) <= LETTERS else text[: LETTERS - 1] + CUT for text in shown)
-        excerpt = Excerpt(first=first, lines=told, letter=letter if letter < LETTERS else 0)
+        told = tuple(
+            _shorten(text, OWN_LETTERS if number <= each <= last else LETTERS)
+            for each, text in enumerate(shown, first)
+        )
+        excerpt = Excerpt(first=first, lines=told, letter=letter if letter < OWN_LETTERS else 0)
         return remark.model_copy(update={"column": column, "excerpt": excerpt})
 
     def _clean(self, remark: Remark, number: int, text: str) -> str:
@@ -89,3 +97,7 @@ class CodeAround:
             return CUT
         withheld = number == remark.line and is_credential(remark)
         return self.redactor.line(text.rstrip(), remark.file, number, withheld=withheld)
+
+
+def _shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + CUT

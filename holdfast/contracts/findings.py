@@ -64,6 +64,8 @@ class Remark(Contract):
     """1-based; 0: the whole file."""
     column: int = 0
     """1-based, in characters; 0: not known."""
+    last_line: int = 0
+    """1-based, of a statement of several lines; 0: it is about one line."""
     message: str
     matters: str = ""
     """Why it matters, in a sentence; empty where nobody has written that of its rule."""

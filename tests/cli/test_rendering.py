@@ -53,6 +53,23 @@ def test_the_clock_of_what_runs_goes_on_between_two_views() -> None:
     assert "40 s" in first and "35 s" in second and "5.0 s" in third
 
 
+def test_lenses_that_begin_or_see_nothing_at_the_same_moment_share_a_line_of_a_log() -> None:
+    names = ("bugs", "shell", "security")
+    before = view(*(row(each, tier="none") for each in names))
+    told = [line.split("s  ", 1)[1] for line in changes(None, before)]
+    assert "▸ bugs, shell, security: running" in told
+    notes = ("no remarks", "no remarks", "5 seen")
+    ended = [
+        row(id, tier="none", status="complete", note=n) for id, n in zip(names, notes, strict=True)
+    ]
+    told = [line.split("s  ", 1)[1] for line in changes(before, view(*ended))]
+    assert told[0] == "✓ 2 lenses without remarks: bugs, shell"
+    assert len(told) == 2 and told[1].endswith("complete, 5 seen")
+    screen = drawn(board(view(*ended, phase="closed", verdict="5 warnings in 1 file.")))
+    assert "5 warnings in 1 file · closed · 3 of 3 settled" in screen.splitlines()[0]
+    assert "✓ 2 lenses without remarks: bugs, shell" in screen
+
+
 def test_a_run_without_models_speaks_of_no_money() -> None:
     shown = drawn(board(view(row(tier="none"))))
     assert "$" not in shown and "model" not in shown

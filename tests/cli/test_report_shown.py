@@ -18,6 +18,7 @@ from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.board import board, headline
 from holdfast.cli.screen.invocation import STARTER, to_type
 from holdfast.cli.screen.streams import Safe
+from holdfast.cli.screen.typeset import Page
 from holdfast.cli.shared import delivery
 from holdfast.cli.shared.reading import Look
 from holdfast.contracts import (
@@ -229,6 +230,30 @@ def test_a_finding_alone_lists_every_remark_whatever_its_confidence() -> None:
         data={"remarks": [remark.model_dump(mode="json")]},
     )
     assert "- **info** `a.py:3` odd (`R1`, 20 %)" in findings.alone(report(), found)
+
+
+def test_a_review_begins_with_its_verdict_and_is_brief_where_it_is_not_asked_for_whole() -> None:
+    quiet = {"remarks": [], "files_read": 4}
+    lenses = [Finding(subtask_id=f"t{n}", status="complete", data=quiet) for n in (1, 2)]
+    more = Finding(subtask_id="t3", status="complete", data={**quiet, "suppressed": 2})
+    made = report(
+        findings=(*lenses, more),
+        gaps=(),
+        model_calls=0,
+        data={"remarks": []},
+        answer="**No remarks in what 3 lenses looked at.**\n\nReviewed: all.",
+    )
+    whole, brief = pages.as_markdown(made), pages.as_markdown(made, whole=False)
+    for page in (whole, brief):
+        _, verdict, facts, rest, *_ = page.split("\n\n")
+        assert verdict == "**No remarks in what 3 lenses looked at.**" and rest == "Reviewed: all."
+        assert facts.startswith("*Complete") and facts.endswith(f"run `{made.run_id}`*")
+    for chapter in ("## Plan", "## Time", "## Money"):
+        assert chapter in whole and chapter not in brief
+    assert "Lenses without remarks: t1 (4 files), t2 (4 files)." in whole
+    assert "### t1" not in whole and "### t3" in whole, "it has more to say"
+    typeset = drawn(Markdown(brief)), drawn(Page(brief, hyperlinks=False))
+    assert "\x1b[2mComplete" in typeset[1] and "\x1b[2mComplete" not in typeset[0]
 
 
 def test_orders_are_told_in_full_with_who_when_and_what_became_of_them() -> None:

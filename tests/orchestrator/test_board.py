@@ -61,6 +61,18 @@ def test_an_answer_can_make_the_browser_load_nothing(hostile: str) -> None:
     assert "![" not in shown and "<img" not in shown
 
 
+def test_the_board_of_a_review_begins_with_its_verdict_and_names_quiet_lenses_in_a_line() -> None:
+    rows = [row(id=each, tier="none", note="no remarks") for each in ("bugs", "shell")]
+    rows += [row(id="security", tier="none", note="5 seen")]
+    said = "3 critical, 5 warnings in 6 files."
+    ended = {"phase": "closed", "status": "complete", "verdict": said}
+    shown = board(view(*rows, **ended, answer=f"**{said}**\n\nThe rest."))
+    assert shown.startswith(f"**{said}**\n\nComplete · no model is asked\n\n")
+    assert shown.count(said) == 1 and "The rest." in shown
+    assert "✓ 2 lenses without remarks: bugs, shell." in shown
+    assert shown.count("\n| ✓") == 1, "the table has what saw something"
+
+
 def test_a_long_answer_is_cut_and_the_cut_is_said() -> None:
     whole = board(view(row(), answer="x" * ANSWER_CHARACTERS))
     cut = board(view(row(), answer="x" * (ANSWER_CHARACTERS + 1_234)))

@@ -29,7 +29,7 @@ ASKED = 400
 
 def headline(view: RunView, elapsed: float) -> str:
     """Return where the run stands, in one line."""
-    parts = [view.verdict, standing(view)]
+    parts = [view.verdict.removesuffix("."), standing(view)]
     if view.rows and view.phase != "approval":
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")

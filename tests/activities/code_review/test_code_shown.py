@@ -117,6 +117,20 @@ async def test_the_mark_stands_below_the_place_in_any_line(
     assert len(rows[0]) > 3 or "```" not in "".join(rows[1:-1])
 
 
+async def test_a_statement_put_together_is_shown_to_the_part_that_makes_it_a_hole(
+    repository: Repository, bench: Bench
+) -> None:
+    columns = ", ".join(f"column_{n}" for n in range(16))
+    query = f"\"SELECT {columns} FROM t WHERE who = '%s'\" % who"
+    one = f"def f(db, who):\n    return db.run({query})\n"
+    body = ['    return db.run(f"""', "SELECT id", "FROM t", "WHERE who = '{who}'", '    """)', ""]
+    several = "\n".join(["def g(db, who):", *body])
+    repository.commit({"one.py": one, "several.py": several})
+    codes = [code_of(each) for each in await seen(bench, repository, "security", "B608")]
+    assert len(codes) == 2
+    assert "% who)" in codes[0] and "WHERE who = '{who}'" in codes[1]
+
+
 async def test_the_place_of_bandit_is_counted_in_characters(
     repository: Repository, bench: Bench
 ) -> None:
