@@ -1,19 +1,22 @@
-"""Show which lines of a repository differ from the revision that it is compared with."""
+"""Show how a repository differs from the revision that it is compared with."""
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import anyio.to_thread
 from pydantic import Field
 
-from holdfast.activities.repositories.manifest import SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.activities.repositories.unified import Section, lay_out
+from holdfast.activities.toolset.comparing import Changed, list_changed
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     Location,
-    clean_line,
+    clean_lines,
     decode_text,
     place_of,
     quote_path,
@@ -33,62 +36,93 @@ async def git_diff(
     path: Annotated[str, Field(description="A repository, or a file or folder of one.")],
     context: Annotated[int, Field(description="Unchanged lines around.", ge=0, le=50)] = 3,
 ) -> str:
-    """Show what differs from the revision that the repository is compared with: lines that are new
-    or changed are marked +. Lines and files that were deleted are not kept, and so not shown;
-    git_history counts them.
+    """Show what differs from the revision that the repository is compared with, as a unified diff:
+    each line with its number in the base, its number in the head, and `-` if it was deleted or `+`
+    if it is new. Deleted files are shown whole. Cite a line by its number in the head.
     """
     place = place_of(here, path)
-    manifest = await here.manifest(place.input)
-    if not manifest.base:
+    snapshot = await here.snapshot(place.input)
+    base = snapshot.manifest.base[:12]
+    if not base:
         raise ToolError(
             f"{quote_path(place.input)} is compared with no revision: its whole tree is there to be"
             " read; git_history shows what its commits changed"
         )
     wanted = "/".join(place.below)
-    files = [
-        file
-        for file in manifest.files
-        if not wanted or file.path == wanted or file.path.startswith(f"{wanted}/")
-    ]
-    if not files:
-        return f"[nothing at {quote_path(path)} differs from {manifest.base[:12]}]"
-    root = await here.folder(place.input)
-    lines = await anyio.to_thread.run_sync(_show_changes, root, place.input, files, context)
-    return "\n".join([f"[compared with {manifest.base[:12]}]", *lines])
-
-
-def _show_changes(root: Path, name: str, files: list[SnapshotFile], context: int) -> list[str]:
-    """Return the changed lines of some files, up to MOST_LINES. Blocking."""
-    shown_lines: list[str] = []
-    for number, file in enumerate(files):
-        if len(shown_lines) >= MOST_LINES:
-            shown_lines.append(
-                f"[not shown: {pluralize(len(files) - number, 'more file')}; name a path]"
+    files = sorted(
+        (
+            file
+            for file in list_changed(snapshot.manifest)
+            if not wanted
+            or any(
+                each == wanted or each.startswith(f"{wanted}/")
+                for each in (file.path, file.old_path)
             )
-            break
-        place = Location(name, tuple(file.path.split("/")))
-        text = decode_text(read_file(root, place, TEXT_BYTES), file.path).removesuffix("\n")
-        shown_lines.append(f"--- {for_terminal(str(place))}")
-        shown_lines += _hunks(file, text.split("\n"), context, MOST_LINES - len(shown_lines))
-    return shown_lines
+        ),
+        key=lambda file: file.path,
+    )
+    if not files:
+        return f"[nothing at {quote_path(path)} differs from {base}]"
+    withheld = await here.withheld(place.input)
+    show = _Diff(snapshot, place.input, context, withheld).show
+    return "\n".join([f"[compared with {base}]", *await anyio.to_thread.run_sync(show, files)])
 
 
-def _hunks(file: SnapshotFile, lines: list[str], context: int, most: int) -> list[str]:
-    touched = ((1, len(lines)),) if file.touched is None else file.touched
-    numbers = (number for first, last in touched for number in range(first, last + 1))
-    new = {*islice(numbers, most)}
-    near = {number + each for number in new for each in range(-context, context + 1)}
-    if not new:
-        return ["[only lines that were deleted]"]
-    last = 0
-    hunks: list[str] = []
-    for number in sorted(near & {*range(1, len(lines) + 1)}):
-        if len(hunks) >= most:
-            hunks.append(f"[more of it differs from line {number:,} on; read_file shows it]")
-            break
-        if number > last + 1:
-            hunks.append(f"@@ line {number:,} @@")
-        mark = "+" if number in new else " "
-        hunks.append(f"{mark}{clean_line(lines[number - 1], LINE_LETTERS)}")
-        last = number
-    return hunks
+@dataclass(frozen=True)
+class _Diff:
+    snapshot: Snapshot
+    name: str
+    context: int
+    withheld: Callable[[str], str]
+
+    def show(self, files: list[Changed]) -> list[str]:
+        """Return the lines of the diffs of some files, up to MOST_LINES. Blocking."""
+        shown: list[str] = []
+        for number, file in enumerate(files):
+            if len(shown) >= MOST_LINES:
+                left = pluralize(len(files) - number, "more file")
+                shown.append(f"[not shown: {left}; name a path]")
+                break
+            shown += self._show_file(file, MOST_LINES - len(shown))
+        return shown
+
+    def _show_file(self, file: Changed, most: int) -> Iterator[str]:
+        old, new = self._shown(file.old_path), self._shown(file.path)
+        if file.now and file.now.was and file.old_path != file.path:
+            yield f"renamed from {old}"
+        yield f"--- {old}" if file.old_path else "--- /dev/null"
+        yield f"+++ {new}" if file.now else "+++ /dev/null"
+        if file.now is not None and file.was is None and file.old_path:
+            yield "[the base's version is not kept: it is no text, or too large]"
+        was = self._read(self.snapshot.before, file.was.path) if file.was else []
+        now = self._read(self.snapshot.root, file.now.path) if file.now else []
+        hunks = file.now.hunks if file.now else ((1, len(was), 0, 0),)
+        if not hunks:
+            yield "[no line differs, but for line ends]" if file.was else "[it is empty]"
+        for section in lay_out(hunks, len(was), len(now), self.context):
+            yield section.header
+            yield from self._lines(section, was, now, most)
+            most -= len(section.lines)
+            if most <= 0:
+                yield "[more of it differs; read_file shows it]"
+                return
+
+    def _lines(self, section: Section, was: list[str], now: list[str], most: int) -> Iterator[str]:
+        told = section.lines[:most]
+        texts = [
+            _line(was, each.old) if each.mark == "-" else _line(now, each.new) for each in told
+        ]
+        for each, text in zip(told, clean_lines(texts, LINE_LETTERS, self.withheld), strict=True):
+            yield f"{each.old or '':>6} {each.new or '':>6} {each.mark}{text}"
+
+    def _read(self, root: Path, path: str) -> list[str]:
+        place = Location(self.name, tuple(path.split("/")))
+        text = decode_text(read_file(root, place, TEXT_BYTES), path)
+        return text.removesuffix("\n").split("\n") if text else []
+
+    def _shown(self, path: str) -> str:
+        return for_terminal(f"{self.name}/{path}")
+
+
+def _line(lines: list[str], number: int) -> str:
+    return lines[number - 1] if number <= len(lines) else "[not kept]"

@@ -10,9 +10,10 @@ from pydantic import Field
 from holdfast.activities.repositories.manifest import Commit
 from holdfast.activities.toolset.inputs import place_of, quote_path
 from holdfast.activities.toolset.tool import Here, ToolError, tool
-from holdfast.text import one_line, pluralize
+from holdfast.text import for_terminal, one_line, pluralize
 from holdfast.untrusted.redact import redact
 
+MESSAGE_LINES = 6
 MOST_CHANGES = 50
 """Files of one commit that are named."""
 
@@ -24,11 +25,12 @@ async def git_history(
     limit: Annotated[int, Field(description="Commits at most.", ge=1, le=500)] = 30,
     skip: Annotated[int, Field(description="Newest commits to pass over.", ge=0)] = 0,
 ) -> str:
-    """List the commits of a repository that touched a path, newest first: id, date, author, and the
-    lines that each added to and deleted from its files. Messages of commits are not kept.
+    """List the commits of a repository that touched a path, newest first: id, date, author, what
+    its message says, and the lines that it added to and deleted from its files. git_patch shows a
+    whole message, and what a commit did.
     """
     place = place_of(here, path)
-    manifest = await here.manifest(place.input)
+    manifest = (await here.snapshot(place.input)).manifest
     if not manifest.commits:
         why = "; ".join(manifest.notes) or "it has no commits"
         raise ToolError(
@@ -36,7 +38,7 @@ async def git_history(
         )
     wanted = "/".join(place.below)
     touching = [each for each in manifest.commits if not wanted or _changes(each, wanted)]
-    lines = [_describe(commit, wanted) for commit in touching[skip : skip + limit]]
+    lines = [describe_commit(commit, wanted) for commit in touching[skip : skip + limit]]
     left = len(touching) - skip - len(lines)
     if left > 0:
         lines.append(f"[{pluralize(left, 'older commit')}; skip={skip + len(lines)} goes on]")
@@ -55,10 +57,19 @@ def _changes(commit: Commit, path: str) -> list[tuple[str, int, int]]:
     ]
 
 
-def _describe(commit: Commit, path: str) -> str:
+def describe_commit(commit: Commit, path: str, *, whole: bool = False) -> str:
+    """Return lines on a commit: who, when, why, and what it did at and below a path; the beginning
+    of its message, or the whole one.
+    """
     day = _day(commit.time)
     changes = _changes(commit, path)
-    lines = [f"{commit.id[:12]}  {day}  {redact(one_line(commit.author))}"]
+    ours = "  (part of the change under review)" if commit.of_change else ""
+    lines = [f"{commit.id[:12]}  {day}  {redact(one_line(commit.author))}{ours}"]
+    message = for_terminal(commit.message, lines=True).split("\n") if commit.message else []
+    told = message if whole else message[:MESSAGE_LINES]
+    lines += [f"    {line}".rstrip() for line in told if whole or line]
+    if len(told) < len(message):
+        lines.append("    […; git_patch shows the whole message]")
     if len(changes) > 1:
         added = pluralize(sum(added for _, added, _ in changes), "line")
         deleted = sum(deleted for *_, deleted in changes)

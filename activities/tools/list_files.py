@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from holdfast.activities.repositories.manifest import Manifest
+from holdfast.activities.toolset.comparing import Changed, list_changed
 from holdfast.activities.toolset.globs import name_pattern
 from holdfast.activities.toolset.inputs import File, Location, list_below
 from holdfast.activities.toolset.tool import Here, tool
@@ -26,18 +28,34 @@ async def list_files(
     ] = "",
 ) -> str:
     """List the files of your inputs whose path matches a glob, with their sizes in bytes. A path
-    begins with the name of the input; other tools take it as it is shown here.
+    begins with the name of the input; other tools take it as it is shown here. Of a repository that
+    is compared with a revision those come first that differ from it, each with how.
     """
     found = await list_below(here, path)
-    if pattern:
-        within = name_pattern(pattern)
+    within = name_pattern(pattern) if pattern else None
+    if within is not None:
         found = [file for file in found if _matches(within, file)]
-    lines = [f"{file.path}  {file.size}{_input(file)}" for file in found[:MOST]]
-    if len(found) > MOST:
-        lines.append(f"[{len(found) - MOST:,} more; give a pattern or a path to see fewer]")
-    notes = [
-        note for name in _shown_inputs(found, path, here) if (note := await _unread(here, name))
+    marks, gone, notes = dict[str, str](), list[str](), list[str]()
+    for name in _shown_inputs(found, path, here):
+        if here.inputs[name].is_folder:
+            manifest = (await here.snapshot(name)).manifest
+            for file in list_changed(manifest):
+                if file.now:
+                    marks[f"{name}/{file.path}"] = f"  {for_terminal(file.mark)}"
+                elif _is_listed(name, file, path, within):
+                    place = for_terminal(f"{name}/{file.path}")
+                    gone.append(f"{place}  deleted, {pluralize(file.deleted, 'line')}")
+            notes += _unread(name, manifest)
+    differ = [file for file in found if str(file.place) in marks]
+    same = [file for file in found if str(file.place) not in marks]
+    lines = [
+        *(f"{file.path}  {file.size}{marks[str(file.place)]}" for file in differ),
+        *gone,
+        *(f"{file.path}  {file.size}{_input(file)}" for file in same),
     ]
+    if len(lines) > MOST:
+        more = f"[{len(lines) - MOST:,} more; give a pattern or a path to see fewer]"
+        lines = [*lines[:MOST], more]
     for name in here.inputs:
         here.not_read(name)
     return "\n".join([*(lines or ["[no file matches]"]), *notes])
@@ -61,14 +79,28 @@ def _shown_inputs(found: list[File], path: str, here: Here) -> list[str]:
     return sorted({file.place.input for file in found} | ({first} & here.inputs.keys()))
 
 
-async def _unread(here: Here, name: str) -> str:
+def _is_listed(name: str, file: Changed, path: str, within: object) -> bool:
+    """True if a file that was deleted stands below a path, and a glob means it."""
+    place = Location(name, tuple(file.path.split("/")))
+    below = path.strip("/")
+    return f"{place}/".startswith(f"{below}/" if below else "") and (
+        within is None or _matches(within, File(place, 0))
+    )
+
+
+def _unread(name: str, manifest: Manifest) -> list[str]:
     """Return how many files of an input are not in its snapshot, and why."""
-    if here.inputs[name].kind in ("text", "file"):
-        return ""
-    manifest = await here.manifest(name)
-    if not manifest.unread_in_all:
-        return ""
-    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(manifest.unread_why.items()))
-    count = manifest.unread_in_all
-    were = "was" if count == 1 else "were"
-    return f"[{name}: {pluralize(count, 'file')} {were} not read and cannot be: {reasons}]"
+    notes = []
+    if manifest.around_cut:
+        kept = "nobody wrote them, or they are beyond what is kept"
+        notes.append(
+            f"[{name}: {pluralize(manifest.around_cut, 'file')} that did not change cannot be read:"
+            f" {kept}]"
+        )
+    if count := manifest.unread_in_all:
+        reasons = ", ".join(f"{n:,} {why}" for why, n in sorted(manifest.unread_why.items()))
+        were = "was" if count == 1 else "were"
+        notes.append(
+            f"[{name}: {pluralize(count, 'file')} {were} not read and cannot be: {reasons}]"
+        )
+    return notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import anyio.to_thread
 from pydantic import Field
 
+from holdfast.activities.toolset.comparing import list_changed
 from holdfast.activities.toolset.globs import line_pattern, name_pattern
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
@@ -52,7 +53,8 @@ async def search_files(
 ) -> str:
     """Search the lines of your text files with a regular expression. A line is shown as
     `path:12:text`, those around a match as `path-11-text`; what looks like a secret is shown as
-    [redacted] and cannot be searched for.
+    [redacted] and cannot be searched for. Files that differ from the revision that a repository is
+    compared with come first.
     """
     search = Search(
         line_pattern(pattern, ignore_case=ignore_case),
@@ -73,8 +75,16 @@ async def search_files(
             content = await read(here, name, TEXT_BYTES)
             await anyio.to_thread.run_sync(search.look, mine[0], content)
         else:
-            root = await here.folder(name)
-            await anyio.to_thread.run_sync(search.walk, root, mine, abandon_on_cancel=True)
+            snapshot = await here.snapshot(name)
+            search.withheld = await here.withheld(name)
+            changed = {file.path for file in list_changed(snapshot.manifest)}
+            first = [file for file in mine if "/".join(file.place.below) in changed]
+            rest = [file for file in mine if "/".join(file.place.below) not in changed]
+            walk, found = search.walk, search.found
+            await anyio.to_thread.run_sync(walk, snapshot.root, first, abandon_on_cancel=True)
+            search.in_changed += search.found - found
+            search.compared |= bool(snapshot.manifest.base)
+            await anyio.to_thread.run_sync(walk, snapshot.root, rest, abandon_on_cancel=True)
         if search.looked_at > before:
             searched.add(name)
     # A search that went through no text, as of a PDF, has told nothing; one without a hit has.
@@ -98,6 +108,11 @@ class Search:
     not_read: int = 0
     looked_at: int = 0
     late: bool = False
+    withheld: Callable[[str], str] = str
+    compared: bool = False
+    """True if a repository that is compared with a revision was searched."""
+    in_changed: int = 0
+    """What was found in files that differ from it."""
 
     @property
     def full(self) -> bool:
@@ -142,7 +157,7 @@ class Search:
             number += data.count(b"\n", start, match.start())
             end = data.find(b"\n", match.end())
             # A secret is not to be found by guessing it, a letter after the other.
-            if self.pattern.search(clean_line(lines[number], LINE_LETTERS).encode()):
+            if self.pattern.search(clean_line(lines[number], LINE_LETTERS, self.withheld).encode()):
                 yield number
             self.late = time.monotonic() > self.deadline
             if end < 0 or self.late:
@@ -158,7 +173,7 @@ class Search:
             if self.context and number > last + 1 and self.results:
                 self._tell("--")
             mark = ":" if number in matching else "-"
-            text = clean_line(lines[number], LINE_LETTERS)
+            text = clean_line(lines[number], LINE_LETTERS, self.withheld)
             self._tell(f"{file.path}{mark}{number + 1}{mark}{text}")
             last = number
 
@@ -178,4 +193,9 @@ class Search:
         lines = self.results or [
             f"[nothing found in {self.looked_at:,} of {pluralize(files, 'file')}]"
         ]
-        return "\n".join([*lines, *(f"[{note}]" for note in notes)])
+        first = []
+        if self.compared and self.results:
+            what = "lines" if self.mode == "content" else "files"
+            those = f"{self.in_changed:,} of {self.found:,} {what}"
+            first = [f"[{those} are in what changed: they come first]"]
+        return "\n".join([*first, *lines, *(f"[{note}]" for note in notes)])

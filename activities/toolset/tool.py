@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Protocol, cast, get_args, get_type_hints
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
-from holdfast.activities.repositories.manifest import Manifest
+from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.contracts import InputForm, MadeFile, PinnedInput
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
@@ -75,9 +75,15 @@ class Here(Protocol):
         """
         ...
 
-    async def manifest(self, name: str) -> Manifest:
-        """Return what is known of a repository or folder input: its files, what was not read, its
-        history. Raise ToolError if it is neither.
+    async def snapshot(self, name: str) -> Snapshot:
+        """Return a repository or folder input on disk, with what is known of it: its files, what
+        was not read, its history, its base. Raise ToolError if it is neither.
+        """
+        ...
+
+    async def withheld(self, name: str) -> Callable[[str], str]:
+        """Return what takes out of a text those values that the search for secrets found in what a
+        change of an input touches. It keeps line ends.
         """
         ...
 

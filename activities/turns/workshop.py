@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from temporalio import activity
 
-from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.review.lenses import SCANS
 from holdfast.activities.toolset import running
 from holdfast.activities.toolset.mcp import find_server, make_tool
 from holdfast.activities.toolset.servers import BadServers, Server
@@ -23,6 +24,8 @@ from holdfast.contracts.made_files import check_name, check_room, merge_files
 from holdfast.ports import Journal, Store
 
 HANDLE_LETTERS = 16
+SCAN_SECONDS = 30.0
+"""How long the search for secrets may take, if no lens has made it in this process."""
 Called = tuple[str, bool, bool, tuple[MadeFile, ...], tuple[str, ...]]
 MAY_HAVE_RUN = (
     "This call was begun before, and its worker died: whether it has taken effect is not known. It"
@@ -65,10 +68,20 @@ class Surroundings:
         return await self.store.get(pinned.digest)
 
     async def folder(self, name: str) -> Path:
-        return (await self._snapshot(name)).root
+        return (await self.snapshot(name)).root
 
-    async def manifest(self, name: str) -> Manifest:
-        return (await self._snapshot(name)).manifest
+    async def snapshot(self, name: str) -> Snapshot:
+        pinned = self._input(name)
+        if not pinned.is_folder:
+            raise ToolError(f"{name!r} is a file, and no folder")
+        return await self.snapshots.open(pinned.digest)
+
+    async def withheld(self, name: str) -> Callable[[str], str]:
+        if name not in self.inputs or self.inputs[name].change is None:
+            return str
+        snapshot = await self.snapshots.open(self.inputs[name].digest)
+        redactor = await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS)
+        return redactor.blot
 
     def not_read(self, name: str) -> None:
         self.opened.discard(name)
@@ -105,12 +118,6 @@ class Surroundings:
         if digest is None:
             raise ToolError(f"no result of yours has the handle {handle!r:.60}")
         return await self.store.get(digest)
-
-    async def _snapshot(self, name: str) -> Snapshot:
-        pinned = self._input(name)
-        if not pinned.is_folder:
-            raise ToolError(f"{name!r} is a file, and no folder")
-        return await self.snapshots.open(pinned.digest)
 
     def _input(self, name: str) -> PinnedInput:
         if name not in self.inputs:

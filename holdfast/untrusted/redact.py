@@ -138,6 +138,10 @@ class Redactor:
         self._whole = whole
         self._unread = frozenset(unread)
 
+    def blot(self, text: str) -> str:
+        """Return a text without the values that were found, whatever else it may hold."""
+        return self._known.blot(text)
+
     def message(self, text: str, letters: int, file: str) -> str:
         """Return the beginning of a text about a file. It is cut first, so that its length costs
         nothing.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from holdfast.activities.repositories.manifest import Manifest
+from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.toolset.running import call
 from holdfast.activities.toolset.tool import Result, Tool, ToolError
 from holdfast.contracts import MadeFile, PinnedInput
 from holdfast.contracts.made_files import check_name, check_room
+
+WITHHELD = "0f1e2d3c4b5a"
+"""A value that the search for secrets found."""
 
 
 @dataclass
@@ -24,7 +28,7 @@ class Bench:
     folders: dict[str, Path] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     key: str = "run/subtask/call"
-    manifests: dict[str, Manifest] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
     scratch: Path = field(default_factory=Path)
     results: dict[str, bytes] = field(default_factory=dict)
     """What was kept, by its handle."""
@@ -58,9 +62,12 @@ class Bench:
             raise ToolError(f"there is no folder input {name!r}")
         return self.folders[name]
 
-    async def manifest(self, name: str) -> Manifest:
-        await self.folder(name)
-        return self.manifests.get(name, Manifest(archive=""))
+    async def snapshot(self, name: str) -> Snapshot:
+        root = await self.folder(name)
+        return self.snapshots.get(name, Snapshot(root, Manifest(archive=""), root, root))
+
+    async def withheld(self, name: str) -> Callable[[str], str]:
+        return lambda text: text.replace(WITHHELD, "[redacted]")
 
     def not_read(self, name: str) -> None:
         self.told_nothing.append(name)
