@@ -60,6 +60,7 @@ RowKind = Literal[
     "team",
     "agent",
     "verification",
+    "proof",
     "digest",
     "judge",
     "synthesis",

@@ -13,6 +13,7 @@ from holdfast.contracts import Remark, ReviewData, Severity
 from holdfast.contracts.remarks import SEVERITIES, stands
 from holdfast.rendering.blocks import Block, Folded, Marked
 from holdfast.rendering.many import beginning
+from holdfast.rendering.proofs import describe_proof, fence_of
 from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
@@ -88,7 +89,7 @@ def block(group: Sequence[Remark]) -> str:
     code = code_of(first)
     lines = (*advice(first), *same_at(group[1:]))
     listed = "\n".join(f"- {line}" for line in lines)
-    return "\n\n".join(filter(None, [*parts, code, listed]))
+    return "\n\n".join(filter(None, [*parts, code, listed, fence_of(first)]))
 
 
 def said(remark: Remark) -> str:
@@ -109,7 +110,7 @@ def _rules(remark: Remark) -> str:
 
 
 def advice(remark: Remark) -> Iterator[Marked]:
-    """Yield how it is new, why it matters, what to do, and what a model said of it."""
+    """Yield how it is new, why it matters, what to do, what a model said of it, and its proof."""
     if remark.new_since:
         since = code_span(remark.new_since[:12])
         yield Marked(f"It stands in a line that the change did not touch; it is new since {since}.")
@@ -121,6 +122,8 @@ def advice(remark: Remark) -> Iterator[Marked]:
         counts = "" if stands(remark) else " It counts all the same, as an analyser found it."
         why = sentence(prose(remark.why))
         yield Marked(f"{remark.verdict.capitalize()} by a model: {why}{counts}")
+    if remark.proof:
+        yield describe_proof(remark.proof)
 
 
 def same_at(others: Sequence[Remark], place: Callable[[Remark], str] = place) -> list[Marked]:

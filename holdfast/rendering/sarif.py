@@ -17,6 +17,7 @@ from holdfast.contracts.remarks import (
     stands,
     why_unread,
 )
+from holdfast.rendering.proofs import text_of
 from holdfast.rendering.verdict import counted
 from holdfast.text import pluralize, sentence, visible
 
@@ -195,7 +196,16 @@ def _verdict(remark: Remark) -> Json:
     """
     if not remark.verdict:
         return {}
-    return {"properties": {"verdict": remark.verdict, "verdictReason": _text(remark.why)}}
+    said = {"verdict": remark.verdict, "verdictReason": _text(remark.why)}
+    return {"properties": {**said, **_proof(remark)}}
+
+
+def _proof(remark: Remark) -> Json:
+    if remark.proof is None:
+        return {}
+    said = {"verdict": remark.proof.verdict, "reason": _text(remark.proof.why)}
+    text = text_of(remark)
+    return {"proof": {**said, **({"script": text} if text else {})}}
 
 
 def _location(remark: Remark) -> Json:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from holdfast.agent.money import predict_talk
-from holdfast.calling import context, gathering, verifying
+from holdfast.calling import context, gathering, proving, verifying
 from holdfast.calling.finishing import READINGS, Reading
 from holdfast.calling.reserving import fitting_call, input_tokens, usual_model, work_call
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
+from holdfast.calls.prove import PROVE
 from holdfast.calls.review import REVIEW
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.turn import READS_ON
@@ -112,7 +113,7 @@ def _brought(state: State) -> Iterator[str]:
 def _rows(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
     if verifying.is_wanted(state):
-        return (*rows, *_verification(state))
+        return (*rows, *_verification(state), *_proofs(state))
     if state.single:
         return rows
     rows = (*rows, *_digests(state))
@@ -268,6 +269,27 @@ def _verification(state: State) -> Iterator[PreviewRow]:
     prices = range_of(least, expected, None if high is None else calls * high)
     title = f"verifying the first {playbook.verify} remarks"
     yield _own("verification", title, policy.tier, prices)
+
+
+def _proofs(state: State) -> Iterator[PreviewRow]:
+    """Yield the scripts for confirmed criticals, each written once more if it does not run: none
+    where nothing is critical, usually one. Running them is free.
+    """
+    playbook = state.brief.playbook
+    if playbook is None or not proving.is_wanted(state) or proving.way_of(state) is None:
+        return
+    policy = PROVE.policy
+    model = state.brief.model(policy.tier)
+    tokens = policies.PROOF_BYTES // context.EXPECTED_BYTES_PER_TOKEN
+    most = policies.PROOF_BYTES // policies.RESERVED_BYTES_PER_TOKEN
+    most += policies.PROMPT_OVERHEAD_TOKENS
+    high = worst(model, most, policy.max_output)
+    usual = tokens + policies.EXPECTED_OVERHEAD_TOKENS
+    _, expected, _ = _one(model, usual, high or Decimal(0))
+    least = None if expected is None else Decimal(0)
+    prices = range_of(least, expected, None if high is None else 2 * playbook.prove * high)
+    title = f"proving the first {playbook.prove} confirmed criticals"
+    yield _own("proof", title, policy.tier, prices)
 
 
 def _expected_tokens(state: State, subtask: Subtask) -> int:

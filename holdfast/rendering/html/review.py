@@ -32,6 +32,7 @@ from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.pictured import Pictured, cut, section, short, status_chip
 from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
+from holdfast.rendering.proofs import TITLE, text_of
 from holdfast.rendering.reach import describe_reach
 from holdfast.rendering.remarks import advice, fold_unlisted, place_of, said
 from holdfast.rendering.report import answer_of
@@ -136,6 +137,7 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
         p[prose_line(said(remark), {})],
         _lines(remark),
         write(run, listed(advice(remark))),
+        details[summary[TITLE], pre[cut(script)]] if (script := text_of(remark)) else None,
         p(".soft.small")[_rule(remark, run)],
     ]
 

@@ -1,0 +1,122 @@
+"""A confirmed critical of a review carries a script that was run on what is reviewed and on its
+base, or says why there is none; and that costs no remark and no cap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conftest import Runs
+from holdfast.activities.repositories.scratch import Snapshots
+from holdfast.activities.review.lenses import lenses_of
+from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
+from holdfast.contracts.remarks import read_review
+from holdfast.rendering.comment import as_comment
+from holdfast.rendering.sarif import as_sarif
+from repositories import Repository
+from reviewing import UNPROVED, ReviewingModel, finds
+
+pytestmark = pytest.mark.anyio
+
+BASE = '''def pages(total: int, size: int) -> int:
+    """How many pages it takes."""
+    return -(-total // size)
+'''
+HEAD = BASE.replace("-(-total // size)", "total // size")
+LOST_PAGE = {"file": "repo/a.py", "line": 3, "message": "The last, partly filled page is lost."}
+TRUE = {
+    "why": "7 items need a third page.",
+    "shows": "7 items in pages of 3 are 2 pages.",
+    "script": "assert pages(7, 3) == 3, pages(7, 3)",
+    "path": "",
+    "fails_with": "AssertionError",
+}
+BROKEN = {**TRUE, "script": "assert pages(7) == 3"}
+FALSE = {**TRUE, "script": "assert pages(6, 3) == 2"}
+
+
+def confirms(count: int = 1) -> dict[str, Any]:
+    verdicts = [
+        {"remark": number, "why": "Line 3 shows it.", "verdict": "confirmed"}
+        for number in range(1, count + 1)
+    ]
+    return {"verdicts": verdicts}
+
+
+async def review(runs: Runs, model: ReviewingModel, **limits: Any) -> Report:
+    folder = runs.folder / "repository"
+    if not folder.exists():
+        repository = Repository.at(folder)
+        repository.commit({"a.py": BASE})
+        repository.git("switch", "-q", "-c", "change")
+        repository.commit({"a.py": HEAD})
+    goal = Goal(
+        text="Review",
+        playbook="code-review",
+        inputs=(GoalInput(name="repo", kind="repository", value=str(folder)),),
+        use_models=True,
+        limits=Limits.model_validate(limits),
+    )
+    tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
+    return await runs.run(goal, model, tools=tools)
+
+
+async def proved(runs: Runs, *scripts: dict[str, Any], **limits: Any) -> tuple[Report, Remark]:
+    """A review whose agent reports one critical, for which these scripts are written."""
+    lines = {"logic": [finds(LOST_PAGE)], "verify": [confirms()], "prove": list(scripts)}
+    report = await review(runs, ReviewingModel(lines), **limits)
+    data = read_review(report)
+    assert data is not None and report.status == "complete", report.gaps
+    (remark,) = [each for each in data.remarks if each.severity == "critical"]
+    assert remark.verdict == "confirmed"
+    return report, remark
+
+
+async def test_a_script_that_fails_on_the_branch_and_passes_on_the_base_stands_in_every_form(
+    runs: Runs,
+) -> None:
+    report, remark = await proved(runs, TRUE)
+    assert remark.proof is not None and remark.proof.verdict == "proved", remark.proof
+    assert "head: AssertionError" in remark.proof.output
+    for form in (report.answer, as_comment(report), as_sarif(report)):
+        assert "assert pages(7, 3) == 3" in form
+        assert "passes on the base" in form
+
+
+async def test_a_script_that_does_not_run_is_written_once_more(runs: Runs) -> None:
+    _, remark = await proved(runs, BROKEN, TRUE)
+    assert remark.proof is not None and remark.proof.verdict == "proved", remark.proof
+
+
+async def test_after_a_second_one_that_does_not_run_it_says_so(runs: Runs) -> None:
+    report, remark = await proved(runs, BROKEN, BROKEN)
+    assert remark.proof is not None and remark.proof.verdict == "not tried"
+    assert "A proof could not be tried: it ended with TypeError" in report.answer
+
+
+async def test_what_does_not_fail_takes_no_remark_away_and_is_said(runs: Runs) -> None:
+    report, remark = await proved(runs, FALSE)
+    assert remark.proof is not None and remark.proof.verdict == "not proved"
+    assert "Not proved: the script passes on the code under review" in report.answer
+
+
+async def test_what_a_model_cannot_show_says_why(runs: Runs) -> None:
+    report, _ = await proved(runs, UNPROVED)
+    assert "A proof could not be tried: A script cannot show it." in report.answer
+
+
+async def test_without_money_for_it_a_critical_says_that(runs: Runs) -> None:
+    _, remark = await proved(runs, model_calls=7)
+    assert remark.proof is not None and "budget" in remark.proof.why
+
+
+async def test_only_so_many_are_tried(runs: Runs) -> None:
+    many = [{**LOST_PAGE, "message": f"A page is lost, says {n}."} for n in range(5)]
+    model = ReviewingModel({"logic": [finds(*many)], "verify": [confirms(5)], "prove": [TRUE] * 3})
+    data = read_review(await review(runs, model))
+    assert data is not None
+    found = [each.proof for each in data.remarks if each.severity == "critical" and each.proof]
+    assert sorted(each.verdict for each in found) == ["not tried"] * 2 + ["proved"] * 3
+    assert model.heard.count("prove") == 3
