@@ -52,6 +52,18 @@ def by_lines(parsed: Parsed, files: Mapping[str, SnapshotFile], *, whole: bool) 
     return Comparison(new, not_compared=sum(count for _, _, count in parsed.beyond))
 
 
+def of_change(parsed: Parsed, scope: Mapping[str, SnapshotFile]) -> Comparison:
+    """Return the sightings of a lens that compares base and head itself: all are new."""
+    new = frozenset(place for place, each in enumerate(parsed.sightings) if not each.suppressed)
+    untouched = frozenset(
+        place
+        for place in new
+        for file in [scope.get(parsed.sightings[place].file)]
+        if file is None or not _is_touched(parsed.sightings[place], file)
+    )
+    return Comparison(new, untouched)
+
+
 def in_scope(sighting: Sighting, files: Mapping[str, SnapshotFile]) -> bool:
     """True if it is about a touched line, or about a file or the repository as a whole."""
     file = files.get(sighting.file)

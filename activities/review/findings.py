@@ -14,11 +14,19 @@ from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.review.analysing.languages import language_of
 from holdfast.activities.review.analysing.lens import Analyser, Grade, Parsed, Sighting
 from holdfast.activities.review.analysing.sharing import fair_share
-from holdfast.activities.review.comparing import Base, Comparison, by_lines, compare, in_scope
+from holdfast.activities.review.comparing import (
+    Base,
+    Comparison,
+    by_lines,
+    compare,
+    in_scope,
+    of_change,
+)
 from holdfast.activities.review.scope import baseline
 from holdfast.activities.review.scope.elsewhere import temper
 from holdfast.activities.review.scope.narrowing import Narrower
 from holdfast.activities.review.surroundings import CodeAround
+from holdfast.activities.review.telling_uses import describe_uses, write_uses
 from holdfast.contracts import Draft, LanguageShare, Remark, Sightings, Unread
 from holdfast.contracts.remarks import is_credential, rank, rank_remarks
 from holdfast.rendering.remarks import by_severity
@@ -62,6 +70,8 @@ class Findings:
     def _comparison(self) -> Comparison:
         """Tell what is new since the base; without one all is."""
         root, files = self.code.snapshot.root, self._by_path
+        if self.analyser.explore is not None:
+            return of_change(self.parsed, {file.path: file for file in self.manifest.files})
         if self.base is None:
             return by_lines(self.parsed, files, whole=not self.manifest.base)
         return compare(self.analyser, self.parsed, root, files, self.base)
@@ -69,6 +79,7 @@ class Findings:
     def draft(self) -> Draft:
         """Return what the lens found, as data and in a few lines."""
         parsed, manifest = self.parsed, self.manifest
+        changed, tests = describe_uses(parsed, self.code)
         shown = self._rank()
         suppressed = sum(
             each.suppressed and in_scope(each, self._by_path) for each in parsed.sightings
@@ -81,7 +92,8 @@ class Findings:
         narrower = Narrower(manifest.narrowing, ())
         missed = [each for each in manifest.missed if not narrower.takes_out(each.path)]
         return Draft(
-            content=self._content(counts, len(kept), suppressed),
+            content=self._content(counts, len(kept), suppressed)
+            + write_uses(changed, parsed.changed_in_all, tests),
             data=Sightings(
                 remarks=self._clean_all(kept),
                 remarks_in_all=counts.total(),
@@ -104,6 +116,9 @@ class Findings:
                 narrowing=manifest.narrowing,
                 notes=self._notes(),
                 languages=self.languages,
+                changed=changed,
+                changed_in_all=parsed.changed_in_all,
+                tests=tests,
             ).model_dump(mode="json"),
         )
 
@@ -210,6 +225,8 @@ class Findings:
         """Complete the sentence "nothing to look at: …"."""
         ranged = self.manifest.base and self.analyser.survey is None
         scope = " differing from the base" if ranged else ""
+        if self.analyser.explore is not None and not self.manifest.base:
+            return "no base to compare with"
         unread = self._unread()
         read = f" that could be read, and {unread} that could not" if unread else ""
         return f"no {self.analyser.looks_for}{scope}{read}"

@@ -22,6 +22,7 @@ from holdfast.activities.review.analysing.languages import count_languages, lang
 from holdfast.activities.review.analysing.lens import Analyser, Parsed
 from holdfast.activities.review.comparing import Base
 from holdfast.activities.review.examination import Examination
+from holdfast.activities.review.exploring import explore
 from holdfast.activities.review.findings import Findings
 from holdfast.activities.review.scope import elsewhere, marks
 from holdfast.activities.review.surroundings import CodeAround
@@ -94,7 +95,7 @@ def readers() -> dict[str, tuple[str, ...]]:
     return {
         name: each.languages
         for name, each in analysers().items()
-        if each.languages and not each.lacking
+        if each.languages and not each.lacking and each.explore is None
     }
 
 
@@ -119,6 +120,10 @@ def _finds_files(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
     """Yield for each file, and for each ending of files that were not read, whether it is for the
     lens.
     """
+    if analyser.explore is not None:
+        files = (*manifest.files, *manifest.deleted) if manifest.base else ()
+        yield from (analyser.reads(file) for file in files)
+        return
     yield from (analyser.reads(file) for file in manifest.files)
     reads = analyser.languages or ()
     yield from (language_of(f"file{ending}") in reads for ending in manifest.unread_endings)
@@ -239,6 +244,8 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     snapshot = await snapshots.open(pinned.digest)
     if analyser.survey is not None:
         seen = Seen(await anyio.to_thread.run_sync(analyser.survey, snapshot.manifest))
+    elif analyser.explore is not None:
+        seen = Seen(await explore(analyser, snapshot, deadline))
     elif analyser.name == SECRETS:
         seen = await SCANS.of(snapshot, deadline)
     else:
@@ -325,7 +332,9 @@ def _files(analyser: Analyser, snapshot: Snapshot) -> list[SnapshotFile]:
     """Return the files that are for an analyser, production code first: its time may not suffice
     for all.
     """
-    files = [file for file in snapshot.manifest.files if analyser.reads(file)]
+    manifest = snapshot.manifest
+    reads = (*manifest.files, *manifest.around) if analyser.explore else manifest.files
+    files = [file for file in reads if analyser.reads(file)]
     return sorted(files, key=lambda file: IMPORTANT.index(file.kind))
 
 

@@ -5,7 +5,7 @@ reader can take in. Blocking, and for a thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from holdfast.activities.repositories.scratch import Snapshot
@@ -42,6 +42,7 @@ class CodeAround:
 
     snapshot: Snapshot
     redactor: Redactor
+    _read: dict[str, _Lines] = field(default_factory=dict)
 
     def at(self, remarks: Sequence[Remark]) -> list[Remark]:
         """Return the remarks, in their order, each with its column and the lines around it, if it
@@ -54,6 +55,19 @@ class CodeAround:
             for place in places:
                 placed[place] = self._add_code(remarks[place], lines)
         return placed
+
+    def line(self, file: str, number: int) -> str:
+        """Return a line without what looks like a secret, cut; empty: nothing may be shown."""
+        lines = self._kept(file).keyless
+        if not 0 < number <= len(lines) or len(lines[number - 1]) > LONGEST_LINE:
+            return ""
+        shown = self.redactor.line(lines[number - 1].strip(), file, number)
+        return shown if len(shown) <= LETTERS else shown[: LETTERS - 1] + CUT
+
+    def _kept(self, file: str) -> _Lines:
+        if file not in self._read:
+            self._read[file] = self._lines(file)
+        return self._read[file]
 
     def _lines(self, file: str) -> _Lines:
         """Return the lines as tools count them; none if nothing may be shown."""

@@ -52,6 +52,7 @@ from holdfast.contracts.calls import (
     Value,
 )
 from holdfast.contracts.findings import (
+    ChangedDefinition,
     Claim,
     Draft,
     Escalation,
@@ -72,6 +73,7 @@ from holdfast.contracts.findings import (
     Timings,
     Try,
     Unread,
+    Use,
 )
 from holdfast.contracts.goals import (
     AnswerForm,
@@ -100,6 +102,7 @@ __all__ = [
     "Briefing",
     "Call",
     "Capabilities",
+    "ChangedDefinition",
     "Check",
     "CheckKind",
     "Claim",
@@ -168,6 +171,7 @@ __all__ = [
     "Unreached",
     "Unread",
     "Usage",
+    "Use",
     "Value",
     "dollars",
     "seal_word",

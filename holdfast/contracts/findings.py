@@ -144,6 +144,31 @@ class LanguageShare(Contract):
     """Lenses for this language; without any, only lenses for every file look at it."""
 
 
+class Use(Contract):
+    """A place that uses what a change has changed."""
+
+    file: str
+    line: int
+    code: str = ""
+    """The line, without secrets and cut to a bound; empty: nothing may be shown."""
+    sure: bool = True
+    """False if it may be something else of the same name."""
+
+
+class ChangedDefinition(Contract):
+    """What a change has changed, at its place in the head; what it removed, where it stood."""
+
+    file: str
+    line: int
+    name: str
+    change: str
+    """`removed`, `signature` or `body`."""
+    kind: str = ""
+    uses: tuple[Use, ...] = ()
+    """The first of them, the sure ones before the others."""
+    uses_in_all: int = 0
+
+
 class Sightings(Contract):
     """The `data` of a lens. Lists are cut to a bound; the counts beside them are not."""
 
@@ -178,6 +203,11 @@ class Sightings(Contract):
     notes: tuple[str, ...] = ()
     languages: tuple[LanguageShare, ...] = ()
     """The most common first; the same for each lens of a review."""
+    changed: tuple[ChangedDefinition, ...] = ()
+    """Of the lens that looks for them: what is gone or called otherwise comes first."""
+    changed_in_all: int = 0
+    tests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The tests of a changed file, by its path: those named after it or that use it."""
 
 
 class LensSum(Contract):

@@ -8,13 +8,14 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.review.analysing.languages import language, language_of
-from holdfast.contracts import Severity
+from holdfast.contracts import ChangedDefinition, Severity
 from holdfast.deployment.extras import has_module, needs, program
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -86,6 +87,11 @@ class Parsed:
     """True if these are all the values there are."""
     not_reached: tuple[str, ...] = ()
     """Files that were not looked at before the time limit; not among those `read`."""
+    changed: tuple[ChangedDefinition, ...] = ()
+    """Of a lens that looks for who uses what; without the code at the uses."""
+    changed_in_all: int = 0
+    tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The tests of changed files, by path."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,9 @@ class CommandLine:
 
 @dataclass(frozen=True)
 class Analyser:
-    """A lens as data: `command` and `parse` (a tool over files), or `survey` (of the manifest)."""
+    """A lens as data: `command` and `parse` (a tool over files), `explore` and `parse` (a program
+    over both trees of a change), or `survey` (of the manifest).
+    """
 
     name: str
     looks_for: str
@@ -115,6 +123,8 @@ class Analyser:
     parse: Callable[[bytes], Parsed] | None = None
     """Read stdout. Raise ValueError if it is not what the tool prints."""
     survey: Callable[[Manifest], Parsed] | None = None
+    explore: Callable[[Snapshot, float], CommandLine] | None = None
+    """Return the command over both trees of a change, which has this many seconds."""
     program: str = ""
     """The program of this environment that it runs; empty: Python alone."""
     module: str = ""

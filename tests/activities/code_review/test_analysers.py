@@ -35,6 +35,8 @@ pytestmark = pytest.mark.anyio
 LENSES = tuple(sorted(name for name, each in analysers().items() if not each.lacking))
 SURVEYS = {name for name, analyser in analysers().items() if analyser.survey is not None}
 """The lenses that read a repository's history, and none of its files."""
+OF_CHANGES = {name for name, analyser in analysers().items() if analyser.explore is not None}
+"""The lenses that look at nothing without a base."""
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 TANGLED = "def tangled(a):\n" + "".join(f"    if a == {n}:\n        a += 1\n" for n in range(30))
@@ -259,7 +261,8 @@ async def test_more_files_than_one_command_takes_are_all_looked_at(
     drafts = await asyncio.gather(*(bench.look_at(lens, pinned) for lens in LENSES))
     assert {draft.confidence for draft in drafts} == {None}, "nobody measured any"
     read = {lens: draft.data["files_read"] for lens, draft in zip(LENSES, drafts, strict=True)}
-    others = {name for name, reads in readers().items() if "Python" not in reads} | SURVEYS
+    others = {name for name, reads in readers().items() if "Python" not in reads}
+    others |= SURVEYS | OF_CHANGES
     assert read == {lens: 0 if lens in others else many + 1 for lens in LENSES}
     assert found(drafts[LENSES.index("bugs")]) == [("last.py", 1, "F821")]
 

@@ -1,0 +1,298 @@
+"""Checks that a change deleted and that the head has nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from holdfast.activities.review.uses.others import place_now, squeezed
+from holdfast.activities.review.uses.reporting import Breakage
+from holdfast.activities.review.uses.tree import Pair, Tree
+
+DATA = Path(__file__).with_name("guards.yaml")
+INPUT = "input"
+LETTERS = 160
+"""Characters of a deleted line that are shown."""
+CONSEQUENT = 3
+"""Lines after a condition in which its consequence stands."""
+LONGEST = 500
+"""Characters of a line that is looked at."""
+REACH = 400
+"""Lines upwards in which an enclosing definition is looked for."""
+
+_CONDITION = re.compile(r"^(?:\}\s*)?(?:else\s+)?(?:if|unless|elif|elsif|guard)\b|^assert\b")
+_MODIFIED = re.compile(
+    r"^(?:raise|return|abort|halt|head|render|redirect_to|throw|fail)\b.*\s(?:if|unless)\s"
+)
+_STOPS = re.compile(
+    r"\b(?:raise|throw|abort|panic|reject|halt|die|exit|redirect\w*|deny|fail|Forbidden|Unauthorized"
+    r"|HttpResponseForbidden|sendStatus|http\.Error|head|bail|assert)\b|\b40[013]\b|\breturn\b"
+)
+_FAILS = re.compile(
+    r"\b(?:raise|throw|abort|panic|reject|fail|bail|assert|http\.Error)\b|\b4(?:00|03|01|22)\b|\breturn\s+(?:\w+,\s*)*(?:fmt\.Errorf|errors\.\w+|Err)\b"
+)
+_CALL = re.compile(
+    r"^(?:await\s+|self\.|this\.|\w+[.:]{1,2}|before_action\s*\(?:?\s*:|skip_\w+\s+:|(?:app|router)\.use\(\s*)*"
+    r"[!:]?(?:authori[sz]e|authenticate|require|ensure|check|verify|validate|enforce|protect|permit|guard|assert)_?\w*[!?]?\s*(?:\(|\)|\s:|,|;|$|\s\w)"
+)
+_ROUTE = re.compile(r"\.(?:get|post|put|patch|delete|all|use|route|Handle|HandleFunc)\(")
+_COMMENT = re.compile(r"^(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')")
+_NAME = re.compile(
+    r"(?:def|func|function|fn|class|sub|module)\s+(?:\([^)]*\)\s*)?(?:self\.)?(\w+)|(\w+)\s*(?:=\s*(?:async\s*)?)?\("
+)
+_WORD = re.compile(r"[A-Za-z_]\w{2,}")
+_NO_SUBJECT = re.compile(
+    r"(?i)not|and|the|self|this|return|raise|throw|new|none|null|nil|true|false|else|elif|unless|len"
+    r"|err|error|errors|fmt|errorf|abort|require|ensure|check"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a check is about, and how it is known."""
+
+    about: str
+    words: re.Pattern[str]
+    lines: re.Pattern[str] | None = None
+    inside: re.Pattern[str] | None = None
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    told: dict[str, dict[str, str]] = yaml.safe_load(DATA.read_text("utf-8"))
+
+    def pattern(row: dict[str, str], key: str) -> re.Pattern[str] | None:
+        return re.compile(row[key], re.IGNORECASE) if key in row else None
+
+    return tuple(
+        Kind(
+            about,
+            re.compile(row["words"], re.IGNORECASE),
+            pattern(row, "lines"),
+            pattern(row, "inside"),
+        )
+        for about, row in told.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A deleted check: its first line in the base, and how many lines it has."""
+
+    pair: Pair
+    line: int
+    text: str
+    whole: str
+    kind: Kind
+    inside: bool = False
+
+
+def find(tree: Tree) -> list[Breakage]:
+    """Return the checks of production code that are gone."""
+    pairs = [pair for pair in tree.pairs if pair.was and pair.now and pair.kind == "production"]
+    pairs = [pair for pair in pairs if tree.text(pair.was, base=True) and tree.text(pair.now)]
+    added = [line for pair in tree.pairs if pair.now for line in _added(tree, pair)]
+    had, has = Counter[str](), Counter[str]()
+    for pair in tree.pairs:
+        had.update(squeezed(each) for each in tree.lines(pair.was, base=True) if pair.was)
+        has.update(squeezed(each) for each in tree.lines(pair.now) if pair.now)
+    found = []
+    for pair in pairs:
+        for check in _deleted(tree, pair):
+            key = squeezed(tree.lines(pair.was, base=True)[check.line - 1])
+            moved = has[key] >= had[key] and has[key] > 0
+            if not moved and not _is_replaced(check, added) and not _is_gone_with_all(tree, check):
+                found.append(_remark(check))
+    return found
+
+
+def _added(tree: Tree, pair: Pair) -> Iterator[str]:
+    lines = tree.lines(pair.now)
+    if not pair.was:
+        yield from (each.strip()[:LONGEST] for each in lines)
+    for _, _, start, count in pair.hunks:
+        yield from (each.strip()[:LONGEST] for each in lines[start - 1 : start - 1 + count])
+
+
+def _deleted(tree: Tree, pair: Pair) -> Iterator[_Check]:
+    lines = tree.lines(pair.was, base=True)
+    now = tree.lines(pair.now)
+    for start, count, there, more in pair.hunks:
+        replaced = (
+            [each.strip()[:LONGEST] for each in now[there - 1 : there - 1 + more]] if more else []
+        )
+        last = start + count - 1
+        at = start
+        while at <= last:
+            text = lines[at - 1].strip()[:LONGEST]
+            check = None
+            if text and not _COMMENT.match(text):
+                check = _check_at(pair, lines, at, last, text) or _inside(pair, at, text, replaced)
+            if check is not None:
+                yield check
+                at += check.whole.count("\n")
+            at += 1
+
+
+def _check_at(pair: Pair, lines: Sequence[str], at: int, last: int, text: str) -> _Check | None:
+    if text.startswith("@") or re.match(r"#?\[\w", text):
+        kind = _kind(text, (INPUT,))
+        return _Check(pair, at, text, text, kind) if kind else None
+    if _CONDITION.match(text) or _MODIFIED.match(text):
+        own = [text]
+        for number in range(at + 1, min(at + 1 + CONSEQUENT, last + 1)):
+            own.append(lines[number - 1].strip()[:LONGEST])
+            if _STOPS.search(own[-1]):
+                break
+        condition = re.sub(r"^\W*(?:else\s+)?(?:if|unless|elif|elsif)\b", "", text)
+        body = text if _MODIFIED.match(text) or text.startswith("assert") else "\n".join(own)
+        after = condition.rpartition(":")[2] if ":" in condition else condition
+        stops = (
+            _STOPS.search("\n".join([after, *own[1:]]))
+            or _MODIFIED.match(text)
+            or text.startswith("assert")
+        )
+        if not stops:
+            return None
+        kind = _kind(body, (INPUT,))
+        if kind is None and _FAILS.search(body):
+            kind = next(
+                (each for each in kinds() if each.about == INPUT and each.words.search(text)), None
+            )
+        return _Check(pair, at, text, body, kind) if kind else None
+    for kind in kinds():
+        if kind.lines is not None and kind.lines.match(text):
+            return _Check(pair, at, text, text, kind)
+    if _CALL.match(text):
+        kind = _kind(text, (INPUT,)) or (
+            next(each for each in kinds() if each.about == INPUT)
+            if re.match(r"^(?:self\.|this\.)?\w*\.?validate\w*\(", text)
+            else None
+        )
+        return _Check(pair, at, text, text, kind) if kind else None
+    return None
+
+
+def _kind(text: str, but: tuple[str, ...]) -> Kind | None:
+    return next(
+        (each for each in kinds() if each.about not in but and each.words.search(text)), None
+    )
+
+
+def _inside(pair: Pair, at: int, text: str, replaced: Sequence[str]) -> _Check | None:
+    """Return what protected within a line, if the line is still there without it."""
+    for kind in kinds():
+        if kind.inside is None or (found := kind.inside.search(text)) is None:
+            continue
+        rest = _WORD.findall(text.replace(found[0], " "))
+        for line in replaced:
+            kept = set(_WORD.findall(line))
+            if (
+                rest
+                and sum(each in kept for each in rest) >= 0.7 * len(rest)
+                and not kind.inside.search(line)
+            ):
+                return _Check(pair, at, text, text, kind, inside=True)
+    return None
+
+
+def _is_replaced(check: _Check, added: Sequence[str]) -> bool:
+    """True if the change adds a check of the same kind anywhere: it was moved, or written anew."""
+    kind = check.kind
+    for line in added:
+        if not line or _COMMENT.match(line) or re.match(r"(?:import|from|use|require)\b", line):
+            continue
+        checks = (
+            _CONDITION.match(line)
+            or _MODIFIED.match(line)
+            or line.startswith("@")
+            or _CALL.match(line)
+            or _STOPS.search(line)
+            or _ROUTE.search(line)
+        )
+        if kind.about == INPUT:
+            if (
+                _CONDITION.match(line)
+                or _MODIFIED.match(line)
+                or _CALL.match(line)
+                or _FAILS.search(line)
+            ):
+                return True
+            continue
+        if checks and kind.words.search(line):
+            return True
+        if kind.inside is not None and kind.inside.search(line):
+            return True
+        if kind.lines is not None and kind.lines.search(line):
+            return True
+        related = ("authentication", "permission", "ownership")
+        if (
+            kind.about in related
+            and checks
+            and any(each.words.search(line) for each in kinds() if each.about in related)
+        ):
+            return True
+    return False
+
+
+def _is_gone_with_all(tree: Tree, check: _Check) -> bool:
+    """True if what it guarded is gone, too: the definition around it, or all that it names."""
+    pair = check.pair
+    lines = tree.lines(pair.was, base=True)
+    head = tree.text(pair.now) or ""
+    there = {squeezed(each) for each in head.split("\n")}
+    if check.text.startswith(("@", "[", "#[")):
+        header = next(
+            (
+                each
+                for each in lines[check.line :]
+                if each.strip() and not each.strip().startswith(("@", "[", "#["))
+            ),
+            "",
+        )
+        return _is_away(header, head, there)
+    depth = _depth(lines[check.line - 1])
+    for at in range(check.line - 2, max(check.line - REACH, -1), -1):
+        line = lines[at]
+        if line.strip() and not _COMMENT.match(line.strip()) and _depth(line) < depth:
+            depth = _depth(line)
+            if pair.touched_before(at + 1, at + 1) and _is_away(line, head, there):
+                return True
+            if depth == 0:
+                break
+    subjects = {each for each in _WORD.findall(check.text) if not _NO_SUBJECT.fullmatch(each)}
+    words = set(_WORD.findall(head))
+    return check.kind.about == INPUT and bool(subjects) and not subjects <= words
+
+
+def _is_away(line: str, head: str, there: set[str]) -> bool:
+    if squeezed(line) in there:
+        return False
+    named = _NAME.search(line)
+    name = (named[1] or named[2]) if named else ""
+    return not name or re.search(rf"\b{re.escape(name)}\s*[=(:]", head) is None
+
+
+def _depth(line: str) -> int:
+    return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+
+
+def _remark(check: _Check) -> Breakage:
+    line = " ".join(check.whole.split("\n"))[:LETTERS]
+    row = "deleted-check input" if check.kind.about == INPUT else "deleted-check"
+    return Breakage(
+        check.pair.now,
+        place_now(check.pair, check.line),
+        "deleted-check",
+        f"A check ({check.kind.about}) was deleted here, and nothing that the change adds does its"
+        f" work: `{line}` (line {check.line} before)",
+        "Put it back, or say in the change what checks this now",
+        0,
+        row,
+    )

@@ -1,0 +1,493 @@
+"""JavaScript and TypeScript: modules, what they export, who imports it, and calls that no longer
+fit.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.activities.review.uses.matching import Event, match, split_list
+from holdfast.activities.review.uses.others import (
+    Compared,
+    Events,
+    Item,
+    class_of,
+    compare,
+    defined_in,
+    is_telling,
+    misfit,
+    renamed,
+    unfit,
+    use_of,
+    without_module,
+    without_name,
+)
+from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use
+from holdfast.activities.review.uses.signatures import script_arguments, script_parameters
+from holdfast.activities.review.uses.tree import Pair, Tree
+
+LANGUAGES = ("JavaScript", "TypeScript", "Vue", "Svelte")
+PARSED = ("JavaScript", "TypeScript")
+ENDINGS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".d.ts", ".json", ".vue")
+COMPILED = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",)}
+MOST_HOPS = 5
+_FROM = re.compile(r"from\s*(['\"])([^'\"\n]+)\1")
+_STAR = re.compile(r"export\s+\*\s+(?:as\s+([\w$]+)\s+)?from")
+_REQUIRED = re.compile(r"^require\(\s*(['\"])([^'\"\n]+)\1\s*\)(?:\.([\w$]+))?$")
+
+
+@dataclass
+class Exports:
+    """What a module exports: by its name there, the name inside; or another module and a name."""
+
+    own: dict[str, str] = field(default_factory=dict)
+    passed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    opaque: bool = False
+    """True if nobody can tell all names."""
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.own, *self.passed}
+
+
+@dataclass(frozen=True)
+class Import:
+    """A name that a file has of a module. `inner` is its name there, `*` the module itself."""
+
+    event: Event
+    source: str
+    inner: str
+    local: str
+    line: int
+
+
+def exports_of(listed: Sequence[Event], text: str) -> Exports:
+    found = Exports()
+    for event in listed:
+        match event.rule:
+            case "export":
+                _read_export(event, found)
+            case "exports":
+                _read_assigned(event, found)
+            case "function" | "class" | "variable" | "type":
+                if event.shown.startswith("export default"):
+                    found.own["default"] = event.text
+                elif event.shown.startswith("export "):
+                    found.own[event.text] = event.text
+    if re.search(r"Object\.(assign|definePropert(y|ies))\(\s*(module\.)?exports|exports\[", text):
+        found.opaque = True
+    return found
+
+
+def _read_export(event: Event, found: Exports) -> None:
+    text = event.text
+    source = _FROM.search(text)
+    if star := _STAR.match(text):
+        if source and star[1]:
+            found.passed[star[1]] = source[2], "*"
+        elif source:
+            found.stars.append(source[2])
+    elif named := re.match(r"export\s+(?:type\s+)?\{([^}]*)\}", text):
+        for local, name in _pairs(named[1]):
+            if source:
+                found.passed[name] = source[2], local
+            else:
+                found.own[name] = local
+    elif re.match(r"export\s+default\b", text):
+        same = re.match(r"export\s+default\s+([\w$]+)\s*;?\s*$", text)
+        found.own.setdefault("default", same[1] if same else "")
+    else:
+        found.opaque = True
+
+
+def _read_assigned(event: Event, found: Exports) -> None:
+    left, right = event.said["LEFT"], event.said["RIGHT"]
+    if left not in ("module.exports", "exports"):
+        name = left.rpartition(".")[2]
+        found.own[name] = right if re.fullmatch(r"[\w$]+", right) else ""
+        return
+    found.own["default"] = right if re.fullmatch(r"[\w$]+", right) else ""
+    if not right.startswith("{"):
+        found.opaque = True
+        return
+    for part in split_list(right):
+        if key := re.match(r"(?:async\s+)?\*?\s*([\w$]+)\s*(?:\(|$|:\s*([\w$]+)\s*$|:)", part):
+            whole = re.fullmatch(r"[\w$]+", part) is not None
+            found.own[key[1]] = key[1] if whole else (key[2] or "")
+        else:
+            found.opaque = True
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of `a, b as c`: what it is called there, and here."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    for part in text.split(","):
+        words = re.sub(r"^type\s+(?=[\w$])", "", part.strip())
+        found = re.fullmatch(r"([\w$]+)(?:\s+as\s+([\w$]+))?", words)
+        if found:
+            yield found[1], found[2] or found[1]
+
+
+def imports_of(listed: Sequence[Event]) -> Iterator[Import]:
+    for event in listed:
+        if event.rule in ("import", "export"):
+            yield from _read_import(event)
+        elif event.rule == "require":
+            yield from _read_require(event)
+        elif event.rule == "module":
+            yield Import(event, event.text.strip("'\""), "", "", event.line)
+
+
+def _read_import(event: Event) -> Iterator[Import]:
+    text = event.text
+    source = _FROM.search(text)
+    if source is None:
+        bare = re.match(r"import\s*(['\"])([^'\"\n]+)\1", text)
+        if bare:
+            yield Import(event, bare[2], "", "", event.line)
+        return
+    clause = text[: source.start()]
+    if event.rule == "export":
+        if _STAR.match(text):
+            yield Import(event, source[2], "", "", event.line)
+        named = re.search(r"\{([^}]*)\}", clause)
+        for inner, _ in _pairs(named[1] if named else ""):
+            yield Import(event, source[2], inner, "", _line(event, inner))
+        return
+    clause = re.sub(r"^import\s+(?:type\s+(?=[{*\w]))?", "", clause).strip()
+    named = re.search(r"\{([^}]*)\}", clause)
+    for inner, local in _pairs(named[1] if named else ""):
+        yield Import(event, source[2], inner, local, _line(event, inner))
+    rest = re.sub(r"\{[^}]*\}", "", clause)
+    if space := re.search(r"\*\s*as\s+([\w$]+)", rest):
+        yield Import(event, source[2], "*", space[1], event.line)
+    if default := re.match(r"\s*([\w$]+)", re.sub(r"\*\s*as\s+[\w$]+", "", rest)):
+        yield Import(event, source[2], "default", default[1], event.line)
+
+
+def _line(event: Event, name: str) -> int:
+    found = re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", event.text)
+    return event.line + event.text.count("\n", 0, found.start() if found else 0)
+
+
+def _read_require(event: Event) -> Iterator[Import]:
+    said = _REQUIRED.match(event.said["VALUE"])
+    if said is None:
+        return
+    name = event.said["NAME"]
+    if not name.startswith("{"):
+        yield Import(event, said[2], said[3] or "*", name, event.line)
+        return
+    for part in split_list(name):
+        pair = re.match(r"([\w$]+)(?:\s*:\s*([\w$]+))?\s*(?:=.*)?\Z", part)
+        if pair and not said[3]:
+            yield Import(event, said[2], pair[1], pair[2] or pair[1], _line(event, pair[1]))
+
+
+def resolve(source: str, importer: str, files: Mapping[str, object]) -> str:
+    """Return the file that a source names, empty if it is none of these."""
+    if source.startswith("."):
+        stem = posixpath.normpath(posixpath.join(posixpath.dirname(importer), source))
+    elif source.startswith(("@/", "~/")) and "src/" in f"/{importer}":
+        root = importer[: f"/{importer}".rindex("/src/") + 4] if "/src/" in f"/{importer}" else ""
+        stem = posixpath.normpath(posixpath.join(root, source[2:])) if root else ""
+    else:
+        return ""
+    stem = "" if stem.startswith("..") else stem
+    base, ending = posixpath.splitext(stem)
+    tried = [stem, *(f"{stem}{each}" for each in ENDINGS)]
+    tried += [f"{base}{each}" for each in COMPILED.get(ending, ())]
+    tried += [f"{stem}/index{each}".lstrip("/") for each in ENDINGS]
+    return next((each for each in tried if each in files), "")
+
+
+def find(tree: Tree, program: str) -> Found:
+    """Return what the change did to scripts, and what breaks by it."""
+    pairs = [pair for pair in tree.pairs if pair.language in PARSED]
+    if not pairs:
+        return Found()
+    return _Finding(tree, program).found(pairs)
+
+
+@dataclass
+class _Finding:
+    tree: Tree
+    program: str
+    compared: Compared = field(default_factory=Compared)
+    events: Events = field(default_factory=dict)
+    exports: dict[str, Exports] = field(default_factory=dict)
+    items: dict[tuple[str, str], Item] = field(default_factory=dict)
+    """Changed exports, by file and name there."""
+    gone: dict[str, Pair] = field(default_factory=dict)
+
+    def found(self, pairs: Sequence[Pair]) -> Found:
+        tree = self.tree
+        self.compared = compare(tree, self.program, pairs)
+        self.gone = {pair.was: pair for pair in pairs if pair.was and pair.was not in tree.head}
+        names = self._exported(pairs) | {item.name for item in self.compared.items}
+        stems = {_stem(path) for path in self.gone} | {_stem(path) for path, _ in self.items}
+        paths = [path for path in tree.holding(names | stems, LANGUAGES)]
+        paths = [path for path in paths if tree.head[path].language in PARSED]
+        self.events = self._match(paths, names)
+        locals_ = {
+            each.local
+            for path in paths
+            for each in self._wanted(path)
+            if each.local not in ("", *names)
+        }
+        if locals_:
+            self.events = self._match(paths, names | locals_)
+        breakages = [each for path in paths for each in self._in_file(path)]
+        breakages += [each for item in self.compared.items for each in self._methods(item)]
+        changed = [item.changed for item in self.compared.items]
+        changed += [each.changed for each in self.items.values() if each.changed not in changed]
+        return Found(changed, list(dict.fromkeys(breakages)))
+
+    def _match(self, paths: Sequence[str], names: set[str]) -> Events:
+        readable = [path for path in paths if self.tree.text(path) is not None]
+        return match(
+            self.tree, self.program, {path: self.tree.place(path) for path in readable}, names
+        )
+
+    def _exported(self, pairs: Sequence[Pair]) -> set[str]:
+        """Find the exports that the change took away or changed; return their names."""
+        by_local = {
+            (item.pair.was, item.name): item for item in self.compared.items if not item.owner
+        }
+        for pair in pairs:
+            if not pair.was or pair.was != pair.now or pair.was not in self.compared.before:
+                continue
+            old_text = self.tree.text(pair.was, base=True) or ""
+            old = exports_of(self.compared.before[pair.was], old_text)
+            new = self._exports(pair.now)
+            for name in old.names:
+                local = old.own.get(name, "")
+                item = by_local.get((pair.was, local or name))
+                if name in new.names or (name == "default" and new.opaque):
+                    if item is not None and item.new is not None and new.own.get(name) == local:
+                        self.items[pair.now, name] = item
+                elif not new.opaque and not self._from_star(pair.now, name):
+                    self.items[pair.now, name] = (
+                        item if item and item.new is None else _vanished(pair, name, self.compared)
+                    )
+        return {name for _, name in self.items if name != "default"}
+
+    def _exports(self, path: str) -> Exports:
+        if path not in self.exports:
+            text = self.tree.text(path)
+            listed = self.compared.after.get(path)
+            if listed is None:
+                places = {path: self.tree.place(path)} if text is not None else {}
+                listed = match(self.tree, self.program, places, None).get(path, [])
+            self.exports[path] = exports_of(listed, text or "")
+        return self.exports[path]
+
+    def _from_star(self, path: str, name: str, hops: int = 0) -> bool:
+        """True if a star export brings a name, or may."""
+        for source in self._exports(path).stars:
+            there = resolve(source, path, self.tree.head)
+            if not there or hops > MOST_HOPS:
+                return True
+            exports = self._exports(there)
+            if exports.opaque or name in exports.names or self._from_star(there, name, hops + 1):
+                return True
+        return False
+
+    def _origin(self, path: str, name: str) -> tuple[str, str]:
+        """Follow a name through re-exports to the changed export that it is."""
+        for _ in range(MOST_HOPS):
+            if (path, name) in self.items or path not in self.tree.head:
+                break
+            exports = self._exports(path)
+            if name in exports.passed:
+                source, inner = exports.passed[name]
+            elif name not in exports.own and len(exports.stars) == 1:
+                source, inner = exports.stars[0], name
+            else:
+                break
+            there = resolve(source, path, self.tree.head)
+            if not there:
+                break
+            path, name = there, inner
+        return path, name
+
+    def _wanted(self, path: str) -> Iterator[Import]:
+        """Yield the imports of a file that lead to a changed export."""
+        for each in imports_of(self.events.get(path, ())):
+            there = resolve(each.source, path, self.tree.head)
+            leads = there and each.inner and self._origin(there, each.inner) in self.items
+            if leads or (there and any(file == there for file, _ in self.items)):
+                yield each
+
+    def _in_file(self, path: str) -> Iterator[Breakage]:
+        listed = self.events.get(path, [])
+        bound = {each.text for each in listed if each.rule == "binding"}
+        seen = set[tuple[int, str]]()
+        for each in imports_of(listed):
+            there = resolve(each.source, path, self.tree.head)
+            was = there or resolve(each.source, path, self.tree.base)
+            if was in self.gone and not there:
+                if (each.event.line, was) not in seen:
+                    seen.add((each.event.line, was))
+                    yield without_module(self._use(each), was, self.gone[was].now)
+            elif there and each.inner and each.inner != "*":
+                yield from self._of_import(each, there, listed, bound)
+            elif there and each.inner == "*":
+                yield from self._of_module(each, there, listed, bound)
+        yield from self._of_itself(path, listed, bound)
+
+    def _use(self, each: Import) -> Use:
+        column = each.event.column if each.line == each.event.line else 0
+        return Use(each.event.file, each.line, column, "import")
+
+    def _of_import(
+        self, each: Import, there: str, listed: Sequence[Event], bound: set[str]
+    ) -> Iterator[Breakage]:
+        target = self._origin(there, each.inner)
+        item = self.items.get(target)
+        if item is None:
+            return
+        item.changed.add(self._use(each))
+        if item.new is None:
+            if target == (there, each.inner):
+                yield without_name(item, self._use(each), renamed(item, self.compared))
+            return
+        if not each.local or each.local in bound:
+            return
+        for event in listed:
+            if event.rule == "use" and event.text == each.local and "ON" not in event.said:
+                item.changed.add(use_of(event))
+                yield from self._unfit(item, event)
+
+    def _of_module(
+        self, each: Import, there: str, listed: Sequence[Event], bound: set[str]
+    ) -> Iterator[Breakage]:
+        if each.local in bound:
+            return
+        for event in listed:
+            if event.rule != "use" or event.said.get("ON") != each.local:
+                continue
+            target = self._origin(there, event.text)
+            item = self.items.get(target)
+            if item is None:
+                continue
+            item.changed.add(use_of(event))
+            if item.new is None and target == (there, event.text):
+                yield without_name(item, use_of(event), renamed(item, self.compared))
+            elif item.new is not None:
+                yield from self._unfit(item, event)
+
+    def _of_itself(self, path: str, listed: Sequence[Event], bound: set[str]) -> Iterator[Breakage]:
+        """Yield what breaks in a changed file by what it defines itself."""
+        for item in self.compared.items:
+            if item.pair.now != path or item.new is None or item.owner or item.name in bound:
+                continue
+            for event in listed:
+                if event.rule == "use" and event.text == item.name and "ON" not in event.said:
+                    item.changed.add(use_of(event))
+                    yield from self._unfit(item, event)
+
+    def _unfit(self, item: Item, event: Event) -> Iterator[Breakage]:
+        if "ARGS" not in event.said or item.new is None:
+            return
+        sides = [item.old, item.new]
+        if item.old.rule == "class" or not all("PARAMS" in side.said for side in sides):
+            return
+        listed = self.compared.after.get(item.pair.now, ())
+        if any(each.rule == "overload" and each.text == item.name for each in listed):
+            return
+        was, now = (script_parameters(e.said["PARAMS"], e.said.get("BODY", "")) for e in sides)
+        if why := misfit(was, now, script_arguments(event.said["ARGS"])):
+            typed = self.tree.head[event.file].language == "TypeScript"
+            row = "changed-signature" if typed else "changed-signature untyped"
+            yield unfit(item, use_of(event), why, row)
+
+    def _methods(self, item: Item) -> Iterator[Breakage]:
+        """Yield what breaks by a method of a class, if no other thing in the tree is called so."""
+        if not item.owner:
+            return
+        if item.name == "constructor":
+            yield from self._constructor(item)
+            return
+        defined = [
+            e
+            for e in defined_in(self.events, item.name)
+            if (class_of(e), e.file) != (item.owner, item.pair.now)
+        ]
+        sure = not defined and is_telling(item.name)
+        inherits = any(
+            e.rule == "class" and e.text == item.owner and "extends" in e.shown
+            for e in self.compared.after.get(item.pair.now, ())
+        )
+        now = renamed(item, self.compared) if item.new is None else ""
+        for listed in self.events.values():
+            for event in listed:
+                if event.rule != "use" or event.text != item.name or "ON" not in event.said:
+                    continue
+                own = event.said["ON"] == "this" and event.file == item.pair.now
+                use = use_of(event, sure=sure)
+                item.changed.add(use)
+                if not sure or not (own or self._knows(event.file, item)):
+                    continue
+                if item.new is None and not inherits:
+                    yield without_name(item, use, now, member=True)
+                elif item.new is not None:
+                    yield from self._unfit(item, event)
+
+    def _constructor(self, item: Item) -> Iterator[Breakage]:
+        if item.new is None:
+            return
+        for path, listed in self.events.items():
+            locals_ = (
+                {item.owner}
+                if path == item.pair.now
+                else {
+                    each.local
+                    for each in imports_of(listed)
+                    if each.inner not in ("", "*") and self._leads_to(each, path, item)
+                }
+            )
+            bound = {each.text for each in listed if each.rule == "binding"}
+            for event in listed:
+                if event.rule == "use" and event.text in locals_ - bound and "ARGS" in event.said:
+                    item.changed.add(use_of(event))
+                    yield from self._unfit(item, event)
+
+    def _leads_to(self, each: Import, path: str, item: Item) -> bool:
+        there = resolve(each.source, path, self.tree.head)
+        if not there:
+            return False
+        file, name = self._origin(there, each.inner)
+        if file != item.pair.now:
+            return False
+        return self._exports(file).own.get(name) == item.owner
+
+    def _knows(self, path: str, item: Item) -> bool:
+        """True if a file imports from the one that a class is in, or names the class."""
+        text = self.tree.text(path) or ""
+        return re.search(rf"\b{re.escape(item.owner)}\b", text) is not None or any(
+            resolve(each.source, path, self.tree.head) == item.pair.now
+            for each in imports_of(self.events[path])
+        )
+
+
+def _stem(path: str) -> str:
+    name = posixpath.basename(path).partition(".")[0]
+    return posixpath.basename(posixpath.dirname(path)) if name == "index" else name
+
+
+def _vanished(pair: Pair, name: str, compared: Compared) -> Item:
+    """Return an export that is gone as the definition of its name."""
+    listed = compared.before[pair.was]
+    event = next((e for e in listed if e.text == name and e.rule != "other"), None)
+    if event is None:
+        about = next(
+            (e for e in listed if e.rule in ("export", "exports") and name in e.text), None
+        )
+        line = about.line if about else 1
+        event = Event("variable", pair.was, name, line, 1, line, "")
+    return Item(pair, event, None, Changed(pair.now, 1, name, "removed", "export"))

@@ -1,0 +1,101 @@
+"""The program: reads what the lens tells from stdin, as JSON, and prints what it found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.activities.review.uses import beside, guards, javascript, others, python
+from holdfast.activities.review.uses.reporting import Breakage, Changed, Found
+from holdfast.activities.review.uses.tree import Tree
+
+MOST_CHANGED = 200
+MOST_USES = 20
+"""Uses of one definition that are named, the sure ones first."""
+MOST_BREAKAGES = 2_000
+
+
+def main() -> None:
+    told = json.loads(sys.stdin.buffer.read())
+    json.dump(look(told), sys.stdout, ensure_ascii=True)
+
+
+def look(told: dict[str, Any]) -> dict[str, Any]:
+    """Return what the change did to code, who uses it, what breaks, and what tests it."""
+    tree = Tree.given(told)
+    program = str(told["ast_grep"])
+    parts: list[Callable[[], Found]] = [
+        lambda: python.find(tree),
+        lambda: javascript.find(tree, program),
+        lambda: others.find_go(tree, program),
+        lambda: others.find_java(tree, program),
+        lambda: others.find_ruby(tree, program),
+        lambda: Found(breakages=guards.find(tree)),
+    ]
+    found = [part() for part in parts if tree.on_time()]
+    changed = [each for part in found for each in part.changed]
+    breakages = _once(each for part in found for each in part.breakages)
+    return {
+        "items": [_item(each) for each in breakages[:MOST_BREAKAGES]],
+        "errors": sorted(tree.unread),
+        "beyond": [],
+        "read": len({pair.path for pair in tree.pairs} | tree.unread),
+        "late": tree.late,
+        "not_searched": tree.not_searched,
+        "changed": [_change(each) for each in _foremost(changed)],
+        "changed_in_all": len(changed),
+        "tests": beside.find(tree, changed),
+    }
+
+
+def _once(breakages: Iterable[Breakage]) -> list[Breakage]:
+    """Return one remark a place and defect; an import that fails stands for all that follows it."""
+    imports: set[tuple[str, str]] = set()
+    kept: dict[tuple[str, int, str, str], Breakage] = {}
+    for each in sorted(breakages, key=lambda each: (each.file, each.line, each.column)):
+        about = each.message.partition(" is ")[0]
+        if (each.file, about) in imports:
+            continue
+        if " is imported here" in each.message and each.rule == "removed-name":
+            imports.add((each.file, about))
+        kept.setdefault((each.file, each.line, each.rule, about), each)
+    return [*kept.values()]
+
+
+def _item(each: Breakage) -> dict[str, Any]:
+    return {
+        "file": each.file,
+        "line": each.line,
+        "column": each.column,
+        "rule": each.rule,
+        "scale": each.grade or each.rule,
+        "message": each.message,
+        "suggestion": each.suggestion,
+    }
+
+
+def _foremost(changed: list[Changed]) -> list[Changed]:
+    """Return the definitions that are named: what is gone or called otherwise comes first."""
+    order = ("removed", "signature", "body", "added")
+    ranked = sorted(changed, key=lambda each: (order.index(each.what), -len(each.uses)))
+    return ranked[:MOST_CHANGED]
+
+
+def _change(each: Changed) -> dict[str, Any]:
+    uses = sorted(each.uses, key=lambda use: not use.sure)
+    return {
+        "file": each.file,
+        "line": each.line,
+        "name": each.name,
+        "what": each.what,
+        "kind": each.kind,
+        "uses": [asdict(use) for use in uses[:MOST_USES]],
+        "uses_in_all": len(uses),
+    }
+
+
+if __name__ == "__main__":
+    main()
