@@ -21,6 +21,7 @@ from holdfast.activities.asking.heartbeat import Past, beating
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
 from holdfast.activities.turns.taking import Unfit, accept_any, take
+from holdfast.calls.changes import ChangeText
 from holdfast.calls.choose import CHOOSE, ChosenGroups, GroupsMaterial
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial, digest_problem
@@ -37,7 +38,15 @@ from holdfast.calls.review import REVIEW, Review, ReviewMaterial
 from holdfast.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from holdfast.calls.turn import TAKE_TURN, Turn, TurnMaterial
 from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, mark_absent
-from holdfast.calls.work import COMPOSED_ROLE, WORK, WorkMaterial, join_rules, work_prompt
+from holdfast.calls.work import (
+    COMPOSED_ROLE,
+    REVIEWER_ROLE,
+    WORK,
+    Told,
+    WorkMaterial,
+    join_rules,
+    work_prompt,
+)
 from holdfast.contracts import (
     Call,
     Draft,
@@ -125,13 +134,13 @@ class Agents:
         wrong = checks.problems(material.subtask.checks)
         if wrong:
             raise CallRefused(f"checks: {'; '.join(wrong)}")
-        contents = await self._contents(call, material.inputs)
+        role, told = await self._told(call, material)
         reply = await self._ask(
             call,
             material,
             WORK,
-            contents,
-            role=await self._role(call, material),
+            told,
+            role=role,
             shape=shape_of(material.form),
         )
         if reply.value is None:
@@ -143,9 +152,8 @@ class Agents:
         """Return one turn of an agent with tools: calls of tools, or its answer, which is checked
         here.
         """
-        contents = await self._contents(call, material.work.inputs)
-        first = await _write_turn(call, work_prompt, material.work, contents)
-        role = await self._role(call, material.work)
+        role, told = await self._told(call, material.work)
+        first = await _write_turn(call, work_prompt, material.work, told)
         system = join_rules(role, self._system_prompt(call, TAKE_TURN.prompt))
         reply = await take(
             self._asking(),
@@ -297,13 +305,26 @@ class Agents:
             return draft
         return await self.place(draft, material)
 
-    async def _role(self, call: Call, material: WorkMaterial) -> str:
-        """Return the system prompt of whoever works; of a composed role it is ours."""
+    async def _told(self, call: Call, material: WorkMaterial) -> tuple[str, Told]:
+        """Return the system prompt of whoever works, and what it is told beside its material. Of a
+        composed role, or one that is told last, the prompt is ours.
+        """
+        contents = await self._contents(call, material.inputs)
+        changes = {
+            each.name: ChangeText(
+                await self._read_kept(call, each.change.messages) if each.change.messages else "",
+                await self._read_kept(call, each.change.diff) if each.change.diff else "",
+            )
+            for each in material.inputs
+            if each.change is not None
+        }
         if material.composed:
-            return self._system_prompt(call, COMPOSED_ROLE)
-        if material.prompt:
-            return await self._read_kept(call, material.prompt)
-        return self.roles[call.role]
+            return self._system_prompt(call, COMPOSED_ROLE), Told(contents, changes)
+        kept = material.prompt
+        role = await self._read_kept(call, kept) if kept else self.roles[call.role]
+        if material.told_last:
+            return self._system_prompt(call, REVIEWER_ROLE), Told(contents, changes, role)
+        return role, Told(contents, changes)
 
     def _system_prompt(self, call: Call, name: str) -> str:
         """Return the system prompt of this name. If its file is damaged by now, raise RunStopping,

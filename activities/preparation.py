@@ -16,6 +16,7 @@ from temporalio import activity
 
 from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.catalogue.answer_forms import refuse_form
+from holdfast.activities.catalogue.ordering import order_review
 from holdfast.activities.given import read_given
 from holdfast.activities.repositories.documents import lacking_for_reader
 from holdfast.activities.repositories.wanted import Wanted
@@ -35,6 +36,7 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     serve,
 )
+from holdfast.calls.changes import first_subject
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -141,6 +143,7 @@ class Preparation:
                     plan, served.roles, inputs, self.idle_lenses, self._only_changes(served.roles)
                 )
                 not_run += lacking
+                plan = await self._order(plan, inputs)
             if goal.use_models and goal.plan is None and plan is None:
                 not_run = omit_roles(
                     self._select_missed(goal, {**unusable, **served.unset}, served)
@@ -244,6 +247,15 @@ class Preparation:
         """
         own = self.catalogue.own_roles(_whose(goal))
         return {name: why for name, why in lost.items() if name in own or name in served.unreached}
+
+    async def _order(self, plan: Plan, inputs: Iterable[PinnedInput]) -> Plan:
+        """Return the plan of a review whose agents are told what change it is."""
+        for pinned in inputs:
+            if pinned.change is not None:
+                kept = pinned.change.messages
+                said = (await self.store.get(kept)).decode("utf-8") if kept else ""
+                return order_review(plan, pinned, first_subject(said))
+        return plan
 
     def _only_changes(self, cards: Iterable[RoleCard]) -> list[str]:
         roles = self.catalogue.roles

@@ -218,7 +218,9 @@ def _complete(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
         raise CatalogueError(
             f"{path.name}: front matter: {what}: an agent of a review hands up remarks; remove it"
         )
-    return replace(role, card=role.card.model_copy(update={"result": remarked(role.kinds)}))
+    return replace(
+        role, card=role.card.model_copy(update={"result": remarked(role.kinds), "told_last": True})
+    )
 
 
 def _find_unexplained(

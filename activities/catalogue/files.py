@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.activities.catalogue.answer_forms import playbook_form
+from holdfast.activities.catalogue.ordering import REVIEW_ORDER
 from holdfast.activities.catalogue.results import result_of
 from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.catalogue.tools import (
@@ -123,12 +124,15 @@ class LensPlan(BaseModel):
 
     goal: str
     inputs: tuple[str, ...]
+    agents: tuple[str, ...] = ()
+    """Inputs that agents are given besides."""
 
     def plan(self, lenses: Iterable[Role], agents: Iterable[Role]) -> Plan:
         """Return the plan; each role file says what it looks for."""
         first = [self._subtask(each) for each in lenses]
         names = tuple(each.id for each in first)
-        then = [self._subtask(each).model_copy(update={"depends_on": names}) for each in agents]
+        update = {"depends_on": names, "inputs": (*self.inputs, *self.agents)}
+        then = [self._subtask(each).model_copy(update=update) for each in agents]
         return Plan(goal=self.goal, subtasks=(*first, *then))
 
     def _subtask(self, role: Role) -> Subtask:
@@ -182,13 +186,6 @@ class PlaybookFile(BaseModel):
             plan=plan,
             form=self.answer,
         )
-
-
-REVIEW_ORDER = (
-    "Review what is given, as your role says, and as far as it is in scope. Report at most ten"
-    " defects, the most serious first; what you looked at and found sound is no remark."
-)
-"""What an agent of a plan of lenses is asked to do."""
 
 
 @dataclass(frozen=True)

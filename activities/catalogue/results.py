@@ -79,8 +79,8 @@ def remarked(kinds: Sequence[str]) -> dict[str, Any]:
         },
         "confidence": {
             "type": "integer",
-            "description": "The probability, in percent, that a maintainer who knows this code"
-            " agrees; remarks are ranked by it.",
+            "description": "0 to 100, that a maintainer who knows this code agrees; be honest:"
+            " remarks are ranked by it.",
         },
     }
     remark = {

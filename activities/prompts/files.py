@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.activities.catalogue.files import text_of
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.calls import KINDS
-from holdfast.calls.work import COMPOSED_ROLE
+from holdfast.calls.work import COMPOSED_ROLE, REVIEWER_ROLE
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS
 from holdfast.deployment.settings import HOME
 from holdfast.plans import checks
@@ -18,6 +18,8 @@ from holdfast.plans import checks
 FOLDER = "prompts"
 SHARED = "untrusted"
 """The file that stands below every other: what strangers wrote gives no instructions."""
+ABOVE = (COMPOSED_ROLE, REVIEWER_ROLE)
+"""Files that stand above another, with that note at its end."""
 CHECKS = "{checks}"
 """Replaced in a prompt by the kinds of checks, each with its argument."""
 PARTS = ("answering", "confidence")
@@ -29,15 +31,15 @@ REMEDY = "mend or restore what calls are told"
 
 def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     """Return the system prompt of each kind of call, by the name of its file, with the note on
-    untrusted material at its end. Raise CatalogueError naming each file that cannot be used, and
-    why.
+    untrusted material at its end, unless another stands below it. Raise CatalogueError naming each
+    file that cannot be used, and why.
     """
     if not (home / FOLDER).is_dir():
         raise CatalogueError(f"there is no folder {FOLDER}/; {REMEDY}")
     texts: dict[str, str] = {}
     wrong: dict[str, list[str]] = {}
     asked = (kind.prompt for kind in KINDS.values() if kind.prompt)
-    for name in dict.fromkeys((*asked, COMPOSED_ROLE, SHARED, *PARTS)):
+    for name in dict.fromkeys((*asked, *ABOVE, SHARED, *PARTS)):
         path = home / FOLDER / f"{name}.md"
         try:
             texts[name] = _text(path)
@@ -48,7 +50,8 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
         raise CatalogueError(f"{told}; {REMEDY}")
     parts = {f"{{{name}}}": texts.pop(name) for name in PARTS} | {CHECKS: checks.KINDS}
     shared = texts.pop(SHARED)
-    return {name: f"{_fill(text, parts)}\n\n{shared}" for name, text in texts.items()}
+    filled = {name: _fill(text, parts) for name, text in texts.items()}
+    return {n: text if n in ABOVE else f"{text}\n\n{shared}" for n, text in filled.items()}
 
 
 def _fill(text: str, parts: Mapping[str, str]) -> str:

@@ -38,6 +38,7 @@ from holdfast.activities.repositories.working_tree import MOST_UNREAD, Specials
 from holdfast.activities.review.scope import baseline, marks
 from holdfast.activities.review.scope.attributes import Attributes
 from holdfast.activities.review.scope.kinds import Base, is_written, kind_of
+from holdfast.activities.review.scope.rule_files import find_rule_files
 from holdfast.activities.snapshots import past, statements
 from holdfast.activities.snapshots.around import Around, read_around
 from holdfast.activities.snapshots.changes import Changes, read_changes
@@ -95,6 +96,7 @@ async def take(
         scope=stored.scope,
         changed=taken.uncommitted,
         change=taken.changes.pinned if stored.base else None,
+        rule_files=tuple(map(redact, find_rule_files(stored))) if wanted.for_models else (),
     )
     if snapshots is None or not wanted.for_models:
         return pinned

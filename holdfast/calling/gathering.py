@@ -186,6 +186,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         composed=role.description if role.name.startswith(graph.COMPOSED) else "",
         form=_form(state, progress),
         prompt=role.prompt,
+        told_last=role.told_last,
         about=about(state),
     )
 

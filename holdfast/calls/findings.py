@@ -16,12 +16,22 @@ def enclose_findings(findings: Iterable[Finding]) -> list[str]:
 
 
 def shared_text(finding: Finding) -> str:
-    """Return what dependents read: content, for a lens with remarks; or an escalation's partial."""
+    """Return what a writer reads: content, for a lens with remarks; or an escalation's partial."""
     if finding.status == "escalated" and finding.escalation:
         return finding.escalation.partial
     if has_remarks(finding) and not is_data(finding):
         return f"{finding.content}\n{list_remarks(finding)}".strip()
     return finding.content
+
+
+def text_for_dependents(finding: Finding) -> str:
+    """Return what dependents read. Of a lens these are its first remarks and the callers that it
+    found; how it looked is of no use to them. Empty: it has found nothing.
+    """
+    if not has_remarks(finding) or is_data(finding):
+        return shared_text(finding)
+    told = finding.content if finding.data.get("changed") else ""
+    return f"{told}\n{list_remarks(finding)}".strip()
 
 
 def _label(finding: Finding) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
 from holdfast.calls.about import About, say_about
-from holdfast.calls.envelopes import envelope, section
-from holdfast.calls.findings import as_data, shared_text, sureness
+from holdfast.calls.changes import ChangeText, enclose_diff, enclose_messages, size_of_change
+from holdfast.calls.envelopes import defang, envelope, section
+from holdfast.calls.findings import as_data, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
 from holdfast.contracts import (
     LONGEST_CALL_SECONDS,
@@ -25,10 +27,14 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.data import as_text
 from holdfast.contracts.policies import model_policy
+from holdfast.contracts.remarks import has_remarks
+from holdfast.text import one_line
 
 Result = TypeVar("Result")
 COMPOSED_ROLE = "composed"
 """File in `prompts/` for all roles that plans compose."""
+REVIEWER_ROLE = "code_reviewer"
+"""The same for all agents of a review."""
 
 
 class _Worked(Answer, Generic[Result]):
@@ -96,6 +102,8 @@ class WorkMaterial(Contract):
     """JSON schema of the result; empty: text."""
     prompt: str = ""
     """Digest of the role's system prompt, as in `RoleCard`."""
+    told_last: bool = False
+    """Same as in `RoleCard`."""
     about: About = About()
     shortened: dict[str, Literal["digest", "beginning"]] = Field(default_factory=dict)
     """Subtasks of whose findings less than the whole is here, and what."""
@@ -124,22 +132,44 @@ def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | No
     )
 
 
-def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
-    """Return an agent's user turn: its inputs verbatim, then findings, then its instruction, so
-    that long material stands before what is asked of it.
+@dataclass(frozen=True)
+class Told:
+    """What an agent is told beside its material."""
+
+    contents: Mapping[str, str]
+    """Text of its enclosed inputs, by name."""
+    changes: Mapping[str, ChangeText] = field(default_factory=dict)
+    """What differs in its repositories, by the name of the input."""
+    role: str = ""
+    """Its system prompt, where that stands behind the material."""
+
+
+def work_prompt(material: WorkMaterial, told: Told) -> str:
+    """Return an agent's user turn: its inputs verbatim, with what differs in them, then findings,
+    then its instruction, so that long material stands before what is asked of it.
     """
     subtask = material.subtask
-    parts = [envelope(f"input {name}", text) for name, text in contents.items()]
-    unread = [_unread(pinned) for pinned in material.inputs if not pinned.enclosed]
+    parts = [part for name, each in told.changes.items() for part in enclose_messages(name, each)]
+    parts += [envelope(f"input {name}", text) for name, text in told.contents.items()]
+    pinned = {each.name: each for each in material.inputs}
+    parts += [
+        part for name, each in told.changes.items() for part in enclose_diff(pinned[name], each)
+    ]
+    unread = [line for each in material.inputs if not each.enclosed for line in _unread(each)]
     if unread:
         parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
+    # Who uses what changed comes before what is wrong with it.
+    found = sorted(material.dependencies, key=lambda each: not each.data.get("changed"))
     parts += [
         envelope(
             _dependency_label(each) + SHORTENED[material.shortened.get(each.subtask_id, "")],
-            shared_text(each),
+            text_for_dependents(each),
         )
-        for each in material.dependencies
+        for each in found
+        if not _is_quiet(each)
     ]
+    if quiet := [each.subtask_id for each in found if _is_quiet(each)]:
+        parts.append(f"Lenses without a remark: {defang(', '.join(quiet))}.")
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
@@ -149,8 +179,8 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
         parts.append(
             envelope("what an earlier try had found, partial and unchecked", material.partial)
         )
-    if material.composed:
-        parts.append(section("role", material.composed))
+    if role := material.composed or told.role:
+        parts.append(section("role", role))
     parts += say_about(material.about)
     parts.append(section("instruction", subtask.instruction))
     if subtask.acceptance_criteria:
@@ -163,13 +193,24 @@ def work_prompt(material: WorkMaterial, contents: Mapping[str, str]) -> str:
     return "\n\n".join(parts)
 
 
-def _unread(pinned: PinnedInput) -> str:
-    """Describe an input that stands in no prompt, with the tool that reads it."""
-    if pinned.is_folder:
-        base = pinned.base_name or pinned.base[:12]
-        scope = f"; in scope is what differs from {base}, commit {pinned.base[:12]}" if base else ""
-        return f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files{scope}"
-    return f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
+def _unread(pinned: PinnedInput) -> Iterator[str]:
+    """Yield a line on an input that stands in no prompt, with the tool that reads it, and one on
+    the rules that are found in it.
+    """
+    if not pinned.is_folder:
+        yield f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
+        return
+    base = pinned.base_name or pinned.base[:12]
+    differs = f"; in scope is what differs from {base}, commit {pinned.base[:12]}"
+    scope = differs if pinned.base else ""
+    yield f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files{scope}"
+    if pinned.rule_files:
+        names = ", ".join(f"{pinned.name}/{path}" for path in pinned.rule_files)
+        yield f"  Its own rules stand in: {defang(one_line(names))}"
+
+
+def _is_quiet(finding: Finding) -> bool:
+    return has_remarks(finding) and not text_for_dependents(finding)
 
 
 def _dependency_label(finding: Finding) -> str:
@@ -184,8 +225,9 @@ def join_rules(role: str, rules: str) -> str:
 
 
 def _inputs(material: WorkMaterial) -> int:
-    """Return the bytes of the enclosed inputs; those that only tools read are just named."""
-    return sum(pinned.size for pinned in material.inputs if pinned.enclosed)
+    """Return the bytes of the enclosed inputs and changes; what only tools read is just named."""
+    whole = sum(pinned.size for pinned in material.inputs if pinned.enclosed)
+    return whole + sum(map(size_of_change, material.inputs))
 
 
 WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(

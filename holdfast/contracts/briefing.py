@@ -69,6 +69,11 @@ class RoleCard(Contract):
     """The most turns of an agent with tools; 0: as many as the run allows."""
     reads: tuple[ToolReads, ...] = ()
     """What its tools read; one that is not named may read any input. Empty in older runs."""
+    told_last: bool = False
+    """True if its prompt stands behind the material, and above that what all agents of a review are
+    told: what is asked comes last, and a local endpoint that keeps what it has read of one of them
+    need not read it again.
+    """
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of its agents' results, closed objects only; empty: text."""
     source: str = ""

@@ -112,6 +112,8 @@ class PinnedInput(Contract):
     """Files of a repository that differ from its commit; None: not known."""
     change: PinnedChange | None = None
     """What differs from the base; None: the whole tree counts."""
+    rule_files: tuple[str, ...] = ()
+    """Paths of files of a repository that say how its code is to be written, for agents."""
     reader: str = ""
     """The tool that reads a document; empty for text, repository and folder."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from holdfast.agent.money import worst_turn
 from holdfast.calling import gathering, outages
 from holdfast.calling.reserving import rooms, tiers
+from holdfast.calls.changes import size_of_change
 from holdfast.calls.turn import AgentGoal, AgentReport, Resume, Slice, ToolUse
 from holdfast.calls.work import WORK
 from holdfast.contracts import FindingStatus, Tier, policies
@@ -163,7 +164,8 @@ def _settle_segment(state: State, move: StartAgent, report: AgentReport) -> Stat
 
     draft = report.draft is not None
     # What stands in its prompt it has read; of the rest its tools tell.
-    given = (each.name for each in move.goal.work.inputs if not each.enclosed)
+    inputs = move.goal.work.inputs
+    given = (each.name for each in inputs if not (each.enclosed or size_of_change(each)))
     unread = tuple(name for name in given if name not in resumed.opened)
     state = update(
         state,

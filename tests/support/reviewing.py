@@ -47,7 +47,10 @@ class ReviewingModel(ScriptedModel):
         super().__post_init__()
 
     def _what(self, request: ModelRequest) -> str:
-        return next(
-            (name for name, prompt in PROMPTS.items() if request.system.startswith(prompt)),
-            super()._what(request),
-        )
+        return agent_of(request) or super()._what(request)
+
+
+def agent_of(request: ModelRequest) -> str:
+    """The name of the agent that asks; empty if none does."""
+    first = str(request.messages[0]["content"][-1]["text"]) if request.messages else request.prompt
+    return next((name for name, prompt in PROMPTS.items() if prompt in first), "")

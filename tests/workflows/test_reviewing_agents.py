@@ -19,7 +19,7 @@ from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.remarks import rank_remarks
 from holdfast.ports import ModelAnswer, ModelRequest
 from repositories import Repository
-from reviewing import PROMPTS, ReviewingModel, finds
+from reviewing import PROMPTS, ReviewingModel, agent_of, finds
 from scripted import ScriptedModel, calls
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +96,7 @@ async def test_what_an_agent_found_and_a_model_confirmed_stands_beside_the_analy
     (ours,) = [each for each in found if each["lens"] == "logic"]
     assert (ours["file"], ours["line"], ours["verdict"]) == ("a.py", 3, "confirmed")
     assert "Agents read the code" in report.answer and "logic (1 tool call)" in report.answer
-    (told, *_) = [each for each in model.requests if each.system.startswith(PROMPTS["logic"])]
+    (told, *_) = [each for each in model.requests if agent_of(each) == "logic"]
     assert "undefined_name" in str(told), "an agent is told what the analysers found"
 
 

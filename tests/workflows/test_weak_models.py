@@ -21,7 +21,7 @@ from holdfast.contracts.errors import TookTooLong
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.rendering import findings as shown
 from repositories import Repository
-from reviewing import PROMPTS, finds
+from reviewing import agent_of, finds
 from scripted import USAGE, Line, ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,7 @@ class Weak(ScriptedModel):
         self.answer = answer
 
     def _what(self, request: ModelRequest) -> str:
-        agent = any(request.system.startswith(prompt) for prompt in PROMPTS.values())
+        agent = bool(agent_of(request))
         return "lens" if agent else super()._what(request)
 
     async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:

@@ -9,10 +9,11 @@ from htpy import Element, Node, code, details, div, h4, p, summary
 from pydantic import BaseModel
 
 from holdfast.calls import KINDS
+from holdfast.calls.changes import size_of_change
 from holdfast.calls.envelopes import mend
 from holdfast.calls.kind import AnyKind, ModelKind
 from holdfast.calls.verify import VerifyMaterial, show_without_code
-from holdfast.calls.work import WorkMaterial, work_prompt
+from holdfast.calls.work import Told, WorkMaterial, work_prompt
 from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
 from holdfast.history.steps import Step
 from holdfast.rendering.amounts import at_most, hands, seconds
@@ -76,17 +77,24 @@ def _told(step: Step) -> list[Block]:
             inputs = material.inputs if isinstance(material, WorkMaterial) else ()
             return _prompt(_turn(KINDS[call.kind], material), inputs)
         case Examine(material=material):
-            return _prompt(f"Lens: {material.lens}\n\n{work_prompt(material, {})}", material.inputs)
+            return _prompt(
+                f"Lens: {material.lens}\n\n{work_prompt(material, Told({}))}", material.inputs
+            )
         case StartAgent(goal=goal):
-            return _prompt(work_prompt(goal.work, {}), goal.work.inputs)
+            return _prompt(work_prompt(goal.work, Told({})), goal.work.inputs)
         case StartTeam(goal=goal):
             return _prompt(goal.text, ())
     return []
 
 
 def _prompt(text: str, inputs: tuple[PinnedInput, ...]) -> list[Block]:
-    enclosed = ", ".join(f"{each.name} ({each.size:,} bytes)" for each in inputs if each.enclosed)
-    with_it = Paragraph(f"With it went the inputs {enclosed}.")
+    enclosed = [f"{each.name} ({each.size:,} bytes)" for each in inputs if each.enclosed]
+    enclosed += [
+        f"the diff and messages of {each.name} ({size:,} bytes)"
+        for each in inputs
+        if (size := size_of_change(each))
+    ]
+    with_it = Paragraph(f"With it went {', '.join(enclosed)}.")
     return [Code(text), *([with_it] if enclosed else [])]
 
 
@@ -95,7 +103,7 @@ def _turn(kind: Any, material: Contract) -> str:
     if not isinstance(kind, ModelKind):
         return ""
     asked: AnyKind = kind
-    added: tuple[Any, ...] = ({},) if asked.name == "work" else ()
+    added: tuple[Any, ...] = (Told({}),) if asked.name == "work" else ()
     if isinstance(material, VerifyMaterial):
         added = (show_without_code(material),)
     prompt = asked.turn(material, *added)

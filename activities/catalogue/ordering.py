@@ -1,0 +1,39 @@
+"""What the agents of a plan of lenses are ordered to do."""
+
+from __future__ import annotations
+
+from holdfast.contracts import PinnedInput, Plan
+from holdfast.text import one_line, pluralize
+
+REVIEW_ORDER = (
+    "Review the repository, first what can do the most harm. Report at most ten defects, the most"
+    " serious first; what you looked at and found sound is no remark."
+)
+OF_A_CHANGE = (
+    "Review what differs from {base}: {files}, {added} added, {deleted} deleted.{said} Report at"
+    " most ten defects, the most serious first; what you looked at and found sound is no remark."
+)
+SUBJECT_LETTERS = 120
+
+
+def order_review(plan: Plan, pinned: PinnedInput, subject: str) -> Plan:
+    """Return a plan of lenses whose agents are ordered to review what differs, where something
+    does. `subject`: what its author calls the newest commit.
+    """
+    change = pinned.change
+    if change is None:
+        return plan
+    commit = pinned.base[:12]
+    name = pinned.base_name
+    order = OF_A_CHANGE.format(
+        base=f"{name} ({commit})" if name and not pinned.base.startswith(name) else commit,
+        files=pluralize(change.files, "file"),
+        added=pluralize(change.added, "line"),
+        deleted=f"{change.deleted:,}",
+        said=f" Its author says: «{one_line(subject)[:SUBJECT_LETTERS]}»." if subject else "",
+    )
+    subtasks = tuple(
+        each.model_copy(update={"instruction": order}) if each.instruction == REVIEW_ORDER else each
+        for each in plan.subtasks
+    )
+    return plan.model_copy(update={"subtasks": subtasks})
