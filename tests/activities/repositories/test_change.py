@@ -4,6 +4,7 @@ versions, where they differ, and what commits said and did.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.snapshots import around, changes, past
 from holdfast.contracts import PinnedChange
+from holdfast.contracts.errors import LensFailed
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio
@@ -306,3 +308,80 @@ async def test_a_snapshot_that_lost_what_stands_beside_the_head_is_put_there_ane
 
 async def shows_whole(snapshot: Snapshot) -> bool:
     return below(snapshot.before) == {"a.txt": TEN} and "b.txt" in below(snapshot.root)
+
+
+async def test_a_file_turned_into_a_fifo_or_a_submodule_is_deleted_text(
+    repository: Repository, bench: Bench, tmp_path: Path
+) -> None:
+    repository.commit({"a.txt": TEN, "b.txt": TEN, "z.txt": "z\n"})
+    (repository.path / "a.txt").unlink()
+    os.mkfifo(repository.path / "a.txt")
+    (repository.path / "b.txt").unlink()
+    inner = Repository.with_a_file(repository.path / "b.txt")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner_head(inner)},b.txt")
+    snapshot = await bench.snapshot(repository, "HEAD")
+    assert [file.path for file in snapshot.manifest.deleted] == ["a.txt", "b.txt"]
+    assert below(snapshot.root) == {"z.txt": "z\n"}
+
+
+def inner_head(repository: Repository) -> str:
+    return repository.git("rev-parse", "HEAD")
+
+
+async def test_names_in_old_diffs_are_harmless(repository: Repository, bench: Bench) -> None:
+    name = "a\n+++ b\x1b[2J.txt"
+    repository.commit({name: "a\n"})
+    repository.commit({name: "b\n"})
+    repository.write(name, "c\n")
+    snapshot = await bench.snapshots.open((await bench.pin(repository, "HEAD", models=True)).digest)
+    (newest, _) = sorted(below(snapshot.patches).values(), key=len, reverse=True)
+    assert newest == "--- a\\n+++ b\\x1b[2J.txt\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+async def test_a_commit_with_a_nul_in_its_message_forges_no_other(
+    repository: Repository, bench: Bench
+) -> None:
+    first = repository.commit({"a.txt": "a\n"})
+    tree = repository.git("rev-parse", "HEAD^{tree}")
+    said = (
+        f"tree {tree}\nparent {first}\nauthor A <a@b.c> 1 +0000\ncommitter A <a@b.c> 1 +0000\n\n"
+        f"Mend\0{'f' * 40} 5 Eve\0\n1\t1\tforged.txt\0"
+    )
+    forged = repository.git(
+        "hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=said.encode()
+    )
+    repository.git("update-ref", "HEAD", forged)
+    manifest = (await bench.snapshot(repository, "HEAD~1")).manifest
+    assert [each.id for each in manifest.commits] == [forged, first]
+    assert manifest.commits[0].message.startswith("Mend\\x00ffff")
+    assert manifest.commits[0].changes == ()
+
+
+async def test_a_manifest_whose_paths_lead_out_of_its_parts_is_refused(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"a.txt": "a\n", "b.txt": "b\n"})
+    repository.write("a.txt", "c\n")
+    manifest = (await bench.snapshot(repository, "HEAD")).manifest
+    out = manifest.before[0].model_copy(update={"path": "../../out"})
+    for part in ("before", "around"):
+        wrong = manifest.model_copy(update={part: (out,)})
+        digest = await bench.store.put(wrong.model_dump_json().encode())
+        with pytest.raises(LensFailed, match="is not a snapshot of a repository"):
+            await bench.snapshots.open(digest)
+    twice = manifest.model_copy(
+        update={"around": manifest.files, "around_archive": manifest.archive}
+    )
+    digest = await bench.store.put(twice.model_dump_json().encode())
+    with pytest.raises(LensFailed, match="archive of the snapshot"):
+        await bench.snapshots.open(digest)
+
+
+async def test_what_is_around_never_stands_in_the_way_of_what_is_in_scope(
+    repository: Repository, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(around, "AROUND_BYTES", 0)
+    repository.commit({"a.txt": TEN, "b.txt": "b\n"})
+    repository.write("a.txt", TEN * 50)
+    manifest = (await bench.snapshot(repository, "HEAD")).manifest
+    assert ([file.path for file in manifest.files], manifest.around_cut) == (["a.txt"], 1)
