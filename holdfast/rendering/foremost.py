@@ -31,10 +31,18 @@ _WORDS = (
     (4, r"money|price|charge|refund|payment|invoice|currency|\bcents\b|balance|discount|\btax"),
     (5, r"crash|raises|throws|exception|\w+Error\b|panic|null pointer|undefined|deadlock|hangs"),
 )  # fmt: skip
-WORDS = tuple((place, re.compile(rf"(?i)\b(?:{words})")) for place, words in _WORDS)
-"""Words for harm, for rules that say nothing of it, and for agents, which have none."""
-DELETES = re.compile("SC211[45]")
-STYLE = frozenset({"style", "conventions", "complexity", "performance"})
+WORDS = tuple((worst, re.compile(rf"(?i)\b(?:{words})")) for worst, words in _WORDS)
+"""Words for harm, for rules that say nothing of it."""
+RULES = (
+    (3, re.compile("SC211[45]$")),
+    (1, RUNS),
+    (1, re.compile("injection$")),
+    (2, re.compile("(missing|removed)-check$|outside-path$|exposed-data$|weak-protection$")),
+    (2, re.compile("exhaustion$")),
+    (5, re.compile("removed-name$|changed-arguments$")),
+)
+"""Rules of lenses, and kinds of agents' remarks, of which the harm is known."""
+STYLE = frozenset({"style", "conventions", "untested", "complexity", "performance"})
 """Lenses and agents whose remarks come first only where they name a harm."""
 
 
@@ -76,15 +84,13 @@ def harm_of(remark: Remark) -> int:
     """Return the place in HARMS of what a remark can do."""
     if is_credential(remark):
         return 0
-    if DELETES.match(remark.rule):
-        return 3
-    if RUNS.match(remark.rule):
-        return 1
+    known = (worst for worst, rules in RULES if rules.match(remark.rule))
+    if (found := next(known, None)) is not None:
+        return found
     if harm(remark):
         return 2
     text = f"{remark.message} {remark.matters}"
-    named = (place for place, words in WORDS if words.search(text))
-    return next(named, HARMS.index(OTHER))
+    return next((worst for worst, words in WORDS if words.search(text)), HARMS.index(OTHER))
 
 
 def _why(first: Remark, others: Sequence[Remark]) -> str:

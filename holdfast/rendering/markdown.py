@@ -23,6 +23,8 @@ from holdfast.text.harmless import quote_markdown, sanitize
 
 PAD = "\N{NO-BREAK SPACE}" * 3
 """Behind each cell in the Web UI, whose tables have no padding."""
+SHORT = 12
+"""Letters of a cell that stays on one line there."""
 
 
 def write(blocks: Iterable[Block], *, pad: str = "") -> str:
@@ -66,7 +68,10 @@ def _written(block: Block, pad: str) -> str:
 def _table(block: Table, pad: str) -> str:
     head = _line((each.title for each in block.columns), pad)
     ruler = "|".join(map(_ruler, block.columns))
-    lines = (_line(map(_cell, block.columns, each.cells), pad) for each in block.lines)
+    lines = (
+        _line((_cell(*each, pad) for each in zip(block.columns, line.cells, strict=True)), pad)
+        for line in block.lines
+    )
     return "\n".join([head, f"|{ruler}|", *lines])
 
 
@@ -74,9 +79,11 @@ def _ruler(column: Column) -> str:
     return "---:" if column.kind == "number" else "---"
 
 
-def _cell(column: Column, cell: str) -> str:
+def _cell(column: Column, cell: str, pad: str) -> str:
     # A number is ours: what would begin a list in a line does not in a cell.
-    return cell.replace("$", "\\$") if column.kind == "number" else text(cell)
+    shown = cell.replace("$", "\\$") if column.kind == "number" else text(cell)
+    # A table without padding breaks `1.7 s` and runs its halves into the next column.
+    return shown.replace(" ", "\N{NO-BREAK SPACE}") if pad and len(cell) <= SHORT else shown
 
 
 def _line(cells: Iterable[str], pad: str) -> str:

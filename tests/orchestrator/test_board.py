@@ -21,7 +21,7 @@ def test_a_dollar_sign_does_not_begin_mathematics() -> None:
 
 def test_a_price_that_is_partly_assumed_is_an_upper_bound_on_the_board() -> None:
     lost = row(dollars=Decimal("0.0873"), assumed=Decimal("0.0855"))
-    assert "≤ \\$0.0873" in board(view(lost))
+    assert "≤\N{NO-BREAK SPACE}\\$0.0873" in board(view(lost)), "in a line of its cell"
     assert "≤" not in board(view(row(dollars=Decimal("0.0873"))))
 
 
