@@ -73,6 +73,10 @@ TakeFolder = Callable[[GoalInput, Roots, Store], Awaitable[PinnedInput]]
 """(the input, what may be read, store) -> the snapshot of a plain folder."""
 
 
+async def _prove_nothing() -> Proving:
+    return Proving(lacking="this worker runs none")
+
+
 @dataclass(frozen=True)
 class Preparation:
     """Resolve what this deployment knows and allows."""
@@ -110,8 +114,10 @@ class Preparation:
     """The setting that bounds dollars here, if any: then every model needs a price."""
     untold: str = ""
     """Why the system prompts cannot be used here; empty: they can."""
-    proving: Callable[[], Proving] = Proving
-    """Return how proofs of remarks can be run here."""
+    proving: Callable[[], Awaitable[Proving]] = field(default=_prove_nothing, kw_only=True)
+    """Return how proofs of remarks can be run here. Raise BadGoal for a test command that is not
+    there.
+    """
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
 
     @activity.defn
@@ -151,6 +157,9 @@ class Preparation:
             not_run += (*served.omissions(goal.plan or plan), *self._idle(goal, playbook))
             named = self._named_roles(goal, ready)
             _refuse_unreached(goal.plan or plan, served)
+            proving = await self._proving(goal, playbook)
+            if proving and proving.by and proving.lacking:
+                not_run += (Omission(what="the test command", why=proving.lacking),)
             briefing = Briefing(
                 roles=await self._keep_prompts(served.roles) if goal.use_models else served.roles,
                 playbook=self._card(playbook, plan) if playbook else None,
@@ -171,7 +180,7 @@ class Preparation:
                 shortens=True,
                 barred=barred,
                 most_dollars=self.most_dollars if goal.use_models else None,
-                proving=self._proving(goal, playbook),
+                proving=proving,
                 today=(goal.today or self.today()) if goal.use_models else "",
             )
         refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
@@ -179,9 +188,9 @@ class Preparation:
         _refuse_small_cap(goal, briefing)
         return briefing
 
-    def _proving(self, goal: Goal, playbook: PlaybookFile | None) -> Proving | None:
+    async def _proving(self, goal: Goal, playbook: PlaybookFile | None) -> Proving | None:
         proves = goal.use_models and playbook is not None and playbook.prove > 0
-        return self.proving() if proves else None
+        return await self.proving() if proves else None
 
     async def _read_probe(self, goal: Goal) -> None:
         if not goal.probe:

@@ -28,7 +28,8 @@ from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, we
 from holdfast.activities.preparation import Preparation
 from holdfast.activities.prompts.excerpts import Excerpts
 from holdfast.activities.prompts.files import system_prompts
-from holdfast.activities.proofs.proving import Proofs, sandboxed
+from holdfast.activities.proofs.contained import TestCommand
+from holdfast.activities.proofs.proving import Proofs
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import find_idle, lenses_of
 from holdfast.activities.review.placing import Placing
@@ -134,8 +135,12 @@ class _Parts:
             most_dollars=self.settings.most_dollars_run,
             capped=self.settings.capped_by,
             untold=self.untold,
-            proving=sandboxed,
+            proving=self._proofs().find_way,
         )
+
+    def _proofs(self) -> Proofs:
+        command = TestCommand.of(self.settings.test_command, self.settings.test_folders)
+        return Proofs(Snapshots(self.store, self.state.snapshots), command)
 
     def _secrets(self) -> KnownSecrets:
         """Return the values that no person is shown in a call, as the file of servers has them
@@ -166,7 +171,7 @@ class _Parts:
             gate=gate,
             code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
             place=Placing(Snapshots(self.store, self.state.snapshots)).place,
-            prover=Proofs(Snapshots(self.store, self.state.snapshots)),
+            prover=self._proofs(),
             budget=self._budget(),
             tools={name: tool.spec for name, tool in self.tools.items()},
             unfit=partial(fitting.find_unfit, self.tools, self._secrets),

@@ -12,11 +12,13 @@ from typing import Any
 import anyio.to_thread
 
 from holdfast.activities.proofs.code import Versions, find_tests, read_versions, show_lines
+from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.review.lenses import SCANS
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
 from holdfast.contracts import ProofVerdict, Proving
+from holdfast.contracts.errors import BadGoal
 from holdfast.text import one_line
 from holdfast.untrusted.redact import Redactor
 
@@ -49,6 +51,20 @@ class Proofs:
     """Shows and runs proofs over stored snapshots."""
 
     snapshots: Snapshots
+    command: TestCommand | None = None
+    """The test command of the deployment; None: it allows none."""
+
+    async def find_way(self) -> Proving:
+        """Return how proofs can be run here: by the test command, else in the sandbox. Raise
+        BadGoal for a command that is not on this machine.
+        """
+        way = sandboxed()
+        if self.command is None:
+            return way
+        if missing := self.command.missing():
+            raise BadGoal(missing)
+        lacking = await self.command.find_lacking()
+        return Proving(by=way.by, lacking=lacking) if lacking else Proving(by="tests")
 
     async def show(self, material: ProveMaterial) -> ProofCode:
         """Return what a model may see of a remark's code. Raise BlobLost as `Prover` says."""
@@ -71,8 +87,40 @@ class Proofs:
         """Return how a script ended on the head and on the base."""
         snapshot = await self.snapshots.open(material.repository.digest)
         redactor = await _redactor(snapshot)
-        ended = await _run_in_sandbox(snapshot, material)
+        if material.by == "tests":
+            ended = await self._run_test(snapshot, material)
+        else:
+            ended = await _run_in_sandbox(snapshot, material)
         return _judge(material, ended, redactor)
+
+    async def _run_test(self, snapshot: Snapshot, material: TryMaterial) -> dict[str, Any]:
+        script = material.script
+        head, base = trees_of(snapshot)
+        if self.command is None:
+            return _failed("this worker has no test command")
+        if script.path in head:
+            return _failed(f"there is a file {script.path} already")
+        try:
+            ran = await self.command.run(head, script.path, script.text)
+            before = (
+                None if base is None else await self.command.run(base, script.path, script.text)
+            )
+        except NotContained as error:
+            return _failed(str(error))
+        wanted = script.fails_with
+        return {"head": _ran(ran, wanted), "base": _ran(before, wanted) if before else None}
+
+
+def trees_of(snapshot: Snapshot) -> tuple[dict[str, Path], dict[str, Path] | None]:
+    """Return the files of the head and of the base, by path, each with where it lies; None without
+    a base.
+    """
+    manifest = snapshot.manifest
+    around = {each.path: snapshot.path(each.path) for each in manifest.around}
+    head = {**around, **{each.path: snapshot.path(each.path) for each in manifest.files}}
+    if not manifest.base:
+        return head, None
+    return head, {**around, **{each.path: snapshot.before / each.path for each in manifest.before}}
 
 
 async def _redactor(snapshot: Snapshot) -> Redactor:
@@ -157,6 +205,16 @@ async def _run_in_sandbox(snapshot: Snapshot, material: TryMaterial) -> dict[str
     return ended
 
 
+def _ran(ran: Ran, wanted: str) -> dict[str, Any]:
+    """Return how a test command ended, as the sandbox says it of a script."""
+    name = wanted.rpartition(".")[2]
+    kind = name if name in ran.output else f"exit code {ran.code}"
+    told = [line for line in ran.output.splitlines() if line.strip()]
+    naming = [line for line in told if name in line]
+    said = (naming or told or ["nothing was printed"])[-1]
+    return {"kind": kind if ran.code else "", "said": said if ran.code else "", "printed": ""}
+
+
 def _failed(why: str) -> dict[str, Any]:
     return {"head": {"kind": "Failed", "said": why, "printed": ""}, "base": None}
 
@@ -192,7 +250,7 @@ def judge(
     pass on the base, and why in a sentence.
     """
     if not head["kind"]:
-        return "not proved", "the script passes on the code under review"
+        return "not proved", "it passes on the code under review"
     if not _ends_so(head, wanted):
         if head["kind"] in UNRUN:
             return "not tried", f"it did not run: {one_line(head['said'])}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +32,17 @@ def model_id(value: str) -> str:
     if not _PLAIN.fullmatch(value):
         raise ValueError("is not an id of a model; give one without spaces")
     return value
+
+
+def with_test(value: str) -> str:
+    """Return a test command. ValueError unless it has words, and a place for the test."""
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"cannot be split into words: {error}") from None
+    if words and not any("{test}" in each for each in words):
+        raise ValueError("has no {test}, which stands for the path of the test")
+    return value.strip()
 
 
 def plain_name(value: str) -> str:

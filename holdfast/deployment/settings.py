@@ -48,6 +48,7 @@ from holdfast.deployment.places import (
     sendable,
     understood,
     web_address,
+    with_test,
 )
 from holdfast.deployment.project import BadSettings as BadSettings
 from holdfast.text.mistakes import suggest
@@ -232,6 +233,24 @@ class Settings(BaseSettings):
     )
     python_sandbox_key: Annotated[SecretStr | None, AfterValidator(sendable), OF_MODELS] = Field(
         None, description="Bearer token for that sandbox."
+    )
+    test_command: Annotated[str, AfterValidator(with_test), OF_MODELS, OF_PROJECT] = Field(
+        "",
+        examples=["python3 -m pytest -q {test}"],
+        description="Lets a review with models run a test that a model wrote, and so the code under"
+        " review, without network in a tree of its own. {test} is the test's path.",
+    )
+    test_folders: Annotated[
+        tuple[Path, ...],
+        NoDecode,
+        BeforeValidator(_split_paths),
+        AfterValidator(_split_and_absolute),
+        OF_MODELS,
+        OF_PROJECT,
+    ] = Field(
+        (),
+        examples=["~/.cargo"],
+        description="Folders that this command may read beside the system's, separated by ':'.",
     )
     mcp_file: Annotated[_Place, OF_MODELS, OF_PROJECT] = Field(
         HOME / ".mcp.json",

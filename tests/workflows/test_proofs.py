@@ -99,7 +99,7 @@ async def test_after_a_second_one_that_does_not_run_it_says_so(runs: Runs) -> No
 async def test_what_does_not_fail_takes_no_remark_away_and_is_said(runs: Runs) -> None:
     report, remark = await proved(runs, FALSE)
     assert remark.proof is not None and remark.proof.verdict == "not proved"
-    assert "Not proved: the script passes on the code under review" in report.answer
+    assert "Not proved: it passes on the code under review" in report.answer
 
 
 async def test_what_a_model_cannot_show_says_why(runs: Runs) -> None:

@@ -1,0 +1,255 @@
+"""A test that a model wrote runs the code of strangers: only where the deployment allows it, in a
+tree of its own, without network, and without a way to write or read elsewhere.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from test_scripts import PINNED, Kept, remark
+
+from holdfast.activities.proofs import contained
+from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
+from holdfast.activities.proofs.proving import Proofs
+from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
+from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
+from holdfast.contracts.errors import BadGoal
+from holdfast.deployment.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+PYTHON = f"{shlex.quote(sys.executable)} {{test}}"
+
+
+@pytest.fixture
+async def command() -> TestCommand:
+    made = TestCommand.of(PYTHON, ())
+    assert made is not None
+    if lacking := await made.find_lacking():
+        pytest.skip(lacking)
+    return made
+
+
+async def run(command: TestCommand, text: str, files: dict[str, Path] | None = None) -> Ran:
+    return await command.run(files or {}, "tests/test_new.py", text)
+
+
+async def test_a_test_runs_in_a_tree_of_its_own(command: TestCommand, tmp_path: Path) -> None:
+    (tmp_path / "kept.py").write_text("print('the code')")
+    (tmp_path / "kept.py").chmod(0o444)
+    text = "import os; exec(open('a.py').read()); open('a.py', 'w').write('x'); print(os.getcwd())"
+    ran = await run(command, text, {"a.py": tmp_path / "kept.py"})
+    assert (ran.code, ran.output) == (0, "the code\n/work\n")
+    assert (tmp_path / "kept.py").read_text() == "print('the code')"
+
+
+async def test_it_reaches_no_network(command: TestCommand) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), 5):
+            pass  # from here it is reached
+        text = f"""
+import socket
+for place in (("127.0.0.1", {port}), ("192.0.2.1", 80)):
+    try:
+        socket.create_connection(place, 5)
+        print("reached")
+    except OSError as error:
+        print(type(error).__name__)
+own = socket.socket()
+own.bind(("127.0.0.1", 0))
+own.listen()
+socket.create_connection(own.getsockname(), 5)
+print("its own loopback")
+"""
+        ran = await run(command, text)
+    assert ran.output.split("\n")[:3] == ["ConnectionRefusedError", "OSError", "its own loopback"]
+
+
+async def test_it_reads_and_writes_nothing_of_this_machine(
+    command: TestCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-told")
+    secret = tmp_path / "secret"
+    secret.write_text("not told")
+    planted = str(Path(sys.prefix, "planted"))
+    text = f"""
+import os, pathlib, subprocess
+print(os.path.exists({str(secret)!r}), os.path.exists({__file__!r}), "KEY" in str(os.environ))
+for path in ("/usr/planted", {planted!r}, "/etc/planted", "/dev/planted"):
+    try:
+        open(path, "w")
+        print("written", path)
+    except OSError as error:
+        print(type(error).__name__)
+again = "mount -o remount,bind,rw /usr; touch /usr/planted"
+subprocess.run(["unshare", "-rm", "sh", "-c", again], capture_output=True)
+print(os.path.exists("/usr/planted"))
+print([pathlib.Path(each, "environ").exists() for each in pathlib.Path("/proc").glob("[0-9]*")])
+"""
+    ran = await run(command, text)
+    first, *refused, remounted, seen = ran.output.splitlines()
+    assert first == "False False False", "no file elsewhere, and no variable"
+    assert len(refused) == 4 and not any(each.startswith("written") for each in refused), refused
+    assert remounted == "False", "not even as the root of namespaces of its own"
+    assert seen.count("True") <= 4, "it sees the processes of its own place only"
+    assert not Path(planted).exists() and not Path("/usr/planted").exists()
+
+
+async def test_what_it_leaves_running_ends_with_it(command: TestCommand) -> None:
+    mark = f"left-{time.time_ns()}"
+    text = f"""
+import os, subprocess, sys
+sleeps = [sys.executable, "-c", "import time; time.sleep(300)", {mark!r}]
+subprocess.Popen(sleeps, start_new_session=True)
+print("over")
+"""
+    with anyio.fail_after(60):
+        ran = await run(command, text)
+    assert ran.output == "over\n"
+    assert mark not in _commands()
+
+
+def _commands() -> str:
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(each.read_text())
+        except OSError:
+            continue
+    return "\n".join(found)
+
+
+async def test_one_that_never_ends_is_ended(
+    command: TestCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contained, "SECONDS", 1.0)
+    monkeypatch.setattr(contained, "STARTING_SECONDS", 2.0)
+    mark = f"endless-{time.time_ns()}"
+    with pytest.raises(NotContained, match="took longer"):
+        await run(command, f"MARK = {mark!r}\nwhile True: pass")
+    assert mark not in _commands()
+
+
+async def test_of_much_output_the_beginning_and_the_end_are_kept(command: TestCommand) -> None:
+    ran = await run(command, "print('first'); print('x' * 10_000_000); print('last')")
+    assert ran.output.startswith("first\n") and ran.output.endswith("last\n")
+    assert len(ran.output) < 20_000
+
+
+async def test_it_cannot_fill_the_memory_of_this_machine(command: TestCommand) -> None:
+    ran = await run(command, "kept = bytearray(4 << 30)")
+    assert ran.code == 1 and "MemoryError" in ran.output
+    ran = await run(command, "open('big', 'wb').truncate(1 << 40)")
+    assert ran.code != 0
+
+
+# ---------------------------------------------------------------- proofs by it
+
+CODE = "def pages(total, size):\n    return {}\n"
+SHOWS = "import sys; sys.path.insert(0, '.')\nfrom book import pages\nassert pages(7, 3) == 3\n"
+
+
+def proofs(command: TestCommand, folder: Path, *, based: bool = True) -> Proofs:
+    head, base = CODE.format("total // size"), CODE.format("-(-total // size)")
+    for where, text in {"head": head, "before": base}.items():
+        (folder / where).mkdir()
+        (folder / where / "book.py").write_text(text)
+    (folder / "head" / "around.py").write_text("X = 1\n")
+    file = SnapshotFile(path="book.py", size=len(head), lines=2, was="book.py" if based else "")
+    manifest = Manifest(
+        archive="",
+        files=(file,),
+        around=(SnapshotFile(path="around.py", size=6, lines=1),),
+        before=(BaseFile(path="book.py", size=len(base), lines=2, now="book.py"),) * based,
+        base="b" * 40 if based else "",
+        head="",
+    )
+    kept: Any = Kept(Snapshot(folder / "head", manifest, folder / "before", folder))
+    return Proofs(kept, command)
+
+
+async def prove(made: Proofs, text: str, path: str = "test_pages.py") -> Tried:
+    script = Script(why="", text=text, path=path, fails_with="AssertionError")
+    material = TryMaterial(
+        repository=PINNED, remark=remark(2, "book.py"), script=script, by="tests"
+    )
+    return await made.run(material)
+
+
+async def test_a_test_that_fails_on_the_head_and_passes_on_the_base_proves(
+    command: TestCommand, tmp_path: Path
+) -> None:
+    made = proofs(command, tmp_path)
+    assert (await made.find_way()).by == "tests"
+    tried = await prove(made, "import around\n" + SHOWS)
+    assert tried.verdict == "proved", tried
+    assert tried.output == "head: AssertionError\nbase: passes"
+    taken = await prove(made, SHOWS, "around.py")
+    assert (taken.verdict, "already" in taken.why) == ("not tried", True)
+
+
+async def test_without_a_base_a_test_only_shows(command: TestCommand, tmp_path: Path) -> None:
+    assert (await prove(proofs(command, tmp_path, based=False), SHOWS)).verdict == "shown"
+
+
+async def test_a_test_that_cannot_be_run_was_not_tried(
+    command: TestCommand, tmp_path: Path
+) -> None:
+    tried = await prove(proofs(command, tmp_path), "import nothing_of_this_name")
+    assert (tried.verdict, "exit code 1" in tried.why) == ("not tried", True), tried
+
+
+async def test_whoever_writes_a_test_is_shown_code_in_any_language(
+    command: TestCommand, tmp_path: Path
+) -> None:
+    made = proofs(command, tmp_path)
+    material = ProveMaterial(repository=PINNED, remark=remark(2, "book.py"), by="tests")
+    shown = await made.show(material)
+    assert "total // size" in shown.head and "-(-total // size)" in shown.base
+
+
+# ---------------------------------------------------------------- what the setting says
+
+
+async def test_a_program_that_is_not_there_is_refused_in_a_line() -> None:
+    snapshots: Any = None
+    made = Proofs(snapshots, TestCommand.of("no-such-program {test}", ()))
+    with pytest.raises(BadGoal, match="HOLDFAST_TEST_COMMAND: there is no program") as refused:
+        await made.find_way()
+    assert "\n" not in str(refused.value)
+
+
+async def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    snapshots: Any = None
+    made = Proofs(snapshots, TestCommand.of(PYTHON, (tmp_path / "none",)))
+    with pytest.raises(BadGoal, match="HOLDFAST_TEST_FOLDERS: there is no folder"):
+        await made.find_way()
+
+
+async def test_where_nothing_can_be_contained_the_sandbox_is_used_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    snapshots: Any = None
+    way = await Proofs(snapshots, TestCommand.of(PYTHON, ())).find_way()
+    assert way.by == "sandbox" and "only Linux" in way.lacking
+
+
+@pytest.mark.parametrize("given", ["pytest -q", "pytest 'un{test}ended"])
+def test_a_command_that_cannot_name_its_test_is_refused(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TEST_COMMAND", given)
+    with pytest.raises(ValueError, match="test_command"):
+        Settings(_env_file=None, project=None)
