@@ -11,7 +11,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
+from holdfast.activities.repositories.changed import Changed, list_changed
+from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.repositories.unified import lay_out
 from holdfast.activities.review.analysing.languages import OTHER, is_code, language
@@ -53,41 +54,10 @@ async def add_diff(pinned: PinnedInput, snapshots: Snapshots, store: Store) -> P
     return pinned.model_copy(update={"change": change})
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file that differs: its base and its head, one of which may be missing."""
-
-    was: BaseFile | None
-    now: SnapshotFile | None
-
-    @property
-    def shown(self) -> SnapshotFile:
-        found = self.now or self.was
-        assert found is not None
-        return found
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Lines added and deleted."""
-        if self.now is None:
-            return 0, self.shown.lines
-        hunks = self.now.hunks
-        return sum(hunk[3] for hunk in hunks), sum(hunk[1] for hunk in hunks)
-
-    @property
-    def rank(self) -> tuple[bool, int, str]:
-        """Code before data, and small before large."""
-        code = is_written(self.shown.kind) and language(self.shown) != OTHER
-        return not (code and is_code(self.shown.path)), sum(self.counts), self.shown.path
-
-
-def _files(manifest: Manifest) -> list[_File]:
-    before = {file.path: file for file in manifest.before}
-    renamed = {file.now for file in manifest.before}
-    head = (*manifest.files, *(file for file in manifest.around if file.path in renamed))
-    found = [_File(before.get(file.was), file) for file in head]
-    found += [_File(file, None) for file in manifest.deleted]
-    return sorted(found, key=lambda file: file.rank)
+def _rank(file: Changed) -> tuple[bool, int, str]:
+    """Code before data, and small before large."""
+    code = is_written(file.shown.kind) and language(file.shown) != OTHER and is_code(file.path)
+    return not code, file.added + file.deleted, file.path
 
 
 @dataclass(frozen=True)
@@ -101,12 +71,11 @@ class _Writer:
         parts: list[str] = []
         left_out: list[str] = []
         size = 0
-        for file in _files(self.snapshot.manifest):
+        for file in sorted(list_changed(self.snapshot.manifest), key=_rank):
             why, text = self._write_file(file, min(FILE_BYTES, DIFF_BYTES - size))
             if why:
-                added, deleted = file.counts
-                name = self.head.path(for_terminal(file.shown.path))
-                left_out.append(f"{name} (+{added:,} -{deleted:,}): {why}")
+                name = self.head.path(for_terminal(file.path))
+                left_out.append(f"{name} (+{file.added:,} -{file.deleted:,}): {why}")
             else:
                 parts.append(text)
                 size += len(text.encode("utf-8", "replace"))
@@ -119,12 +88,12 @@ class _Writer:
         parts += _listed("differs, or is new, and was not read", unread, more)
         return "".join(parts).encode("utf-8", "replace")
 
-    def _write_file(self, file: _File, most: int) -> tuple[str, str]:
+    def _write_file(self, file: Changed, most: int) -> tuple[str, str]:
         """Return why a file is not shown, or what of it differs."""
         if most <= 0:
             return "no room", ""
         for side, redactor in ((file.now, self.head), (file.was, self.base)):
-            if side is not None and any(file.counts) and not redactor.quotes(side.path):
+            if side is not None and file.hunks and not redactor.quotes(side.path):
                 return "it could not be searched for secrets", ""
         if file.was is None and file.now is not None and file.now.was:
             return "the base's version is not kept", ""
@@ -133,27 +102,25 @@ class _Writer:
             return "no room", ""
         return "", "".join(f"{line}\n" for line in lines)
 
-    def _lines(self, file: _File, most: int) -> Iterator[str]:
+    def _lines(self, file: Changed, most: int) -> Iterator[str]:
         """Yield the lines of a file's diff; none if they are more than fit."""
         now, was = file.now, file.was
-        hunks = now.hunks if now else ((1, file.shown.lines, 0, 0),)
-        sections = list(lay_out(hunks, was.lines if was else 0, now.lines if now else 0, CONTEXT))
+        sections = list(
+            lay_out(file.hunks, was.lines if was else 0, now.lines if now else 0, CONTEXT)
+        )
         if sum(len(each.lines) for each in sections) > most:
             return
         old = _read(self.snapshot.before, was)
         new = _read(self.snapshot.root, now)
+        lines = [line for section in sections for line in section.lines]
+        gone = _clean(self.base, was, old, [each.old for each in lines if each.mark == "-"])
+        kept = _clean(self.head, now, new, [each.new for each in lines if each.mark != "-"])
         found = list(_headers(was, now, self.base, self.head))
         for section in sections:
-            gone = [line.old for line in section.lines if line.mark == "-"]
-            kept = [line.new for line in section.lines if line.mark != "-"]
-            texts = {
-                **_clean(self.base, was, old, gone, "-"),
-                **_clean(self.head, now, new, kept, "+"),
-            }
             found.append(section.header)
             found += (
-                f"{line.mark}{texts['-', line.old] if line.mark == '-' else texts['+', line.new]}"
-                for line in section.lines
+                f"{each.mark}{gone[each.old] if each.mark == '-' else kept[each.new]}"
+                for each in section.lines
             )
         if sum(len(line.encode("utf-8", "replace")) + 1 for line in found) <= most:
             yield from found
@@ -164,15 +131,14 @@ def _clean(
     file: SnapshotFile | None,
     lines: Sequence[str],
     numbers: Sequence[int],
-    side: str,
-) -> dict[tuple[str, int], str]:
-    """Return lines of a file as they may be shown, by side and number."""
+) -> dict[int, str]:
+    """Return lines of a file as they may be shown, by number."""
     if file is None or not numbers:
         return {}
     texts = [lines[number - 1] if number <= len(lines) else "" for number in numbers]
     texts = [for_terminal(each, lines=True) for each in texts]
     shown = redactor.code(texts, file.path, numbers)
-    return {(side, number): _cut(text) for number, text in zip(numbers, shown, strict=True)}
+    return {number: _cut(text) for number, text in zip(numbers, shown, strict=True)}
 
 
 def _cut(line: str) -> str:

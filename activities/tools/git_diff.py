@@ -10,9 +10,9 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import Field
 
+from holdfast.activities.repositories.changed import Changed, list_changed
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.repositories.unified import Section, lay_out
-from holdfast.activities.toolset.comparing import Changed, list_changed
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     Location,
@@ -96,10 +96,9 @@ class _Diff:
             yield "[the base's version is not kept: it is no text, or too large]"
         was = self._read(self.snapshot.before, file.was.path) if file.was else []
         now = self._read(self.snapshot.root, file.now.path) if file.now else []
-        hunks = file.now.hunks if file.now else ((1, len(was), 0, 0),)
-        if not hunks:
+        if not file.hunks:
             yield "[no line differs, but for line ends]" if file.was else "[it is empty]"
-        for section in lay_out(hunks, len(was), len(now), self.context):
+        for section in lay_out(file.hunks, len(was), len(now), self.context):
             yield section.header
             yield from self._lines(section, was, now, most)
             most -= len(section.lines)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from holdfast.activities.repositories.changed import Changed, list_changed
 from holdfast.activities.repositories.manifest import Manifest
-from holdfast.activities.toolset.comparing import Changed, list_changed
 from holdfast.activities.toolset.globs import name_pattern
 from holdfast.activities.toolset.inputs import File, Location, list_below
 from holdfast.activities.toolset.tool import Here, tool

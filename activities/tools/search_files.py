@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import anyio.to_thread
 from pydantic import Field
 
-from holdfast.activities.toolset.comparing import list_changed
+from holdfast.activities.repositories.changed import list_changed
 from holdfast.activities.toolset.globs import line_pattern, name_pattern
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,

@@ -238,3 +238,13 @@ async def test_a_secret_that_the_base_alone_had_is_told_of_no_file(
     said = head.message(f"Was {HEX} and {HEX[::-1]}", 200, "a.py")
     assert said == "Was [redacted] and [redacted]"
     assert base.line(f'OTHER = "{HEX[::-1]}"', "gone.py", 1) == 'OTHER = "[redacted]"'
+
+
+async def test_an_empty_file_that_is_new_or_deleted_is_said_by_its_name(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"gone/__init__.py": "", "a.py": "a\n"})
+    (repository.path / "gone/__init__.py").unlink()
+    repository.write("new.py", "")
+    told = await diff_of(bench, repository)
+    assert told == "--- a/gone/__init__.py\n+++ /dev/null\n--- /dev/null\n+++ b/new.py\n"

@@ -1,11 +1,11 @@
-"""What of a repository differs from its base, for the tools that show it."""
+"""List what of a repository differs from its base."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
+from holdfast.activities.repositories.manifest import BaseFile, Hunk, Manifest, SnapshotFile
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,16 @@ class Changed:
     now: SnapshotFile | None
 
     @property
-    def path(self) -> str:
-        """Its path in the head, or if it was deleted in the base."""
+    def shown(self) -> SnapshotFile:
+        """Its version in the head, or if it was deleted in the base."""
         file = self.now or self.was
         assert file is not None
-        return file.path
+        return file
+
+    @property
+    def path(self) -> str:
+        """Its path in the head, or if it was deleted in the base."""
+        return self.shown.path
 
     @property
     def old_path(self) -> str:
@@ -30,16 +35,21 @@ class Changed:
         return self.now.was if self.now else self.path
 
     @property
+    def hunks(self) -> tuple[Hunk, ...]:
+        """Where it differs; a deleted file is one hunk."""
+        if self.now:
+            return self.now.hunks
+        return ((1, self.shown.lines, 0, 0),) if self.shown.lines else ()
+
+    @property
     def added(self) -> int:
         """Lines that the head has and the base has not."""
-        return sum(hunk[3] for hunk in self.now.hunks) if self.now else 0
+        return sum(hunk[3] for hunk in self.hunks)
 
     @property
     def deleted(self) -> int:
         """Lines that the base has and the head has not."""
-        if self.now is None:
-            return self.was.lines if self.was else 0
-        return sum(hunk[1] for hunk in self.now.hunks)
+        return sum(hunk[1] for hunk in self.hunks)
 
     @property
     def mark(self) -> str:
