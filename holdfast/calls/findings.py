@@ -30,8 +30,9 @@ def text_for_dependents(finding: Finding) -> str:
     """
     if not has_remarks(finding) or is_data(finding):
         return shared_text(finding)
-    told = finding.content if finding.data.get("changed") else ""
-    return f"{told}\n{list_remarks(finding)}".strip()
+    # Behind its counts stand these.
+    used = finding.content.partition("\n\n")[2]
+    return f"{list_remarks(finding)}\n\n{used}".strip()
 
 
 def _label(finding: Finding) -> str:

@@ -159,7 +159,7 @@ def work_prompt(material: WorkMaterial, told: Told) -> str:
     if unread:
         parts.append("\n".join(["Inputs that only tools read, by name:", *unread]))
     # Who uses what changed comes before what is wrong with it.
-    found = sorted(material.dependencies, key=lambda each: not each.data.get("changed"))
+    found = sorted(material.dependencies, key=lambda each: not each.data.get("changed_in_all"))
     parts += [
         envelope(
             _dependency_label(each) + SHORTENED[material.shortened.get(each.subtask_id, "")],

@@ -181,6 +181,11 @@ def _same(one: Remark, other: Remark) -> bool:
     # One kind of an agent's is no rule: what it tells apart is not the same.
     if one.by_agent and one.lens == other.lens and one.message != other.message:
         return False
+    # What an analyser says stays its own; an agent that says more is verified by itself.
+    if one.by_agent != other.by_agent:
+        ours, said = (other, one) if one.by_agent else (one, other)
+        if SEVERITIES.index(ours.severity) > SEVERITIES.index(said.severity):
+            return False
     # Of one rule of one lens, and of credentials, each line is a defect of its own.
     own_line = (one.lens, one.rule) == (other.lens, other.rule) or _subject(one) == CREDENTIAL
     near = 0 if own_line else ADJACENT
@@ -194,7 +199,7 @@ def _one(group: Sequence[Remark]) -> Remark:
     names = (lens_and_rule(each) for each in others)
     own = lens_and_rule(best)
     also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
-    confidence = max(each.confidence for each in seen)
+    confidence = max(each.confidence for each in seen if each.by_agent == best.by_agent)
     return best.model_copy(update={"confidence": confidence, "also": also})
 
 

@@ -13,7 +13,7 @@ from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.review.lenses import lenses_of
 from holdfast.activities.snapshots.snapshot import take
 from holdfast.calls.work import WorkMaterial
-from holdfast.contracts import Draft, PinnedInput, Remark, Subtask
+from holdfast.contracts import Draft, Finding, PinnedInput, Remark, Subtask
 from holdfast.storage import DirectoryStore
 from holdfast.untrusted.roots import Root
 
@@ -69,12 +69,17 @@ class Repository:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def commit(self, files: dict[str, str | bytes] | None = None, author: str = "Ada") -> str:
+    def commit(
+        self,
+        files: dict[str, str | bytes] | None = None,
+        author: str = "Ada",
+        message: str = "A change",
+    ) -> str:
         """Write files, commit everything; the commit's id."""
         for name, content in (files or {}).items():
             self.write(name, content)
         self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", "A change", author=author)
+        self.git("commit", "-q", "--allow-empty", "-m", message, author=author)
         return self.git("rev-parse", "HEAD")
 
 
@@ -118,7 +123,7 @@ class Bench:
         return await lenses_of(self.snapshots)[lens](material)
 
 
-def remarks_of(draft: Draft) -> list[Remark]:
+def remarks_of(draft: Draft | Finding) -> list[Remark]:
     """The remarks of a draft."""
     found = draft.data["remarks"]
     assert isinstance(found, list)

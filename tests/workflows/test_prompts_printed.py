@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
 from holdfast.contracts import Goal, GoalInput
-from holdfast.ports import ModelRequest
-from repositories import Repository
+from holdfast.ports import ModelAnswer, ModelRequest
+from repositories import Repository, remarks_of
 from reviewing import ReviewingModel, finds
 from scripted import ScriptedModel, calls, plans, subtask, synthesizes, works
 
@@ -123,12 +124,191 @@ async def test_an_ordinary_run(runs: Runs) -> None:
     kept(model.requests, "ordinary")
 
 
+ORDERS = """\"\"\"Orders of the shop.\"\"\"
+
+from shop.store import Denied, find, save
+
+
+def load(user, number):
+    \"\"\"Return an order. Raise Denied if the user may not see it.\"\"\"
+    order = find(number)
+    if not user.may_see(order):
+        raise Denied(number)
+    return order
+
+
+def pages(total, size):
+    \"\"\"Return how many pages of a size there are.\"\"\"
+    return -(-total // size)
+
+
+def refund(user, number, cents):
+    \"\"\"Pay back a part of an order.\"\"\"
+    order = load(user, number)
+    if cents > order.paid:
+        raise ValueError("more than was paid")
+    order.refunded += cents
+    save(order)
+"""
+MENDED = ORDERS.replace("if cents > order.paid:", "if cents > order.paid - order.refunded:")
+CHANGED = (
+    ORDERS.replace("    if not user.may_see(order):\n        raise Denied(number)\n", "")
+    .replace("import Denied, find", "import find")
+    .replace("-(-total // size)", "total // size + 1")
+    .replace("refund(user, number, cents)", "refund(user, number, reason, cents)")
+    .replace(
+        "    order.refunded +=", "    order.note(reason, cents / 100.0)\n    order.refunded +="
+    )
+)
+WEB = """from shop.orders import load, pages
+
+
+def show(request):
+    order = load(request.user, request.args["number"])
+    return {"order": order, "pages": pages(len(order.lines), 20)}
+"""
+BATCH = """from shop.orders import refund
+
+
+def refund_all(user, rows):
+    for number, cents in rows:
+        refund(user, number, cents)
+"""
+TESTS = """from shop.orders import pages, refund
+
+
+def test_the_last_page_may_be_partly_filled():
+    assert pages(41, 20) == 3
+    assert pages(40, 20) == 2
+
+
+def test_what_was_refunded_is_not_refunded_again(user, order):
+    refund(user, order.number, 900)
+    with raises(ValueError):
+        refund(user, order.number, 900)
+"""
+BEFORE: dict[str, str | bytes] = {
+    "AGENTS.md": "# Rules\n\n- Money is an int of cents; no float anywhere.\n"
+    "- Every function has a test.\n",
+    "shop/orders.py": ORDERS,
+    "shop/web.py": WEB,
+    "shop/batch.py": BATCH,
+    "tests/test_orders.py": TESTS.partition("\n\ndef test_what")[0] + "\n",
+}
+AFTER: dict[str, str | bytes] = {
+    "shop/orders.py": CHANGED,
+    "tests/test_orders.py": TESTS.partition("\n\ndef test_what")[0].replace(
+        "    assert pages(40, 20) == 2", "    assert pages(19, 20) == 1"
+    )
+    + "\n",
+}
+INTENT = """Refunds carry a reason (#77)
+
+Support wants to see why money was paid back. Permissions stay as they are.
+"""
+
+
+MEND = "Refund at most what is left\n\nTwo clicks paid an order back twice (#41)."
+
+
+def remark(file: str, line: int, code: str, rule: str, message: str) -> dict[str, Any]:
+    return {"file": file, "line": line, "code": code, "rule": rule, "message": message}
+
+
+DENIED = ("shop/orders.py", 9, "if not user.may_see(order):", "deleted-check")
+LEFT = ("shop/orders.py", 20, "    if cents > order.paid:")
+ANSWERS: dict[str, list[Any]] = {
+    "logic": [
+        finds(
+            remark(*DENIED, "Any user is given any order: nothing asks may_see any more."),
+            remark(
+                "shop/orders.py", 15, "return total // size + 1", "wrong-bound",
+                "pages(40, 20) is 3, and was 2: a last, empty page.",
+            ),
+            remark(*LEFT, "wrong-condition", "What was refunded before is refunded again."),
+        )
+    ],
+    "attacks": [
+        finds(remark(*DENIED, "Whoever guesses a number reads and refunds orders of others."))
+    ],
+    "callers": [
+        calls(
+            ("read_file", {"file_path": "repo/shop/web.py"}),
+            ("read_file", {"file_path": "repo/shop/batch.py"}),
+        ),
+        finds(
+            remark(
+                "shop/batch.py", 6, "refund(user, number, cents)", "changed-signature",
+                "refund now takes a reason before cents: this call fails.",
+            ),
+            remark(
+                "shop/web.py", 5, 'order = load(request.user, request.args["number"])',
+                "changed-effect", "show relied on load to refuse strangers.",
+            ),
+        ),
+    ],
+    "conventions": [
+        calls(("read_file", {"file_path": "repo/AGENTS.md"})),
+        finds(
+            remark(
+                "shop/orders.py", 22, "order.note(reason, cents / 100.0)", "broken-rule",
+                "AGENTS.md: \"Money is an int of cents; no float anywhere\".",
+            ),
+            remark(
+                "shop/orders.py", 7, "Return an order. Raise Denied if the user may not see it",
+                "false-comment", "load raises nothing now.",
+            ),
+        ),
+    ],
+    "regressions": [
+        calls(("git_history", {"path": "repo/shop/orders.py"})),
+        finds(remark(*LEFT, "undone-fix", "Undoes \"Refund at most what is left\" (#41).")),
+    ],
+    "untested": [
+        finds(
+            remark(
+                "tests/test_orders.py", 6, "def test_what_was_refunded_is_not_refunded_again",
+                "deleted-test", "Nothing holds that an order is not refunded twice.",
+            ),
+            remark(
+                "tests/test_orders.py", 6, "assert pages(19, 20) == 1", "weakened-test",
+                "pages(40, 20) was the case that the change breaks.",
+            ),
+        )
+    ],
+}  # fmt: skip
+
+
+class Confirming(ReviewingModel):
+    """Confirms every remark that it is asked about."""
+
+    async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
+        if what == "verify":
+            count = max(map(int, re.findall(r"code around remark (\d+)", request.prompt)))
+            said = [
+                {"remark": number, "why": "Its line shows it.", "verdict": "confirmed"}
+                for number in range(1, count + 1)
+            ]
+            self._left["verify"] = deque([{"verdicts": said}])
+        return await super()._answer(what, request)
+
+
 async def test_a_review_of_a_change(runs: Runs) -> None:
+    """Answered as a reader of these prompts would, truthfully."""
     repository = Repository.at(runs.folder / "repository")
-    repository.commit({"pages.py": "def pages(total, size):\n    return -(-total // size)\n"})
-    base = repository.commit({"AGENTS.md": "Every function has a test.\n"})
-    repository.commit({"pages.py": "def pages(total, size):\n    return total // size\n"})
-    given = {"repo": ("repository", str(runs.folder / "repository")), "base": ("text", base)}
+    repository.commit(BEFORE, message="Orders")
+    mended = "Refund at most what is left\n\nTwo clicks paid an order back twice (#41)."
+    base = repository.commit(
+        {"shop/orders.py": MENDED, "tests/test_orders.py": TESTS}, "Bo", mended
+    )
+    repository.commit(AFTER, message="Refunds carry a reason\n\nAlso simpler pages.")
+    intent = runs.folder / "intent.md"
+    intent.write_text(INTENT)
+    given = {
+        "repo": ("repository", str(runs.folder / "repository")),
+        "base": ("text", base),
+        "intent": ("file", str(intent)),
+    }
     goal = Goal(
         text="Review",
         playbook="code-review",
@@ -139,16 +319,14 @@ async def test_a_review_of_a_change(runs: Runs) -> None:
         use_models=True,
         today=TODAY,
     )
-    lost = {"file": "repo/pages.py", "line": 2, "message": "The last, partly filled page is lost."}
-    model = ReviewingModel(
-        {
-            "logic": [calls(("read_file", {"file_path": "repo/pages.py"})), finds(lost)],
-            "verify": [{"verdicts": [{"remark": 1, "why": "Line 2", "verdict": "confirmed"}]}],
-        }
-    )
+    model = Confirming(ANSWERS)
     tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
     report = await runs.run(goal, model, tools=tools)
     assert report.status == "complete", report.gaps
+    told = [each for finding in report.findings if finding.model for each in remarks_of(finding)]
+    assert len(told) == 11 and all(each.code and each.fingerprint for each in told)
+    deleted = [(each.file, each.line) for each in told if each.deleted]
+    assert sorted(deleted) == [*[("shop/orders.py", 8)] * 2, ("tests/test_orders.py", 7)]
     kept(model.requests, "review")
 
 
@@ -176,12 +354,16 @@ def written(request: ModelRequest) -> str:
     parts += [said(each) for each in request.messages] or [request.prompt]
     parts.append("answer: " + json.dumps(request.schema))
     whole = "\n\n======== \n\n".join(each.strip() for each in parts) + "\n"
-    return re.sub(r"\b[0-9a-f]{12,40}\b", "192768f00000", whole)
+    whole = re.sub(r"\b[0-9a-f]{12,40}\b", "192768f00000", whole)
+    return re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b", f"{TODAY} 09:00", whole)
 
 
 def said(message: Any) -> str:
     content = message["content"]
     if isinstance(content, str):
         return f"{message['role']}: {content}"
-    blocks = (each.get("text") or json.dumps(each, sort_keys=True) for each in content)
+    blocks = (
+        each.get("text") or each.get("content") or json.dumps(each, sort_keys=True)
+        for each in content
+    )
     return f"{message['role']}: " + "\n".join(blocks)

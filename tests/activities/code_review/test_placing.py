@@ -89,7 +89,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 async def place(snapshot: Snapshot | None, *said: dict[str, Any]) -> list[Remark]:
     common = {
         "severity": "warning", "file": "app/load.py", "line": 1, "code": "", "message": "It fails.",
-        "suggestion": "Mend it.", "rule": "removed-check", "confidence": 70,
+        "suggestion": "Mend it.", "rule": "deleted-check", "confidence": 70,
     }  # fmt: skip
     draft = Draft(data={"remarks": [{**common, **each} for each in said]})
     subtask = Subtask(id="logic", title="", instruction="", role="logic", inputs=("repo",))
