@@ -55,7 +55,7 @@ HOLES = re.compile(
     "|[a-z]+-(unsigned|guessable|cipher|html-of|unescaped|all-parameters)"
 )
 """Rules about other ways in, besides those of the lenses that look for nothing else."""
-LENSES_OF_HOLES = {"security", "workflows"}
+LENSES_OF_HOLES = {"security", "workflows", "attacks"}
 Data = TypeVar("Data", Sightings, ReviewData)
 
 

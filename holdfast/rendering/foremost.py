@@ -37,9 +37,9 @@ RULES = (
     (3, re.compile("SC211[45]$")),
     (1, RUNS),
     (1, re.compile("injection$")),
-    (2, re.compile("(missing|removed)-check$|outside-path$|exposed-data$|weak-protection$")),
+    (2, re.compile("(missing|deleted)-check$|outside-path$|exposed-data$|weak-protection$")),
     (2, re.compile("exhaustion$")),
-    (5, re.compile("removed-name$|changed-arguments$")),
+    (5, re.compile("removed-name$|changed-signature$")),
 )
 """Rules of lenses, and kinds of agents' remarks, of which the harm is known."""
 STYLE = frozenset({"style", "conventions", "untested", "complexity", "performance"})

@@ -76,6 +76,23 @@ def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one()
     assert "1 other remark may do as much." in told.answer
 
 
+def test_what_an_agent_says_of_an_analysers_defect_is_no_second_one_and_makes_it_no_surer() -> None:
+    given = Remark(
+        severity="warning", file="a.py", line=3, message="m", rule="deleted-check",
+        lens="uses", confidence=70,
+    )  # fmt: skip
+    said = given.model_copy(update={"message": "Gone.", "confidence": 95, "by_agent": True})
+    logic, attacks = (said.model_copy(update={"lens": name}) for name in ("logic", "attacks"))
+    (merged,) = merge_remarks([logic, given, attacks])
+    assert (merged.message, merged.confidence, merged.by_agent) == ("m", 70, False)
+    assert set(merged.also) == {"logic:deleted-check", "attacks:deleted-check"}
+    worse = logic.model_copy(update={"severity": "critical"})
+    assert len(merge_remarks([worse, given])) == 2, "it is to be verified by itself"
+    assert [each.lens for each in merge_remarks([logic, attacks])] == ["attacks"]
+    other = logic.model_copy(update={"message": "Another one."})
+    assert len(merge_remarks([logic, other])) == 2, "one agent tells two defects apart"
+
+
 def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
     said = [given.model_copy(update={"line": n}).model_dump(mode="json") for n in range(3)]
