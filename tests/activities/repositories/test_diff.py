@@ -240,11 +240,19 @@ async def test_a_secret_that_the_base_alone_had_is_told_of_no_file(
     assert base.line(f'OTHER = "{HEX[::-1]}"', "gone.py", 1) == 'OTHER = "[redacted]"'
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gone.py", "--- a/gone.py\n+++ /dev/null\n"),
+        ("new.py", "--- /dev/null\n+++ b/new.py\n"),
+    ],
+)
 async def test_an_empty_file_that_is_new_or_deleted_is_said_by_its_name(
-    repository: Repository, bench: Bench
+    repository: Repository, bench: Bench, name: str, told: str
 ) -> None:
-    repository.commit({"gone/__init__.py": "", "a.py": "a\n"})
-    (repository.path / "gone/__init__.py").unlink()
-    repository.write("new.py", "")
-    told = await diff_of(bench, repository)
-    assert told == "--- a/gone/__init__.py\n+++ /dev/null\n--- /dev/null\n+++ b/new.py\n"
+    repository.commit({"gone.py": "", "a.py": "a\n"})
+    if name == "new.py":
+        repository.write(name, "")
+    else:
+        (repository.path / name).unlink()
+    assert await diff_of(bench, repository) == told
