@@ -12,7 +12,14 @@ from functools import cached_property
 
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.review.analysing.languages import language_of
-from holdfast.activities.review.analysing.lens import Analyser, Grade, Parsed, Sighting
+from holdfast.activities.review.analysing.lens import (
+    SYNTAX,
+    UNKNOWN,
+    Analyser,
+    Grade,
+    Parsed,
+    Sighting,
+)
 from holdfast.activities.review.analysing.sharing import fair_share
 from holdfast.activities.review.comparing import (
     Base,
@@ -37,6 +44,7 @@ MOST_REMARKS = 2_000
 """Remarks that one lens hands on, the most severe first, each file with its share."""
 MOST_NAMES = 200
 """Files that were not read or not parsed and are named."""
+FEWEST_FRAGMENTS = 3
 MESSAGE_LETTERS = 400
 MOST_FINGERPRINTS = MOST_REMARKS
 """Remarks that can be known: each line is searched for secrets before it is hashed."""
@@ -75,6 +83,22 @@ class Findings:
         if self.base is None:
             return by_lines(self.parsed, files, whole=not self.manifest.base)
         return compare(self.analyser, self.parsed, root, files, self.base)
+
+    @cached_property
+    def _fragments(self) -> frozenset[str]:
+        """Folders of a whole tree of whose files most cannot be parsed: pieces and patterns that
+        other programs fill in, and no code.
+        """
+        if self.manifest.base:
+            return frozenset()
+        broken = {each.file for each in self.parsed.sightings if each.rule == SYNTAX}
+        counts = Counter(map(_folder, broken))
+        files = Counter(_folder(file.path) for file in self.files)
+        return frozenset(
+            folder
+            for folder, count in counts.items()
+            if count >= FEWEST_FRAGMENTS and 2 * count > files[folder]
+        )
 
     def draft(self) -> Draft:
         """Return what the lens found, as data and in a few lines."""
@@ -168,6 +192,8 @@ class Findings:
 
     def _remark(self, sighting: Sighting, *, untouched: bool) -> Remark:
         grade, file = self._grade(sighting.grade), self._by_path.get(sighting.file)
+        if sighting.rule == SYNTAX and _folder(sighting.file) in self._fragments:
+            grade = UNKNOWN
         remark = Remark(
             severity=grade.severity,
             file=sighting.file,
@@ -251,6 +277,10 @@ class Findings:
             lines.append(f"{count} not looked at: the time limit was reached.")
         lines += _sentences((*parsed.notes, *self._notes()))
         return "\n".join(f"- {line}" for line in lines)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _sentences(notes: Iterable[str]) -> Iterable[str]:

@@ -323,3 +323,38 @@ async def test_a_path_whose_variable_a_line_above_guards_is_no_remark(
     )
     seen = {each.file for each in remarks_of(await bench.look("shell", repository))}
     assert seen == {"late.sh", "other.sh"}
+
+
+VUE = "import { ref } from 'vue';\nexport function on(x) {\n  if (x) useListener(x);\n}\n"
+REACT = (
+    "import { useState } from 'react';\nexport function Page({ x }) {\n"
+    "  if (x) { useState(0); }\n  return null;\n}\n"
+)
+OWN = (
+    "import { options } from 'preact';\nexport function useReducer(f) { return f; }\n"
+    "export function render(f) {\n  if (f) { return useReducer(f); }\n}\n"
+)
+
+
+async def test_rules_of_hooks_are_for_those_who_use_react_and_not_for_who_makes_hooks(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"vue.ts": VUE, "page.jsx": REACT, "hooks.js": OWN, "plain.js": OWN[34:]})
+    found = remarks_of(await bench.look("javascript", repository))
+    assert {(each.file, each.line) for each in found if each.rule == "rules-of-hooks"} == {
+        ("page.jsx", 3)
+    }
+
+
+async def test_a_folder_of_pieces_of_code_is_no_list_of_critical_remarks(
+    repository: Repository, bench: Bench
+) -> None:
+    pieces = {f"data/pieces/{n}.ts": "password: {\n" for n in range(4)}
+    repository.commit({**pieces, "data/pieces/whole.ts": "let a = 1;\n", "src/a.ts": "let (\n"})
+    found = remarks_of(await bench.look("javascript", repository))
+    assert {each.file for each in found if each.severity == "critical"} == {"src/a.ts"}
+    assert all(each.confidence < SHOWN for each in found if each.file != "src/a.ts")
+    base = repository.git("rev-parse", "HEAD")
+    repository.commit({f"data/more/{n}.ts": "password: {\n" for n in range(4)})
+    changed = remarks_of(await bench.look("javascript", repository, base))
+    assert [each.severity for each in changed] == ["critical"] * 4

@@ -31,6 +31,12 @@ MODULE = re.compile(rb"(?m)^\s*(?:import|export)\b|\brequire\s*\(|\bmodule\.expo
 BUILT_IN = re.compile(r"'(__\w*__|[A-Z][A-Z0-9_]+)' is not defined")
 """Names that a bundler puts values for."""
 FLOW = re.compile(rb"(?m)\A(?:#!.*\n)?\s*(?://.*\n\s*)*/[/*](?:[^*]|\*(?!/)){0,2000}@(?:no)?flow\b")
+REACT = re.compile(
+    rb"""(?:\bfrom|\brequire\(|\bimport)\s*"""
+    rb"""["'](?:react|react-dom|react-native|preact(?:/\w+)?|next/\w+)["']"""
+)
+OTHER_UI = re.compile(rb"""["'](?:vue|@vue/[\w-]+|solid-js|svelte|@builder\.io/qwik)["'/]""")
+"""Libraries whose functions may be named as hooks of React are, and are none."""
 DEEPEST = 200
 """Levels of nesting beyond which YAML is not read: each further one costs libyaml more."""
 RUFF_UNREADABLE = "E902"
@@ -38,7 +44,7 @@ SHELL_STOPPED = {1072, 1073, 1088, 1089}
 """Codes by which shellcheck says that it could not read on."""
 NEAR = {
     "from outside": re.compile(
-        r"(?i)\b(?:request|req|argv|input|params?|form|payload|cookies?|user(?!_defined)\w*|email"
+        r"(?i)\b(?:request|req|argv|input|params?|form|payload|cookies?|(?-i:user)(?!_defined)\w*|email"
         r"|upload\w*|untrusted|recv)\b"
     ),
     "password": re.compile(r"(?i)passw|secret|token|credential"),
@@ -141,6 +147,8 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             errors.append(file)
         if rule == "no-undef" and (BUILT_IN.match(message) or not module(file)):
             continue
+        if rule == "rules-of-hooks" and not is_hook_of_react(file, message):
+            continue
         # Of two places the later one: what is given or declared before is not what is wrong.
         places = [label["span"] for label in item.get("labels") or ()]
         place = max(places, key=lambda span: int(span["offset"]), default={"line": 0, "column": 0})
@@ -152,6 +160,21 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
             "suggestion": cut(item.get("help") or ""),
         }
+
+
+def is_hook_of_react(path: str, message: str) -> bool:
+    """True if a file is of React, and does not define the hook that it is said to misuse: libraries
+    that implement hooks, and others that name functions so, know other rules.
+    """
+    with open(path, "rb") as file:
+        text = file.read()
+    if not REACT.search(text) and not (
+        path.endswith((".jsx", ".tsx")) and not OTHER_UI.search(text)
+    ):
+        return False
+    name = re.match(r'React Hook "(?:\w+\.)?(\w+)"', message)
+    defined = rb"\b(?:function|const|let|var)\s+%s\b" % name[1].encode() if name else b"\\Z(?!)"
+    return re.search(defined, text) is None
 
 
 def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
