@@ -48,6 +48,7 @@ OTHERS = {
     **{name: other(name) for name in Settings.model_fields},
     "capabilities": "schemas",
     "log_level": "DEBUG",
+    "test_command": "pytest {test}",
     "rate": "haiku=61/min",
     "in_flight": "haiku=61",
     "project": HOME / "examples" / "project",
