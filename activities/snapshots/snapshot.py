@@ -96,11 +96,20 @@ async def take(
         scope=stored.scope,
         changed=taken.uncommitted,
         change=taken.changes.pinned if stored.base else None,
-        rule_files=tuple(map(redact, find_rule_files(stored))) if wanted.for_models else (),
+        rule_files=tuple(map(redact, _rule_files(stored, taken))) if wanted.for_models else (),
     )
     if snapshots is None or not wanted.for_models:
         return pinned
     return await add_diff(pinned, snapshots, store)
+
+
+def _rule_files(stored: Manifest, taken: _Taken) -> tuple[str, ...]:
+    texts = {
+        path.decode(): content
+        for name in ("archive", "around_archive")
+        for path, content in taken.archives.get(name, {}).items()
+    }
+    return find_rule_files(stored, lambda path: texts[path].decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)

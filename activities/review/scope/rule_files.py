@@ -14,9 +14,10 @@ MOST_FILES = 20
 MOST_NAMED = 40
 """Links of one file that are followed."""
 _NAMES = re.compile(
-    r"(?i)(?:^|/)(?:(?:CLAUDE|CLAUDE\.local|AGENTS?|GEMINI|CONVENTIONS)\.md"
-    r"|(?:CONTRIBUTING|HACKING|DEVELOPMENT|CODING_?STYLE|CODE_?STYLE|STYLE_?GUIDE)"
-    r"(?:\.(?:md|rst|txt|adoc))?"
+    r"(?i)(?:^|/)(?:(?:CLAUDE|CLAUDE\.local|AGENTS?|GEMINI)\.md"
+    r"|(?:CONTRIBUTING|CONVENTIONS|HACKING|DEVELOPMENT|MAINTAINING|(?:[a-z]+[-_])?(?:coding|code|style)"
+    r"[-_]?(?:style|standards?|guide|guidelines|conventions)?)\.(?:md|mdx|rst|txt|adoc)"
+    r"|CONTRIBUTING|HACKING|\.claude/rules/[^/]+\.md"
     r"|\.(?:cursor|windsurf|cline)rules|\.cursor/rules/[^/]+\.mdc|\.clinerules/[^/]+\.md"
     r"|\.github/copilot-instructions\.md|\.github/instructions/[^/]+\.instructions\.md"
     r"|(?:\.github/)?pull_request_template\.md)$"
@@ -33,7 +34,7 @@ _LINKS = re.compile(
 """Matches links of Markdown, names in backticks, and the imports of CLAUDE.md."""
 
 
-def find_rule_files(manifest: Manifest, read: Callable[[str], str]) -> list[str]:
+def find_rule_files(manifest: Manifest, read: Callable[[str], str]) -> tuple[str, ...]:
     """Return the paths of a snapshot's rule files, in scope or around it, the nearest to what is in
     scope first, and behind them the documents that they name; `read` returns the text of a path.
     """
@@ -43,7 +44,7 @@ def find_rule_files(manifest: Manifest, read: Callable[[str], str]) -> list[str]
     found.sort(key=lambda path: (-_depth(path), path))
     found = found[:MOST_FILES]
     named = (name for path in found for name in _named(path, read(path)) if name in paths)
-    return list(dict.fromkeys([*found, *named]))[:MOST_FILES]
+    return tuple(dict.fromkeys([*found, *named]))[:MOST_FILES]
 
 
 def _folders_in_scope(manifest: Manifest) -> set[str]:

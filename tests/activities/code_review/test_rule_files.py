@@ -15,7 +15,7 @@ def manifest(files: Sequence[str], around: Sequence[str] = ()) -> Manifest:
 
 def found(files: Sequence[str], around: Sequence[str] = (), **texts: str) -> list[str]:
     told = {name.replace("__", "/") + ".md": text for name, text in texts.items()}
-    return find_rule_files(manifest(files, around), lambda path: told.get(path, ""))
+    return list(find_rule_files(manifest(files, around), lambda path: told.get(path, "")))
 
 
 def test_the_nearest_comes_first_and_what_speaks_for_other_folders_is_left_out() -> None:
@@ -43,14 +43,14 @@ def test_the_nearest_comes_first_and_what_speaks_for_other_folders_is_left_out()
 
 
 def test_documents_that_a_rule_file_names_are_rules_if_they_are_about_them() -> None:
-    around = ["docs/style.md", "docs/testing.md", "docs/history.md", "web/docs/coding.md"]
-    names = "Read [style](docs/style.md#names), `docs/testing.md`, [old](docs/history.md).\n"
+    around = ["docs/guidelines.md", "docs/testing.md", "docs/history.md", "web/docs/testing-ui.md"]
+    names = "Read [style](docs/guidelines.md#names), `docs/testing.md`, [old](docs/history.md).\n"
     assert found(
         ["AGENTS.md", "web/CLAUDE.md", "a.py"],
         around,
         AGENTS=names + "[away](../../etc/style.md) [gone](docs/rules.md)",
-        web__CLAUDE="@docs/coding.md\n@docs/style.md\n",
-    ) == ["web/CLAUDE.md", "AGENTS.md", "web/docs/coding.md", "docs/style.md", "docs/testing.md"]
+        web__CLAUDE="@docs/testing-ui.md\n@docs/guidelines.md\n",
+    ) == ["web/CLAUDE.md", "AGENTS.md", "web/docs/testing-ui.md", "docs/guidelines.md", "docs/testing.md"]
 
 
 def test_a_stranger_gets_no_more_than_a_bounded_list() -> None:
