@@ -50,7 +50,13 @@ def test_documents_that_a_rule_file_names_are_rules_if_they_are_about_them() -> 
         around,
         AGENTS=names + "[away](../../etc/style.md) [gone](docs/rules.md)",
         web__CLAUDE="@docs/testing-ui.md\n@docs/guidelines.md\n",
-    ) == ["web/CLAUDE.md", "AGENTS.md", "web/docs/testing-ui.md", "docs/guidelines.md", "docs/testing.md"]
+    ) == [
+        "web/CLAUDE.md",
+        "AGENTS.md",
+        "web/docs/testing-ui.md",
+        "docs/guidelines.md",
+        "docs/testing.md",
+    ]
 
 
 def test_a_stranger_gets_no_more_than_a_bounded_list() -> None:

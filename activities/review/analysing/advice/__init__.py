@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from holdfast.contracts import Remark
+from holdfast.contracts.remarks import is_credential
 
 FOLDER = Path(__file__).parent
 
@@ -23,9 +24,7 @@ class Advice:
 
     why: str
     do: str = ""
-    """What to do; empty if the rule is ours and says it itself."""
-    instead: bool = False
-    """True if it replaces what the tool says, which speaks of its own settings."""
+    """What makes the code right; empty if the rule is ours and says it itself."""
 
 
 def advice_on(lens: str, rule: str) -> Advice | None:
@@ -46,9 +45,13 @@ def advice_of(lens: str) -> dict[str, Advice]:
 
 
 def add_advice(remark: Remark) -> Remark:
-    """Return the remark with why it matters, and with what to do if its tool does not say it."""
+    """Return the remark with why it matters and what makes the code right. A tool's own words are
+    kept where there are none: many tell how to be rid of the remark, and not of the defect.
+    """
     row = advice_on(remark.lens, remark.rule)
     if row is None:
         return remark
-    suggestion = row.do if row.instead else remark.suggestion or row.do
+    said = (row.do, remark.suggestion)
+    # What a credential is advised depends on its file.
+    suggestion = next(filter(None, reversed(said) if is_credential(remark) else said), "")
     return remark.model_copy(update={"matters": row.why, "suggestion": suggestion})

@@ -163,7 +163,6 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
             "rule": kind.lower().replace(" ", "-"),
             "scale": f"{kind}, likely" if is_likely else kind,
             "message": f"{kind} in the code (value marked {digest})",
-            "suggestion": "Revoke it, then read it from the environment or a secret store",
             "suppressed": allowed,
         }
         printed["items"].append(entry)

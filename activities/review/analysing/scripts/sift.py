@@ -37,6 +37,9 @@ REACT = re.compile(
 )
 OTHER_UI = re.compile(rb"""["'](?:vue|@vue/[\w-]+|solid-js|svelte|@builder\.io/qwik)["'/]""")
 """Libraries whose functions may be named as hooks of React are, and are none."""
+SILENCES = re.compile(
+    r"(?i)\bwrap\b|underscore|\bprefix|\bdisabl|\bignor|noqa|suppress|intention|\bunused\b|\bvoid\b"
+)
 DEEPEST = 200
 """Levels of nesting beyond which YAML is not read: each further one costs libyaml more."""
 RUFF_UNREADABLE = "E902"
@@ -108,7 +111,7 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "line": item["location"]["row"],
             "column": item["location"]["column"],
             "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
-            "suggestion": cut(fix.get("message") or ""),
+            "suggestion": advice(fix.get("message")),
         }
 
 
@@ -158,7 +161,7 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "line": place["line"],
             "column": place["column"],
             "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
-            "suggestion": cut(item.get("help") or ""),
+            "suggestion": advice(item.get("help")),
         }
 
 
@@ -299,6 +302,11 @@ def column_of(item: Item) -> int:
 
 def cut(text: object) -> str:
     return str(text)[:LETTERS]
+
+
+def advice(text: object) -> str:
+    """Return what a tool advises; nothing if that only silences it."""
+    return "" if not text or SILENCES.search(str(text)) else cut(text)
 
 
 def keep(items: Iterator[Item]) -> tuple[list[Item], Counter[tuple[str, str]]]:
