@@ -18,6 +18,8 @@ from holdfast.rendering.reach import looked_for_defects, unread_code
 from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.text import inline, pluralize
 
+LEAST_SHARE = 5
+"""Percent of the files from which a language that nobody looked at is named beside the verdict."""
 MOST_NAMES = 3
 """Lenses that failed, and languages, that are named."""
 
@@ -32,7 +34,7 @@ class Verdict:
     lacks: tuple[str, ...]
     """What of it came to nothing, each as the rest of a sentence; none if it is whole."""
     unread: str = ""
-    """That nobody looked for defects in some languages, as a sentence; empty: in none."""
+    """That nobody looked for defects in a language of many files, as a sentence; empty: in none."""
 
     @property
     def beside(self) -> str:
@@ -101,9 +103,10 @@ def _lacks(review: ReviewData, status: ReportStatus) -> Iterator[str]:
 
 
 def _unread(review: ReviewData) -> str:
-    languages = [each.name for each in unread_code(review)]
+    much = [each for each in unread_code(review) if each.percent >= LEAST_SHARE]
+    languages = _named([f"{each.name} ({each.percent} %)" for each in much])
     who = "No analyser" if review.agents else "Nobody"
-    return f"{who} looked for defects in {_named(languages)}." if languages else ""
+    return f"{who} looked for defects in {languages}." if much else ""
 
 
 def _named(names: Sequence[str]) -> str:

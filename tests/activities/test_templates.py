@@ -261,7 +261,7 @@ def test_who_looked_in_which_languages_is_said_and_where_nobody_did() -> None:
     assert "Markdown" not in synthesis.answer
     assert synthesis.answer.startswith(
         "**No remarks in what 3 lenses looked at.** Not whole: Find shell came to no end."
-        " Nobody looked for defects in Go, Shell, Ruby."
+        " Nobody looked for defects in Go (50 %)."
     )
     assert synthesis.data["unread_languages"] == ["Go", "Shell", "Ruby"]
 

@@ -233,7 +233,7 @@ def test_a_review_without_remarks_is_green_only_where_it_is_whole() -> None:
     data = {**looked, "languages": [python, code]}
     page = as_html(reviewed(data=data, status="complete"))
     assert f'<span class="chip s-escalated verdict">? {said}' in page
-    assert "Nobody looked for defects in SQL." in page.partition("<nav")[0]
+    assert "Nobody looked for defects in SQL (9 %)." in page.partition("<nav")[0]
 
 
 def test_a_remark_has_its_place_to_copy_and_its_code_as_code() -> None:

@@ -322,7 +322,7 @@ def test_a_comment_counts_and_folds_each_defect_with_links() -> None:
         report(shell, remark(file="b [c].py", line=7), data={**looked, "languages": [go]}),
         "https://example.test/o/r/blob/abc",
     )
-    assert "🔴 **2 critical in 2 files.** ⚠️ No analyser looked for defects in Go." in text
+    assert "🔴 **2 critical in 2 files.** ⚠️ No analyser looked for defects in Go (30 %)." in text
     assert text.count("<details>") == text.count("</details>") == 2
     assert "<summary>Looked at: 9 files by security, logic</summary>" in text
     assert "- security looked at 7 files." in text and "logic (12 tool calls)" in text

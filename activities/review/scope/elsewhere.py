@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.contracts import FileKind, Remark
 from holdfast.contracts.remarks import blocks_change, is_credential, rank_remarks, stands
 from holdfast.rendering.remarks import by_severity, place, prose
+from holdfast.text import for_markdown
 
 KINDS: tuple[FileKind, ...] = (
     "tests", "examples", "docs", "generated", "vendored", "minified", "built",
@@ -51,15 +52,20 @@ def describe_elsewhere(remarks: Sequence[Remark]) -> str:
     counts wherever it stands is told one by one.
     """
     told = (each for each in remarks if stands(each) and not blocks_change(each))
-    other = [each for each in rank_remarks(told) if each.kind != "production"]
+    elsewhere = [each for each in rank_remarks(told) if each.kind != "production"]
+    other = [each for each in elsewhere if not each.summed]
     if not other:
         return ""
+    summed = Counter(each.lens for each in elsewhere if each.summed)
     kinds = ", ".join(_count(kind, other) for kind in KINDS if any(e.kind == kind for e in other))
     named = [each for each in other if each.kind in WRITTEN or each.severity == "critical"]
     worst = [each for each in named if each.severity != "info"][:WORST]
     parts = [f"**Outside production code, not counted**: {kinds}."]
     if worst:
         parts.append(f"The worst: {'; '.join(map(_place, worst))}.")
+    if summed:
+        lenses = ", ".join(f"{for_markdown(lens)} {count}" for lens, count in summed.items())
+        parts.append(f"In sum, beside these: {lenses}.")
     return " ".join(parts)
 
 

@@ -165,7 +165,7 @@ def test_production_code_comes_first_and_the_rest_stands_in_a_line_of_its_own() 
     assert elsewhere.select_production(remarks) == [remarks[1]]
     assert elsewhere.count_kinds(remarks) == {"production": 1, "tests": 1, "docs": 1, "vendored": 2}
     assert elsewhere.describe_elsewhere(remarks) == (
-        "**Outside production code**: tests 1 (1 critical), docs 1 (1 info),"
+        "**Outside production code, not counted**: tests 1 (1 critical), docs 1 (1 info),"
         " vendored 2 (1 critical, 1 warning). The worst: `tests.py:3` (Undefined name);"
         " `vendored.py:9` (A key)."
     )
