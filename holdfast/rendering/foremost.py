@@ -68,11 +68,15 @@ def _is_urgent(remark: Remark) -> bool:
     return remark.severity != "info" and not style
 
 
-def _order(remark: Remark) -> tuple[bool, int, int, bool, int]:
+def _order(remark: Remark) -> tuple[bool, int, int, bool, bool, int]:
     """Return by what the first is chosen, the least first. An agent says itself how sure it is, so
     analysers come before it.
     """
-    return (*_worth(remark), remark.by_agent, -remark.confidence)
+    return (*_worth(remark), not _is_proved(remark), remark.by_agent, -remark.confidence)
+
+
+def _is_proved(remark: Remark) -> bool:
+    return remark.proof is not None and remark.proof.verdict in ("proved", "shown")
 
 
 def _worth(remark: Remark) -> tuple[bool, int, int]:
@@ -97,6 +101,7 @@ def _why(first: Remark, others: Sequence[Remark]) -> str:
     """Return in a sentence why it comes before the others."""
     alike = [each for each in others if _worth(each) == _worth(first)]
     said = f"It comes first because {HARMS[harm_of(first)]}"
+    said += ", and what was run shows it" if _is_proved(first) else ""
     if not alike:
         return f"{said}."
     surest = all(each.confidence < first.confidence for each in alike)

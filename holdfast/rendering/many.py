@@ -37,7 +37,7 @@ def fold_quiet(rows: Sequence[Row]) -> tuple[Sequence[Row], str]:
     """Return the rows without lenses that saw nothing, and what is said of these in a line; empty:
     there are not two of them.
     """
-    quiet = [each for each in rows if each.note == NO_REMARKS and each.status == "complete"]
+    quiet = [each for each in rows if each.tier == "none" and each.note == NO_REMARKS]
     if len(quiet) < 2:
         return rows, ""
     names = ", ".join(each.id for each in quiet)

@@ -405,6 +405,15 @@ def test_what_a_remark_can_do_comes_before_how_sure_it_is_and_before_its_place()
         assert f"It comes first because {HARMS[harm_of(chosen)]}." in told
 
 
+def test_of_what_does_as_much_harm_what_was_shown_comes_first_even_of_an_agent() -> None:
+    shell = remark(line=3, rule="B602", message="A shell", confidence=99)
+    agents = {"by_agent": True, "verdict": "confirmed", "rule": "injection", "message": "A query"}
+    proof = {"verdict": "proved", "why": "It fails"}
+    assert "A shell" in one_thing([shell, remark(line=9, **agents)])
+    told = one_thing([shell, remark(line=9, **agents, proof=proof)])
+    assert "A query" in told and "and what was run shows it" in told
+
+
 def test_a_matter_of_style_or_outside_production_is_not_the_one_thing_to_do() -> None:
     style = remark(lens="style", rule="E501", message="A long line", confidence=100)
     odd = remark(line=9, rule="W1", message="Odd", confidence=60)

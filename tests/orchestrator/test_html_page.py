@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from drawn import START
 from holdfast.calls import KINDS
+from holdfast.calls.prove import ProveMaterial
 from holdfast.calls.verify import VerifyMaterial
 from holdfast.contracts import Draft, PinnedInput, Remark
 from holdfast.rendering.blocks import Paragraph
@@ -46,6 +47,8 @@ def valid(page: str) -> str:
 def test_a_verification_is_shown_as_its_history_has_it_without_the_code() -> None:
     remark = Remark(severity="critical", file="a.py", line=3, message="A shell", confidence=90)
     pinned = PinnedInput(name="repo", kind="repository", size=1, digest="0")
+    proving = exchanges._turn(KINDS["prove"], ProveMaterial(repository=pinned, remark=remark))
+    assert remark.message in proving
     told = exchanges._turn(KINDS["verify"], VerifyMaterial(repository=pinned, remarks=(remark,)))
     assert "A shell" in told and "a.py line 3" in told
 

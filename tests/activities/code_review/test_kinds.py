@@ -146,10 +146,10 @@ def remark(kind: FileKind, **fields: object) -> Remark:
 
 
 def test_of_a_severity_what_analysers_found_comes_before_what_agents_say_however_sure() -> None:
-    agent = remark("production", lens="logic", rule="", file="a.py", weight=9)
+    agent = remark("production", lens="logic", by_agent=True, file="a.py", weight=9)
     analyser = remark("production", lens="bugs", file="b.py")
-    surer = remark("production", lens="logic", rule="", file="c.py", confidence=95)
-    worse = remark("production", lens="logic", rule="", severity="critical", confidence=80)
+    surer = remark("production", lens="logic", by_agent=True, file="c.py", confidence=95)
+    worse = remark("production", lens="logic", by_agent=True, severity="critical", confidence=80)
     assert rank_remarks([agent, analyser, surer, worse]) == [worse, analyser, surer, agent]
 
 
