@@ -10,7 +10,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import anyio.to_thread
 from pydantic import ValidationError
@@ -25,6 +25,7 @@ from holdfast.upkeep import cleaning
 KEPT_MANIFESTS = 4
 HEAD, BEFORE, PATCHES = "head", "before", "patches"
 """Folders of a snapshot on disk."""
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 EMPTY = bytes(1024)
 """A tar archive with nothing in it."""
 
@@ -134,7 +135,7 @@ def _is_there(place: Path, parts: Sequence[_Part]) -> bool:
         whole = all(
             (place / part.folder).is_dir()
             and all(
-                (place / part.folder / path).lstat().st_size == size
+                os.lstat(f"{place}/{part.folder}/{path}").st_size == size
                 for path, size in part.sizes.items()
             )
             for part in parts
@@ -165,7 +166,7 @@ def _finish(partial: Path, place: Path) -> None:
 def _unpack(partial: Path, part: _Part, archive: bytes) -> None:
     folder = partial / part.folder
     folder.mkdir(exist_ok=True)
-    missing = dict(part.sizes)
+    missing, made = dict(part.sizes), {str(folder)}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive or EMPTY), mode="r:") as members:
             for member in members:
@@ -177,12 +178,13 @@ def _unpack(partial: Path, part: _Part, archive: bytes) -> None:
                     )
                 content = members.extractfile(member)
                 assert content is not None
-                target = folder.joinpath(*PurePosixPath(member.name).parts)
-                target.parent.mkdir(parents=True, exist_ok=True)
+                target = f"{folder}/{member.name}"
+                if (parent := os.path.dirname(target)) not in made:
+                    os.makedirs(parent, exist_ok=True)
+                    made.add(parent)
                 # The head's files come from two archives, and none replaces another's.
-                with target.open("xb") as file:
+                with open(os.open(target, NEW, 0o444), "wb") as file:
                     file.write(content.read())
-                target.chmod(0o444)
     except (tarfile.TarError, EOFError, FileExistsError, NotADirectoryError) as error:
         raise LensFailed(f"the archive of the snapshot is none: {error}") from None
     if missing:
