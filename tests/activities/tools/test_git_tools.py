@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hands import WITHHELD, Bench
+from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.repositories.manifest import Change, Commit, Manifest
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.tools.git_diff import git_diff
@@ -15,6 +16,8 @@ from holdfast.activities.tools.git_patch import git_patch
 from holdfast.activities.tools.list_files import list_files
 from holdfast.activities.tools.read_file import read_file
 from holdfast.activities.tools.search_files import search_files
+from holdfast.activities.toolset.running import call
+from holdfast.activities.turns.workshop import Surroundings
 from repositories import Bench as Snapshots
 from repositories import Repository
 
@@ -290,3 +293,30 @@ async def test_a_long_message_is_shown_whole_by_git_patch(
     assert "[…; git_patch shows the whole message]" in listed
     commit = repository.git("rev-parse", "HEAD")
     assert "reason 19" in await bench.told(git_patch, path="repo", commit=commit)
+
+
+async def test_a_worker_withholds_from_agents_what_the_search_of_a_change_found(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """By no shape, but by its letters: only the search knows it."""
+    value = "9f2c1be07d4a5586c3ef01b2a7d86e4490bc7f15"
+    repository.commit({"conf.py": f'DIGEST = "{value}"\n'})
+    repository.write("conf.py", "DIGEST = None\n")
+    snapshots = Snapshots(tmp_path)
+    pinned = await snapshots.pin(repository, "HEAD", models=True)
+    here = Surroundings(
+        key="",
+        inputs={"repo": pinned},
+        store=snapshots.store,
+        snapshots=snapshots.snapshots,
+        journal=FileJournal(tmp_path / "journal"),
+        scratch=tmp_path,
+        settings=lambda _: "",
+        made=(),
+    )
+    for tool, arguments in (
+        (git_diff, {"path": "repo"}),
+        (read_file, {"file_path": "repo/conf.py", "version": "base"}),
+    ):
+        told = (await call(tool, tool.name, here, arguments)).text
+        assert value not in told and 'DIGEST = "[redacted]"' in told
