@@ -29,7 +29,7 @@ ASKED = 400
 
 def headline(view: RunView, elapsed: float) -> str:
     """Return where the run stands, in one line."""
-    parts = [view.verdict.removesuffix("."), standing(view)]
+    parts = [standing(view)]
     if view.rows and view.phase != "approval":
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
@@ -57,9 +57,11 @@ def board(
     """
     late = max(0.0, (at - view.now).total_seconds()) if at and view.phase != "closed" else 0.0
     elapsed = (view.now - view.started).total_seconds() + late
-    parts: list[RenderableType] = [
-        Text(headline(view, elapsed), style="bold", no_wrap=True, overflow="ellipsis"),
-    ]
+    stands = Text(headline(view, elapsed), no_wrap=True, overflow="ellipsis")
+    stands.stylize("dim" if view.verdict else "bold")
+    parts: list[RenderableType] = [stands]
+    if view.verdict:
+        parts.insert(0, Text(view.verdict, style="bold"))
     if view.preview and view.phase == "approval":
         parts.append(preview(view.preview, view.dollars_cap, width=width, full=full))
     else:
