@@ -44,7 +44,7 @@ MOST_REMARKS = 2_000
 """Remarks that one lens hands on, the most severe first, each file with its share."""
 MOST_NAMES = 200
 """Files that were not read or not parsed and are named."""
-FEWEST_FRAGMENTS = 3
+FEWEST_FRAGMENTS = 4
 MESSAGE_LETTERS = 400
 MOST_FINGERPRINTS = MOST_REMARKS
 """Remarks that can be known: each line is searched for secrets before it is hashed."""
@@ -86,7 +86,7 @@ class Findings:
 
     @cached_property
     def _fragments(self) -> frozenset[str]:
-        """Folders of a whole tree of whose files most cannot be parsed: pieces and patterns that
+        """Folders of a whole tree of whose files many cannot be parsed: pieces and patterns that
         other programs fill in, and no code.
         """
         if self.manifest.base:
@@ -97,7 +97,7 @@ class Findings:
         return frozenset(
             folder
             for folder, count in counts.items()
-            if count >= FEWEST_FRAGMENTS and 2 * count > files[folder]
+            if count >= FEWEST_FRAGMENTS and 3 * count > files[folder]
         )
 
     def draft(self) -> Draft:

@@ -106,13 +106,17 @@ async def find_idle(store: Store, digest: str) -> dict[str, str]:
     content = await store.get(digest)
     manifest = await anyio.to_thread.run_sync(Manifest.model_validate_json, content)
     found = analysers().values()
+    tops = {file.path for file in (*manifest.files, *manifest.around) if "/" not in file.path}
     needed = {
-        each.name: each.languages is None or any(_finds_files(each, manifest)) for each in found
+        each.name: (each.languages is None and each.explore is None)
+        or any(_finds_files(each, manifest))
+        for each in found
+        if not each.settings or each.settings & tops
     }
     return {
-        each.name: each.lacking if needed[each.name] else ""
+        each.name: each.lacking if needed.get(each.name) else ""
         for each in found
-        if each.lacking or not needed[each.name]
+        if each.lacking or not needed.get(each.name)
     }
 
 

@@ -135,6 +135,8 @@ class Analyser:
     """Files that hold it are looked at a second time without honouring suppressions, to count what
     is suppressed. None: the tool reports suppressed sightings itself.
     """
+    settings: frozenset[str] = frozenset()
+    """Files at the top of a repository without one of which it has nothing to look at."""
     summed: bool = False
     """True if what it sees is told in a paragraph, and not remark by remark."""
     rules: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ KEY = (
 TOLD_OTHERWISE = {
     "complexity": "Its sightings are told in a paragraph, and not remark by remark.",
     "history": "Its sightings are told in a paragraph, and not remark by remark.",
+    "style": "Its sightings are told in a paragraph, and not remark by remark.",
 }
 SAID_BY_MESSAGE = {
     "go-add-inside",
