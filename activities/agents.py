@@ -37,7 +37,7 @@ from holdfast.calls.replan import REPLAN, Patch, ReplanMaterial
 from holdfast.calls.review import REVIEW, Review, ReviewMaterial
 from holdfast.calls.synthesize import SYNTHESIZE, SynthesisMaterial
 from holdfast.calls.turn import TAKE_TURN, Turn, TurnMaterial
-from holdfast.calls.verify import VERIFY, Verdicts, VerifyMaterial, mark_absent
+from holdfast.calls.verify import Shown, hold_to_places
 from holdfast.calls.work import (
     COMPOSED_ROLE,
     REVIEWER_ROLE,
@@ -89,7 +89,7 @@ class Agents:
     gate: Gate | None = None
     """Paces the calls; None: every call leaves at once."""
     code: Code | None = None
-    """Returns the code around remarks, without secrets; None: no review is verified here."""
+    """Returns what may be seen of remarks, without secrets; None: no review is verified here."""
     place: Place | None = None
     """Puts the remarks of agents at their places; None: they stay as they were said."""
     prover: Prover | None = None
@@ -145,7 +145,7 @@ class Agents:
         )
         if reply.value is None:
             return reply
-        return reply.model_copy(update={"value": await self._finish(reply.value, material)})
+        return reply.model_copy(update={"value": await self._finish(reply.value, material, told)})
 
     @activity.defn
     async def take_turn(self, call: Call, material: TurnMaterial) -> Reply[Turn]:
@@ -168,7 +168,7 @@ class Agents:
         turn = reply.value
         if turn is None or turn.draft is None:
             return reply
-        draft = await self._finish(turn.draft, material.work)
+        draft = await self._finish(turn.draft, material.work, told)
         return reply.model_copy(update={"value": turn.model_copy(update={"draft": draft})})
 
     @activity.defn
@@ -217,17 +217,6 @@ class Agents:
             SYNTHESIZE,
             after=lambda synthesis: provenance.flag_unsupported(synthesis, material),
             shape=answer_shape(material),
-        )
-
-    @activity.defn
-    async def verify(self, call: Call, material: VerifyMaterial) -> Reply[Verdicts]:
-        """Return whether remarks of analysers hold, by the code around each; secrets in it stay
-        here.
-        """
-        assert self.code is not None, "whoever asks models can open snapshots"
-        shown = await self.code(material)
-        return await self._ask(
-            call, material, VERIFY, shown, after=lambda verdicts: mark_absent(verdicts, shown)
         )
 
     @activity.defn
@@ -295,12 +284,12 @@ class Agents:
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
         return await self._asking().ask(call, material, whole, system, prompt)
 
-    async def _finish(self, draft: Draft, material: WorkMaterial) -> Draft:
+    async def _finish(self, draft: Draft, material: WorkMaterial, told: Told) -> Draft:
         """Return a draft with the verdicts of its checks, and with its remarks at their places."""
         if draft.status != "complete":
             return draft
         verdicts = checks.verdicts(material.subtask.checks, draft)
-        draft = draft.model_copy(update={"verdicts": verdicts})
+        draft = hold_to_places(draft.model_copy(update={"verdicts": verdicts}), told.shown)
         if self.place is None or not has_remarks(draft):
             return draft
         return await self.place(draft, material)
@@ -318,13 +307,18 @@ class Agents:
             for each in material.inputs
             if each.change is not None
         }
+        shown: tuple[Shown, ...] = ()
+        if material.remarks:
+            assert self.code is not None, "whoever asks models can open snapshots"
+            shown = await self.code(material)
+        told = Told(contents, changes, shown=shown)
         if material.composed:
-            return self._system_prompt(call, COMPOSED_ROLE), Told(contents, changes)
+            return self._system_prompt(call, COMPOSED_ROLE), told
         kept = material.prompt
         role = await self._read_kept(call, kept) if kept else self.roles[call.role]
         if material.told_last:
-            return self._system_prompt(call, REVIEWER_ROLE), Told(contents, changes, role)
-        return role, Told(contents, changes)
+            return self._system_prompt(call, REVIEWER_ROLE), replace(told, role=role)
+        return role, told
 
     def _system_prompt(self, call: Call, name: str) -> str:
         """Return the system prompt of this name. If its file is damaged by now, raise RunStopping,

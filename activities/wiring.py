@@ -26,7 +26,7 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.examine import Lenses
 from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
 from holdfast.activities.preparation import Preparation
-from holdfast.activities.prompts.excerpts import Excerpts
+from holdfast.activities.prompts.evidence import Evidence
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.proofs.contained import TestCommand
 from holdfast.activities.proofs.proving import Proofs
@@ -169,7 +169,7 @@ class _Parts:
             templates=TEMPLATES,
             price=self.prices.price,
             gate=gate,
-            code=Excerpts(Snapshots(self.store, self.state.snapshots)).around,
+            code=Evidence(Snapshots(self.store, self.state.snapshots)).on,
             place=Placing(Snapshots(self.store, self.state.snapshots)).place,
             prover=self._proofs(),
             budget=self._budget(),

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.calls.turn import UseMaterial
-from holdfast.calls.verify import Shown, VerifyMaterial
+from holdfast.calls.verify import Shown
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Capabilities, Draft, Effort, MadeFile, ModelCard, Synthesis, Usage
 
@@ -242,8 +242,8 @@ class Pricing(Protocol):
         ...
 
 
-Code = Callable[[VerifyMaterial], Awaitable[tuple[Shown, ...]]]
-"""What a model may see of each remark, in order."""
+Code = Callable[[WorkMaterial], Awaitable[tuple[Shown, ...]]]
+"""What a model may see of each remark that an agent verifies, in order; none for other work."""
 
 
 class Prover(Protocol):

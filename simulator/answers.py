@@ -89,8 +89,6 @@ def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[
             return {"winner": next(iter(_findings(prompt)), "none")}
         case "synthesize":
             return _synthesis(prompt)
-        case "verify":
-            return _verdicts(prompt)
         case "prove":
             nothing = {"shows": "", "script": "", "path": "", "fails_with": ""}
             return {"why": f"{MARK} what is simulated proves nothing", **nothing}
@@ -103,12 +101,17 @@ def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[
 def _work(prompt: str) -> dict[str, Any]:
     done = {"status": "complete", "confidence": CONFIDENCE, "reason": "", "why": ""}
     asked = _excerpt(_first(INSTRUCTION, prompt).removeprefix(MARK).strip())
-    return {**done, "result": f"{MARK} Result for: {asked}", "sources": []}
+    result = _verdicts(prompt) or f"{MARK} Result for: {asked}"
+    return {**done, "result": result, "sources": []}
 
 
 def _verdicts(prompt: str) -> dict[str, Any]:
-    """All confirmed but the last of several, so that both outcomes are seen."""
+    """All confirmed but the last of several, so that both outcomes are seen; empty if there is
+    nothing to verify.
+    """
     numbers = [int(number) for number in REMARK.findall(prompt)]
+    if not numbers:
+        return {}
     return {
         "verdicts": [
             {

@@ -23,7 +23,9 @@ from holdfast.activities.catalogue.results import remarked
 from holdfast.activities.catalogue.sources import Origin, sources_for
 from holdfast.activities.catalogue.tools import CatalogueError, Shelf, load_shipped
 from holdfast.calls.turn import READS_ON
+from holdfast.calls.verify import VERIFIED
 from holdfast.contracts import RoleCard, policies
+from holdfast.contracts.policies import VERIFIER
 from holdfast.contracts.remarks import REVIEW
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import FEWEST_INSTRUCTION_WORDS
@@ -213,14 +215,15 @@ def _complete(role: Role, path: Path, playbook: PlaybookFile | None) -> Role:
                 " remove it"
             )
         return role
+    verifies = role.card.name == VERIFIER
     if role.card.team or role.card.result:
         what = "team" if role.card.team else "result"
+        handed = "verdicts" if verifies else "remarks"
         raise CatalogueError(
-            f"{path.name}: front matter: {what}: an agent of a review hands up remarks; remove it"
+            f"{path.name}: front matter: {what}: an agent of a review hands up {handed}; remove it"
         )
-    return replace(
-        role, card=role.card.model_copy(update={"result": remarked(role.kinds), "told_last": True})
-    )
+    form = {"result": VERIFIED} if verifies else {"result": remarked(role.kinds), "told_last": True}
+    return replace(role, card=role.card.model_copy(update=form))
 
 
 def _find_unexplained(
@@ -309,7 +312,8 @@ def _add_plan(
         for each in unusable
         if each.playbook == playbook.name
     ]
-    agents = [role for role in own if role.card.tier != "none"]
+    # Whether there are remarks to verify is known at the end.
+    agents = [role for role in own if role.card.tier != "none" and role.card.name != VERIFIER]
     return playbook.model_copy(update={"plan": playbook.lenses.plan([*lenses, *lost], agents)})
 
 

@@ -1,4 +1,4 @@
-"""The system prompts, loaded from `prompts/`, and the excerpts of code that a verifier is shown.
+"""The system prompts, loaded from `prompts/`, and what a verifier is shown of the code.
 
 The user turn of a call stands with its kind in `holdfast/calls/`.
 """

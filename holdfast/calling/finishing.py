@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.calling import context, gathering, proving, verifying
+from holdfast.calling import context, gathering, proving
 from holdfast.calling.reserving import fitting_call, least_call, tokens_of
 from holdfast.calls.critique import CRITIQUE, Critique
 from holdfast.calls.digest import DIGEST, Digest
@@ -21,7 +21,6 @@ from holdfast.calls.judge import JUDGE, Judgement
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.prove import PROVE, TRY_PROOF, Script, Tried
 from holdfast.calls.synthesize import SYNTHESIZE
-from holdfast.calls.verify import VERIFY, Verdicts
 from holdfast.contracts import (
     Call,
     Contract,
@@ -30,8 +29,6 @@ from holdfast.contracts import (
     Remark,
     Subtask,
     Synthesis,
-    Tier,
-    policies,
 )
 from holdfast.contracts.data import is_data
 from holdfast.contracts.replacing import replace
@@ -81,7 +78,7 @@ def next_ask(state: State) -> Ask | None:
     """Return the next call on the way to the answer. None: wait for what is in flight, or done."""
     finishing = state.finishing
     if finishing.synthesis is None:
-        before = _next_verification(state) or _next_proof(state)
+        before = _next_proof(state)
         if not finishing.by_template:
             before = before or next_choice(state) or _next_digest(state) or _next_roll(state)
             before = before or _next_selection(state)
@@ -118,44 +115,8 @@ def single_answer(state: State) -> Synthesis | None:
 # ---------------------------------------------------------------- before the synthesis
 
 
-def _next_verification(state: State) -> Ask | None:
-    places = range(verifying.batches(state))
-    return _first(
-        _optional(
-            state,
-            VERIFY,
-            f"verify-{place + 1}",
-            partial(verifying.material, state, place),
-            place=place,
-        )
-        for place in places
-    ) or _next_second_verification(state)
-
-
-def _next_second_verification(state: State) -> Ask | None:
-    """Show what is undecided to the strongest model, once."""
-    first = [f"verify-{place + 1}" for place in range(verifying.batches(state))]
-    if not {*first} <= {*state.finishing.given_up}:
-        return None
-    for number, place in enumerate(verifying.second_batches(state), start=1):
-        ask = _optional(
-            state,
-            VERIFY,
-            f"verify-again-{number}",
-            partial(verifying.material, state, place),
-            place=place,
-            first=policies.STRONGEST,
-        )
-        # A model that was asked before knows no more.
-        if ask is not None and ask.call.tier == policies.STRONGEST:
-            return ask
-    return None
-
-
 def _next_proof(state: State) -> Ask | None:
-    """Return the next script to ask for or to run, once no verdict is awaited."""
-    if any(flight.move.kind == VERIFY.name for flight in state.flights.values()):
-        return None
+    """Return the next script to ask for or to run."""
     return _first(
         _script(state, place, remark, again) or _run_of_script(state, place, remark, again)
         for place, remark in proving.to_prove(state)
@@ -380,7 +341,6 @@ def _optional(
     *,
     subject: str = "",
     place: int | None = None,
-    first: Tier | None = None,
 ) -> Ask | None:
     """Return a call, unless it was given up, does not fit or comes too late. `gathered` makes its
     material, with the malformed answer that it is to mend.
@@ -392,7 +352,7 @@ def _optional(
         return None
     keep = state.keeps
     material = gathered(gathering.last_malformed(state, purpose))
-    ask = fitting_call(state, kind, purpose, material, keep=keep, first=first)
+    ask = fitting_call(state, kind, purpose, material, keep=keep)
     return (
         replace(ask, subject=subject, place=place)
         if state.ledger.fits(ask.amount, keep=keep)
@@ -426,9 +386,6 @@ def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
     match value:
         case Digest():
             return _take_digest(state, ask, value)
-        case Verdicts():
-            assert ask.place is not None, "remarks are verified in batches"
-            return verifying.take_verdicts(state, ask.place, value)
         case Judgement():
             return _take_judgement(state, ask, value)
         case Script() | Tried():

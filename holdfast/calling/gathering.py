@@ -131,8 +131,10 @@ def _given(state: State) -> Collection[str]:
 
 def needed_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
     """Return what the dependencies of a subtask found: of several attempts, the one chosen, or all
-    that there are.
+    that there are. A verifier is not told: it does not know who made a remark.
     """
+    if verifying.remarks_for(state, subtask):
+        return ()
     found = (state.work[each].finding for each in subtask.depends_on if each not in state.set_aside)
     return tuple(each for each in found if each is not None)
 
@@ -168,6 +170,7 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
     subtask = progress.subtask
     role = state.brief.role(subtask.role)
     long = {each.subtask_id: each for each in long_findings(state, subtask)}
+    remarks = verifying.remarks_for(state, subtask)
     return WorkMaterial(
         subtask=subtask,
         inputs=inputs_of(state, subtask),
@@ -188,6 +191,8 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         prompt=role.prompt,
         told_last=role.told_last,
         about=about(state),
+        remarks=tuple(each.model_copy(update=verifying.UNSAID) for each in remarks),
+        withheld=verifying.withheld_from(state, remarks),
     )
 
 
@@ -331,7 +336,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         beside=said,
         issues=tuple(_change(each) for each in serious),
         judged=finishing.conflicts,
-        to_verify=len(finishing.to_verify),
+        to_verify=len(verifying.chosen(state)),
         verified=proving.add_proofs(state, verifying.verified_remarks(state)),
         broken=last_malformed(state, "synthesize"),
         about=about(state),

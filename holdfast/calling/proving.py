@@ -51,7 +51,7 @@ def to_prove(state: State) -> tuple[tuple[int, Remark], ...]:
 def _confirmed(state: State) -> Iterator[tuple[int, Remark]]:
     """Yield the confirmed criticals by rank. A credential has nothing to run."""
     said = {_key(each): each for each in verifying.verified_remarks(state)}
-    for place, remark in enumerate(state.finishing.to_verify):
+    for place, remark in enumerate(verifying.chosen(state)):
         verified = said.get(_key(remark), remark)
         confirmed = verified.severity == "critical" and verified.verdict == "confirmed"
         if confirmed and not is_credential(verified):

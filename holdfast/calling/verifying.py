@@ -1,49 +1,106 @@
-"""Choose the remarks that a model verifies, batch them, and apply its verdicts. Pure.
+"""Choose the remarks that agents verify, share them out, and apply the verdicts. Pure.
 
 The analysers' remarks stand whatever a model says: a verdict is added, and no remark removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
-from holdfast.calls.about import About
-from holdfast.calls.verify import Place, Verdict, Verdicts, VerifyMaterial
-from holdfast.contracts import PinnedInput, Problem, Remark, policies
+from holdfast.calls.verify import Place, read_verdicts
+from holdfast.contracts import PinnedInput, Remark, Subtask, policies
 from holdfast.contracts.remarks import (
     SEVERITIES,
     is_credential,
-    is_from_agent,
     merge_remarks,
     rank_remarks,
     sightings_of,
 )
 from holdfast.contracts.replacing import replace
 from holdfast.state.run import State
+from holdfast.text import pluralize
+
+ORDER = (
+    "Verify the remarks 1 to {count}, which others made on this code: one verdict for each. Read"
+    " what is shown of it first; where that does not decide it, look with your tools."
+)
+"""What a verifier is asked to do."""
+UNSAID = {"excerpt": None, "matters": "", "fingerprint": "", "also": ()}
+"""Fields of a remark that are of no use to a verifier."""
 
 
 def is_wanted(state: State) -> bool:
+    """True if agents verify the remarks of this run."""
     playbook = state.brief.playbook
     asked = playbook is not None and playbook.verify > 0 and state.goal.use_models
-    return asked and repository(state) is not None
+    known = any(each.name == policies.VERIFIER for each in state.brief.roles)
+    return asked and known and repository(state) is not None
 
 
-def choose_remarks(state: State) -> State:
-    """Choose the remarks to verify, once the lenses have ended."""
+def share_out(state: State) -> tuple[State, tuple[Subtask, ...]]:
+    """Choose the remarks to verify, once all other work has ended, and return the subtasks that
+    verify them: none if there is nothing to verify, or they were planned already.
+    """
+    if not is_wanted(state) or state.finishing.to_verify:
+        return state, ()
+    remarks = choose_remarks(state)
+    size = policies.VERIFIED_AT_ONCE
+    batches = [remarks[first : first + size] for first in range(0, len(remarks), size)]
+    free = (name for number in count(1) if (name := f"verify-{number}") not in state.work)
+    subtasks = tuple(subtask_for(state, next(free), len(batch)) for batch in batches)
+    to_verify = {each.id: batch for each, batch in zip(subtasks, batches, strict=True)}
+    return replace(state, finishing=replace(state.finishing, to_verify=to_verify)), subtasks
+
+
+def subtask_for(state: State, name: str, count: int) -> Subtask:
+    """Return the subtask that verifies a batch of so many remarks. It comes after all others, whose
+    findings it is not shown: it does not know who made a remark.
+    """
+    pinned = repository(state)
+    assert pinned is not None, "remarks of a repository are verified"
+    given = (name for each in state.work.values() for name in each.subtask.inputs)
+    return Subtask(
+        id=name,
+        title=f"Verify {pluralize(count, 'remark')}",
+        role=policies.VERIFIER,
+        instruction=ORDER.format(count=count),
+        inputs=tuple(dict.fromkeys((pinned.name, *given))),
+        depends_on=tuple(each.subtask_id for each in state.usable),
+        max_output=policies.VERIFIER_OUTPUT,
+    )
+
+
+def remarks_for(state: State, subtask: Subtask) -> tuple[Remark, ...]:
+    """Return the remarks that a subtask verifies; none if it is no verification."""
+    return state.finishing.to_verify.get(subtask.id, ())
+
+
+def chosen(state: State) -> tuple[Remark, ...]:
+    """Return the remarks that were chosen to be verified, in order."""
+    return tuple(each for batch in state.finishing.to_verify.values() for each in batch)
+
+
+def withheld_from(state: State, remarks: Sequence[Remark]) -> tuple[Place, ...]:
+    """Return the lines with a credential in the files of these remarks."""
+    files = {each.file: None for each in remarks}
+    if not files:
+        return ()
+    places = {(each.file, each.line): None for each in all_remarks(state) if is_credential(each)}
+    return tuple(Place(file=file, line=line) for file, line in places if file in files)
+
+
+def choose_remarks(state: State) -> tuple[Remark, ...]:
+    """Return the first remarks by rank, as many as the playbook says."""
     playbook = state.brief.playbook
-    if playbook is None or not is_wanted(state):
-        return state
+    assert playbook is not None, "a playbook says how many remarks are verified"
     found = [each for each in all_remarks(state) if not each.summed]
     least, merged = least_confidence(state), merge_remarks(found)
     shown = [each for each in merged if each.confidence >= least and not each.hidden]
-    agents = {each.subtask_id for each in state.findings if is_from_agent(each)}
-    first = _share_room(rank_remarks(shown), agents, playbook.verify)
-    return replace(state, finishing=replace(state.finishing, to_verify=first))
+    return _share_room(rank_remarks(shown), playbook.verify)
 
 
-def _share_room(
-    remarks: Sequence[Remark], agents: Collection[str], most: int
-) -> tuple[Remark, ...]:
+def _share_room(remarks: Sequence[Remark], most: int) -> tuple[Remark, ...]:
     """Return at most so many of the ranked remarks, by severity, among equals those of analysers
     first. Analysers have half of the room and agents, in turns, the other; each may use what the
     other leaves.
@@ -51,7 +108,7 @@ def _share_room(
     of_agent: dict[str, list[Remark]] = {}
     analysed = list[Remark]()
     for each in remarks:
-        (of_agent.setdefault(each.lens, []) if each.lens in agents else analysed).append(each)
+        (of_agent.setdefault(each.lens, []) if each.by_agent else analysed).append(each)
     turns = [item for told in of_agent.values() for item in enumerate(told)]
     said = [each for _, each in sorted(turns, key=lambda item: item[0])]
     half = max(most - len(said), most - most // 2)
@@ -80,68 +137,20 @@ def repository(state: State) -> PinnedInput | None:
     return next(pinned, None)
 
 
-def batches(state: State) -> int:
-    return _calls(state.finishing.to_verify)
-
-
-def second_batches(state: State) -> range:
-    """Return the places of the batches for a stronger model: of what is undecided."""
-    first = batches(state)
-    return range(first, first + _calls(_undecided(state)))
-
-
-def _calls(remarks: Sequence[Remark]) -> int:
-    return -(-len(remarks) // policies.VERIFIED_AT_ONCE)
-
-
-def _undecided(state: State) -> tuple[Remark, ...]:
-    """Return the remarks that the first look left undecided, though their place exists."""
+def verified_remarks(state: State) -> tuple[Remark, ...]:
+    """Return the remarks that a verifier gave a verdict on, with it."""
     return tuple(
         remark
-        for place in range(batches(state))
-        for remark, said in _verdicts(state, place)
-        if said.verdict == "undecided" and not said.absent
+        for key, remarks in state.finishing.to_verify.items()
+        for remark in _with_verdicts(state, key, remarks)
     )
 
 
-def _verdicts(state: State, place: int) -> Iterator[tuple[Remark, Verdict]]:
-    verdicts = state.finishing.verified.get(place)
-    return zip(_batch(state, place), verdicts.verdicts if verdicts else (), strict=bool(verdicts))
-
-
-def material(state: State, place: int, broken: Problem | None) -> VerifyMaterial:
-    remarks = _batch(state, place)
-    files = tuple(each.file for each in remarks)
-    places = {(each.file, each.line): None for each in all_remarks(state) if is_credential(each)}
-    pinned = repository(state)
-    assert pinned is not None, "remarks are chosen of a repository only"
-    return VerifyMaterial(
-        repository=pinned,
-        remarks=remarks,
-        withheld=tuple(Place(file=file, line=line) for file, line in places if file in files),
-        broken=broken,
-        about=About(today=state.brief.today),
-    )
-
-
-def verified_remarks(state: State) -> tuple[Remark, ...]:
-    """Return the verified remarks, each with its last verdict."""
-    later = [each for place in second_batches(state) for each in _verdicts(state, place)]
-    said_later = [remark for remark, _ in later]
-    first = [each for place in range(batches(state)) for each in _verdicts(state, place)]
-    return tuple(
-        remark.model_copy(update={"verdict": said.verdict, "why": said.why})
-        for remark, said in (*(each for each in first if each[0] not in said_later), *later)
-    )
-
-
-def take_verdicts(state: State, place: int, verdicts: Verdicts) -> State:
-    said = {**state.finishing.verified, place: verdicts}
-    return replace(state, finishing=replace(state.finishing, verified=said))
-
-
-def _batch(state: State, place: int) -> tuple[Remark, ...]:
-    remarks, first = state.finishing.to_verify, place * policies.VERIFIED_AT_ONCE
-    if place >= batches(state):
-        remarks, first = _undecided(state), first - batches(state) * policies.VERIFIED_AT_ONCE
-    return remarks[first : first + policies.VERIFIED_AT_ONCE]
+def _with_verdicts(state: State, key: str, remarks: Sequence[Remark]) -> Iterator[Remark]:
+    progress = state.work.get(key)
+    if progress is None or progress.finding is None:
+        return
+    said = read_verdicts(progress.finding.data, len(remarks))
+    for number, remark in enumerate(remarks, 1):
+        if (each := said.get(number)) is not None:
+            yield remark.model_copy(update={"verdict": each.verdict, "why": each.why})

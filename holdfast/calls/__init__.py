@@ -23,7 +23,6 @@ from holdfast.calls.replan import REPLAN
 from holdfast.calls.review import REVIEW
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.turn import TAKE_TURN
-from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import WORK
 
 MODEL_KINDS: tuple[AnyKind, ...] = (
@@ -35,7 +34,6 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     JUDGE,
     DIGEST,
     SYNTHESIZE,
-    VERIFY,
     PROVE,
     CHOOSE,
     CRITIQUE,

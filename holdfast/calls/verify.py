@@ -1,27 +1,44 @@
-"""Ask whether remarks of analysers hold, by the code around each."""
+"""Verify remarks of a review: what a verifier is shown of each, and what its verdicts mean."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Any, get_args
 
-from holdfast.calls.about import About, say_today
+from pydantic import JsonValue, ValidationError
+
 from holdfast.calls.envelopes import envelope
-from holdfast.calls.kind import Answer, AnyCase, ModelKind
-from holdfast.contracts import Contract, PinnedInput, Problem, Remark, Reply
-from holdfast.contracts.policies import EXCERPT_BYTES, model_policy
-from holdfast.contracts.remarks import lens_and_rule
+from holdfast.contracts import Contract, Draft, Remark, Verdict
+from holdfast.contracts.data import as_text
+from holdfast.contracts.policies import EVIDENCE_BYTES
 
-
-class VerdictAnswer(Answer):
-    remark: int
-    why: str
-    verdict: Annotated[Literal["confirmed", "refuted", "undecided"], AnyCase]
-
-
-class VerifyAnswer(Answer):
-    verdicts: list[VerdictAnswer]
+VERIFIED: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["verdicts"],
+    "properties": {
+        "verdicts": {
+            "type": "array",
+            "description": "Exactly one for each remark.",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["remark", "why", "verdict"],
+                "properties": {
+                    "remark": {"type": "integer", "description": "Its number."},
+                    "why": {
+                        "type": "string",
+                        "description": "What in the code decides it, in one or two sentences, with"
+                        " its `path:line`. For an open one, the question to its author.",
+                    },
+                    "verdict": {"type": "string", "enum": [*get_args(Verdict)]},
+                },
+            },
+        }
+    },
+}
+"""What a verifier hands up."""
 
 
 class Place(Contract):
@@ -31,30 +48,12 @@ class Place(Contract):
     line: int
 
 
-class Verdict(Contract):
-    """A model's verdict on one remark, with the code in view."""
+class Said(Contract):
+    """A verifier's verdict on the remark of a number, counted from 1."""
 
-    verdict: Literal["confirmed", "refuted", "undecided"]
+    remark: int
     why: str
-    absent: bool = False
-    """True if there is no such place, so that no model could tell more."""
-
-
-class Verdicts(Contract):
-    """One for each remark of the material, in order."""
-
-    verdicts: tuple[Verdict, ...]
-
-
-class VerifyMaterial(Contract):
-    """Material of `verify`: remarks, each with the code around its line."""
-
-    repository: PinnedInput
-    remarks: tuple[Remark, ...]
-    withheld: tuple[Place, ...] = ()
-    """Lines of their files with a credential, which models may not see."""
-    broken: Problem | None = None
-    about: About = About()
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -64,65 +63,70 @@ class Shown:
     place: str
     message: str
     code: str
-    """The code around its line, if any."""
+    """What is known of its place: code, changes, commits, uses."""
     absent: str = ""
     """Why there is no such place; empty if there is."""
 
 
-def to_verdicts(answer: VerifyAnswer, material: VerifyMaterial) -> Verdicts:
-    """Return the verdicts on the remarks, which are numbered from 1. ValueError unless there is
-    exactly one for each, with a reason.
-    """
-    count = len(material.remarks)
-    said = {each.remark: each for each in answer.verdicts}
-    numbers = range(1, count + 1)
-    if len(answer.verdicts) != count or list(numbers) != sorted(said):
-        raise ValueError(f"verdicts: exactly one is wanted for each of the remarks 1 to {count}")
-    if not all(each.why.strip() for each in answer.verdicts):
-        raise ValueError("verdicts: each needs its why")
-    found = (said[number] for number in numbers)
-    return Verdicts(verdicts=tuple(Verdict(verdict=each.verdict, why=each.why) for each in found))
-
-
-def mark_absent(verdicts: Verdicts, shown: Sequence[Shown]) -> Verdicts:
-    """Make verdicts on places that do not exist undecided."""
-    return Verdicts(
-        verdicts=tuple(
-            Verdict(verdict="undecided", why=each.absent, absent=True) if each.absent else said
-            for said, each in zip(verdicts.verdicts, shown, strict=True)
-        )
-    )
-
-
-def show_without_code(material: VerifyMaterial) -> tuple[Shown, ...]:
+def show_without_code(remarks: Sequence[Remark]) -> tuple[Shown, ...]:
     """Return the remarks as a history holds them, without code."""
     return tuple(
         Shown(f"{each.file} line {each.line}" if each.line else each.file, each.message, "")
-        for each in material.remarks
+        for each in remarks
     )
 
 
-def verify_prompt(material: VerifyMaterial, code: Sequence[Shown]) -> str:
-    """Return the verifier's user turn: each remark under its number, and the code around it."""
-    parts = []
-    for number, (remark, shown) in enumerate(zip(material.remarks, code, strict=True), 1):
-        by = lens_and_rule(remark)
-        said = f"{remark.severity}, {by}, {shown.place}\n{shown.message}"
-        parts.append(envelope(f"remark {number}", said))
-        parts.append(envelope(f"code around remark {number}", shown.code or "none can be shown"))
-    parts += say_today(material.about)
-    parts.append(f"Verify each of these remarks, 1 to {len(material.remarks)}.")
-    return "\n\n".join(parts)
+def enclose_remarks(remarks: Sequence[Remark], shown: Sequence[Shown]) -> Iterator[str]:
+    """Yield each remark under its number, and what is known of its place. Neither says who made the
+    remark, nor how sure of it that was.
+    """
+    for number, (remark, each) in enumerate(zip(remarks, shown, strict=True), 1):
+        claim = f"{each.place}, said to be {remark.severity}\n{each.message}"
+        yield envelope(f"remark {number}", claim)
+        yield envelope(f"code of remark {number}", each.absent or each.code or "none can be shown")
 
 
-VERIFY: ModelKind[VerifyMaterial, VerifyAnswer, Verdicts] = ModelKind(
-    name="verify",
-    reply=Reply[Verdicts],
-    policy=model_policy("sonnet", 4_000, "medium"),
-    answer=VerifyAnswer,
-    value=to_verdicts,
-    prompt="verifier",
-    turn=verify_prompt,
-    words="whether remarks hold",
-    beyond=lambda material: len(material.remarks) * EXCERPT_BYTES,
-)
+def has_verdicts(draft: Draft) -> bool:
+    """True if a draft is a verifier's."""
+    return isinstance(draft.data.get("verdicts"), list)
+
+
+def read_verdicts(data: dict[str, JsonValue], count: int) -> dict[int, Said]:
+    """Return what a verifier said, the first verdict on each remark, by number."""
+    given = data.get("verdicts")
+    found: dict[int, Said] = {}
+    for item in given if isinstance(given, list) else ():
+        try:
+            said = Said.model_validate(item)
+        except ValidationError:
+            continue
+        if 1 <= said.remark <= count and said.why.strip():
+            found.setdefault(said.remark, said)
+    return found
+
+
+def hold_to_places(draft: Draft, shown: Sequence[Shown]) -> Draft:
+    """Return a verifier's draft in which no remark on a place that does not exist is confirmed. If
+    it lacks a remark, that fails a check.
+    """
+    if draft.status != "complete" or not shown:
+        return draft
+    said = read_verdicts(draft.data, len(shown))
+    missing = [str(number) for number in range(1, len(shown) + 1) if number not in said]
+    absent = {
+        number: Said(remark=number, why=each.absent, verdict="open")
+        for number, each in enumerate(shown, 1)
+        if each.absent
+    }
+    whole: list[JsonValue] = [each.model_dump() for _, each in sorted({**said, **absent}.items())]
+    data: dict[str, JsonValue] = {"verdicts": whole}
+    update: dict[str, Any] = {"data": data, "content": as_text(data)}
+    if missing:
+        lacks = f"verdicts: none with a reason on remark {', '.join(missing)}"
+        update["verdicts"] = (*draft.verdicts, lacks)
+    return draft.model_copy(update=update)
+
+
+def count_evidence(remarks: Sequence[Remark]) -> int:
+    """Return the most bytes that a prompt has beside the remarks themselves."""
+    return len(remarks) * EVIDENCE_BYTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -13,6 +13,13 @@ from holdfast.calls.changes import ChangeText, enclose_diff, enclose_messages, s
 from holdfast.calls.envelopes import defang, envelope, section
 from holdfast.calls.findings import as_data, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
+from holdfast.calls.verify import (
+    Place,
+    Shown,
+    count_evidence,
+    enclose_remarks,
+    show_without_code,
+)
 from holdfast.contracts import (
     LONGEST_CALL_SECONDS,
     Contract,
@@ -22,6 +29,7 @@ from holdfast.contracts import (
     Finding,
     PinnedInput,
     Problem,
+    Remark,
     Reply,
     Subtask,
 )
@@ -107,6 +115,10 @@ class WorkMaterial(Contract):
     about: About = About()
     shortened: dict[str, Literal["digest", "beginning"]] = Field(default_factory=dict)
     """Subtasks of whose findings less than the whole is here, and what."""
+    remarks: tuple[Remark, ...] = ()
+    """Remarks of a review that it verifies."""
+    withheld: tuple[Place, ...] = ()
+    """Lines of the repository with a credential, which models may not see."""
 
 
 def to_draft(answer: WorkAnswer | DataAnswer, data: Mapping[str, JsonValue] | None = None) -> Draft:
@@ -142,6 +154,8 @@ class Told:
     """What differs in its repositories, by the name of the input."""
     role: str = ""
     """Its system prompt, where that stands behind the material."""
+    shown: Sequence[Shown] = ()
+    """What may be seen of the remarks that it verifies."""
 
 
 def work_prompt(material: WorkMaterial, told: Told) -> str:
@@ -170,6 +184,7 @@ def work_prompt(material: WorkMaterial, told: Told) -> str:
     ]
     if quiet := [each.subtask_id for each in found if _is_quiet(each)]:
         parts.append(f"Lenses without a remark: {defang(', '.join(quiet))}.")
+    parts += enclose_remarks(material.remarks, told.shown or show_without_code(material.remarks))
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
         parts.append(f"This is try {material.number}.\n{why}")
@@ -224,10 +239,13 @@ def join_rules(role: str, rules: str) -> str:
     return f"{role}\n\n---\n{rules}"
 
 
-def _inputs(material: WorkMaterial) -> int:
-    """Return the bytes of the enclosed inputs and changes; what only tools read is just named."""
+def _beside(material: WorkMaterial) -> int:
+    """Return the bytes of the enclosed inputs and changes, and of the code of remarks; what only
+    tools read is just named.
+    """
     whole = sum(pinned.size for pinned in material.inputs if pinned.enclosed)
-    return whole + sum(map(size_of_change, material.inputs))
+    whole += sum(map(size_of_change, material.inputs))
+    return whole + count_evidence(material.remarks)
 
 
 WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
@@ -238,7 +256,7 @@ WORK: ModelKind[WorkMaterial, WorkAnswer, Draft] = ModelKind(
     value=lambda answer, _: to_draft(answer),
     prompt="work_rules",
     turn=work_prompt,
-    beyond=_inputs,
+    beyond=_beside,
 )
 
 

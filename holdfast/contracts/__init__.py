@@ -29,6 +29,7 @@ from holdfast.contracts.base import (
     Span,
     Strategy,
     Tier,
+    Verdict,
     dollars,
 )
 from holdfast.contracts.briefing import (
@@ -173,6 +174,7 @@ __all__ = [
     "Usage",
     "Use",
     "Value",
+    "Verdict",
     "dollars",
     "seal_word",
 ]

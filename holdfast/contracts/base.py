@@ -51,6 +51,8 @@ ReportStatus = Literal[
     "cancelled", "failed"
 ]  # fmt: skip
 Severity = Literal["critical", "warning", "info"]
+Verdict = Literal["confirmed", "refuted", "open"]
+"""What became of a remark that somebody verified; `open`: what there is to see does not tell."""
 CheckKind = Literal[
     "valid_json", "keys", "regex", "contains", "min_words", "max_words", "cites_sources",
     "number_between"

@@ -18,6 +18,7 @@ from holdfast.contracts.base import (
     RoleTier,
     Severity,
     Tier,
+    Verdict,
 )
 from holdfast.contracts.calls import MadeFile, Usage
 
@@ -85,8 +86,8 @@ class Remark(Contract):
     """
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
-    verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
-    """Verdict of a model that looked at the code around it; empty: none did."""
+    verdict: Verdict | Literal[""] = ""
+    """Verdict of a model that looked at its code; empty: none did."""
     why: str = ""
     kind: FileKind = "production"
     fingerprint: str = ""

@@ -124,10 +124,14 @@ RESULT_BYTES = 20_000
 TOOL_SECONDS = 2.0
 TEAM_SUBTASKS = 3
 """Assumed for the plan of a team when its price is predicted."""
+VERIFIER = "verifier"
+"""The role of a playbook that verifies remarks."""
 VERIFIED_AT_ONCE = 10
-"""Remarks that one call verifies."""
-EXCERPT_BYTES = 3_000
-"""Shown of the code around a remark: about 25 lines before and after."""
+"""Remarks that one agent verifies."""
+EVIDENCE_BYTES = 8_000
+"""The most that is shown of a remark's place: its function, changes, commits and uses."""
+VERIFIER_OUTPUT = 6_000
+"""Tokens of one message of a verifier, with its thoughts."""
 PROOF_BYTES = 12_000
 """Shown of a remark's function, of its base, and of what a script can call."""
 FALLBACK_ROLE = "analyst"

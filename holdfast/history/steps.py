@@ -31,7 +31,7 @@ WORDS = {
     PREPARE: "Prepare", "choose": "Choice of roles", "plan": "Plan",
     "replan": "Change of the plan", "digest": "Digests",
     "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
-    "verify": "Verification", "reach": "Look for the endpoint",
+    "reach": "Look for the endpoint",
     "ping": "Whether it answers", "prove": "Script of a proof", "try_proof": "Run of a proof",
 }  # fmt: skip
 """What the supervisor does itself, in words."""

@@ -19,7 +19,6 @@ from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
 from holdfast.calls.replan import REPLAN
 from holdfast.calls.synthesize import SYNTHESIZE
-from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import WORK, most_written
 from holdfast.contracts import Bill, Briefing, Call, Goal, Limits, Plan, Subtask, Tier, policies
 from holdfast.contracts.replacing import replace
@@ -127,7 +126,6 @@ def note_cheaper_call(state: State, ask: Ask) -> State:
 CLIMBED: Mapping[AnyKind, str] = {
     PLAN: "The plan was asked of {}, because {} gave none that could be used",
     REPLAN: "A change of the plan was asked of {}, because {} gave none that could be used",
-    VERIFY: "Remarks were shown to {}, because {} left them undecided",
 }
 """What the strongest model is asked for, and why."""
 

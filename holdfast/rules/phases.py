@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from holdfast.calling import finishing, verifying
 from holdfast.contracts.replacing import replace
+from holdfast.rules import planning
 from holdfast.state.moves import Stop, StopReason
 from holdfast.state.run import State
 from holdfast.state.settling import accept, leave_as_is, settle, skip, status_words
@@ -74,13 +75,16 @@ def _end_of_work(state: State) -> State:
     if (answer := finishing.single_answer(state)) is not None:
         done = replace(state.finishing, synthesis=answer)
         return replace(state, phase="closed", finished=state.now, finishing=done)
+    state, verifications = verifying.share_out(state)
     complete = any(finding.status == "complete" for finding in state.findings)
+    if verifications and complete and not state.stop:
+        return planning.add_subtasks(state, verifications)
     # Nothing complete: what there is is shown, and nothing is paid for it.
     free = not complete or not state.goal.use_models or state.stopped_by(*HOPELESS)
     # A template's answer that a model verifies is not written anew by one.
     free = free or verifying.is_wanted(state)
     done = replace(state.finishing, by_template=state.finishing.by_template or free)
-    return verifying.choose_remarks(replace(state, phase="synthesizing", finishing=done))
+    return replace(state, phase="synthesizing", finishing=done)
 
 
 def move_clock(state: State, now: datetime, unserved: timedelta) -> State:

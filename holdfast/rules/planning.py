@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from holdfast.calling.reserving import usual_model
@@ -147,6 +147,16 @@ def begin_subtask(state: State, subtask: Subtask) -> Progress:
     role = state.brief.role(subtask.role)
     tier: RoleTier = "none" if role.tier == "none" else subtask.tier or role.tier
     return Progress(subtask, tier=role.tier if role.fixed_tier else tier)
+
+
+def add_subtasks(state: State, subtasks: Sequence[Subtask]) -> State:
+    """Add subtasks behind all that were planned."""
+    plan = state.plan
+    assert plan is not None, "subtasks are added to a plan"
+    work = {**state.work, **{each.id: begin_subtask(state, each) for each in subtasks}}
+    plan = plan.model_copy(update={"subtasks": (*plan.subtasks, *subtasks)})
+    replanning = replace(state.replanning, used_ids=tuple(work))
+    return replace(state, plan=plan, work=Work(work, state.work.choices), replanning=replanning)
 
 
 # ---------------------------------------------------------------- changing a plan that runs

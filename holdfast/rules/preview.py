@@ -17,9 +17,8 @@ from holdfast.calls.prove import PROVE
 from holdfast.calls.review import REVIEW
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.calls.turn import READS_ON
-from holdfast.calls.verify import VERIFY
 from holdfast.calls.work import most_written
-from holdfast.contracts import Contract, ModelCard, Subtask, Usage, policies
+from holdfast.contracts import Contract, ModelCard, Remark, Subtask, Usage, policies
 from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
@@ -252,23 +251,29 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
 
 
 def _verification(state: State) -> Iterator[PreviewRow]:
-    """Yield the calls that verify remarks: none if there is nothing to verify, usually one, at most
-    as many as the playbook's number of remarks needs.
+    """Yield the agents that verify remarks: none if there is nothing to verify, usually one, at
+    most as many as the playbook's number of remarks needs.
     """
     playbook = state.brief.playbook
     assert playbook is not None, "a playbook says how many remarks are verified"
-    policy = VERIFY.policy
-    model = state.brief.model(policy.tier)
-    calls = -(-playbook.verify // policies.VERIFIED_AT_ONCE)
-    size = policies.VERIFIED_AT_ONCE * policies.EXCERPT_BYTES
-    tokens = size // context.EXPECTED_BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
-    most = size // policies.RESERVED_BYTES_PER_TOKEN + policies.PROMPT_OVERHEAD_TOKENS
-    high = worst(model, most, policy.max_output)
-    _, expected, _ = _one(model, tokens, high or Decimal(0))
-    least = None if expected is None else Decimal(0)
-    prices = range_of(least, expected, None if high is None else calls * high)
+    count = min(playbook.verify, policies.VERIFIED_AT_ONCE)
+    subtask = verifying.subtask_for(state, "verification", count)
+    subtask = subtask.model_copy(update={"depends_on": ()})
+    card = state.brief.role(subtask.role)
+    goal, slice_ = agents.next_goal(state, Progress(subtask, tier=card.tier))
+    some = Remark(severity="warning", file="", message="", confidence=0)
+    goal = goal.model_copy(
+        update={"work": goal.work.model_copy(update={"remarks": (some,) * count})}
+    )
+    evidence = count * policies.EVIDENCE_BYTES // context.EXPECTED_BYTES_PER_TOKEN
+    tokens = _expected_tokens(state, subtask) + evidence
+    talk = predict_talk(goal, tokens, slice_.calls or agents.SLICE_TURNS)
+    batches = -(-playbook.verify // count)
+    high = None if talk.high is None else min(batches * talk.high, state.ledger.cap.dollars)
+    prices = range_of(None if talk.expected is None else Decimal(0), talk.expected, high)
     title = f"verifying the first {playbook.verify} remarks"
-    yield _own("verification", title, policy.tier, prices)
+    row = _own("verification", title, goal.model.tier, prices)
+    yield row.model_copy(update={"turns": talk.turns, "seconds": talk.seconds})
 
 
 def _proofs(state: State) -> Iterator[PreviewRow]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.calls.refine import Refined
 from holdfast.calls.review import Review
 from holdfast.calls.turn import Resume
+from holdfast.calls.verify import has_verdicts
 from holdfast.contracts import Draft, Escalation, Problem, RoleCard, RoleTier, policies
 from holdfast.contracts.remarks import has_remarks
 from holdfast.contracts.replacing import replace
@@ -61,8 +62,10 @@ def _verdict(state: State, draft: Draft | None, problem: Problem | None) -> tupl
         return "failed_checks", "; ".join(draft.verdicts)
     said = state.goal.limits.min_confidence
     least = policies.MIN_CONFIDENCE if said is None else said
-    # Each remark has a confidence of its own, and that there is no defect is an answer, too.
-    sure = draft.confidence is None or draft.confidence >= least or has_remarks(draft)
+    # Each remark has a confidence of its own, and that there is no defect is an answer, too; so is
+    # a verdict that leaves a remark open.
+    listed = has_remarks(draft) or has_verdicts(draft)
+    sure = draft.confidence is None or draft.confidence >= least or listed
     if not sure:
         return "confidence_too_low", f"confidence {draft.confidence} is below {least}"
     return "accepted", ""

@@ -56,10 +56,7 @@ def unwritten(state: State) -> str:
         return ""
     if state.finishing.unwritten:
         return f"the synthesis failed: {state.finishing.unwritten}"
-    if verifying.is_wanted(state):
-        left = len(state.finishing.to_verify) - len(verifying.verified_remarks(state))
-        return f"remarks that no model could verify: {left}" if left else ""
-    if not state.goal.use_models:
+    if not state.goal.use_models or verifying.is_wanted(state):
         return ""
     # Why it was stopped is a note of its own.
     return "work was stopped" if state.stop else "the rest of the budget does not cover a synthesis"

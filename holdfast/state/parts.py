@@ -11,7 +11,6 @@ from holdfast.calls.critique import Issue
 from holdfast.calls.judge import Judgement
 from holdfast.calls.prove import Script, Tried
 from holdfast.calls.turn import Decision, Resume, ToolUse
-from holdfast.calls.verify import Verdicts
 from holdfast.contracts import (
     Bill,
     Draft,
@@ -215,10 +214,8 @@ class Finishing:
     """Why a model could not write the answer; empty if one did, or was not to."""
     given_up: tuple[str, ...] = ()
     """Purposes of optional calls that will not be asked again."""
-    to_verify: tuple[Remark, ...] = ()
-    """The first remarks of a review by rank, for a model to verify."""
-    verified: Mapping[int, Verdicts] = field(default_factory=dict)
-    """Verdicts by the place of their batch."""
+    to_verify: Mapping[str, tuple[Remark, ...]] = field(default_factory=dict)
+    """The first remarks of a review by rank, by the subtask whose agent verifies them."""
     proofs: Mapping[str, Script | Tried] = field(default_factory=dict)
     """What a model wrote to prove a remark, and how it ended, by the purpose of the call."""
     rolled: tuple[Finding, ...] = ()

@@ -41,7 +41,7 @@ from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
 from holdfast.calls.sources import Sources
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
-from holdfast.calls.verify import Shown, VerifyMaterial, verify_prompt
+from holdfast.calls.verify import Shown
 from holdfast.calls.work import Told, WorkMaterial, join_rules, work_prompt
 from holdfast.cli.commands.care import doctor
 from holdfast.contracts import (
@@ -236,10 +236,10 @@ PROMPTS = {
         ),
     ),
     "verify": (
-        SYSTEM["verifier"],
-        verify_prompt(
-            VerifyMaterial(repository=REPORT, remarks=(REMARK,), about=ABOUT),
-            (Shown("a.py line 3", "the name of a command is built from input", "    3  run(x)"),),
+        "",
+        work_prompt(
+            WorkMaterial(subtask=WORK.subtask, remarks=(REMARK,), about=ABOUT),
+            Told({}, shown=(Shown("a.py line 3", "a shell runs input", "    3  run(x)"),)),
         ),
     ),
     "prove": (

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from drawn import START
 from holdfast.calls import KINDS
 from holdfast.calls.prove import ProveMaterial
-from holdfast.calls.verify import VerifyMaterial
-from holdfast.contracts import Draft, PinnedInput, Remark
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft, PinnedInput, Remark, Subtask
 from holdfast.rendering.blocks import Paragraph
 from holdfast.rendering.html import exchanges
 from holdfast.rendering.html.layout import HEIGHT, WIDTH, layout
@@ -49,7 +49,8 @@ def test_a_verification_is_shown_as_its_history_has_it_without_the_code() -> Non
     pinned = PinnedInput(name="repo", kind="repository", size=1, digest="0")
     proving = exchanges._turn(KINDS["prove"], ProveMaterial(repository=pinned, remark=remark))
     assert remark.message in proving
-    told = exchanges._turn(KINDS["verify"], VerifyMaterial(repository=pinned, remarks=(remark,)))
+    subtask = Subtask(id="verify-1", title="", role="verifier", instruction="Verify.")
+    told = exchanges._turn(KINDS["work"], WorkMaterial(subtask=subtask, remarks=(remark,)))
     assert "A shell" in told and "a.py line 3" in told
 
 

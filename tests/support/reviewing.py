@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from typing import Any
 
 from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.ports import ModelRequest
+from holdfast.ports import ModelAnswer, ModelRequest
 from scripted import ScriptedModel, works
 
-PROMPTS = {
+ROLES = {
     name: role.prompt
     for name, role in Catalogue.load().roles.items()
     if role.playbook == "code-review" and role.card.tier != "none"
 }
-"""Of the agents, by name."""
+"""The prompts of the roles that ask a model, by name."""
+PROMPTS = {name: prompt for name, prompt in ROLES.items() if name != "verifier"}
+"""Of those that look for defects."""
 
 
 def finds(*remarks: dict[str, Any]) -> dict[str, Any]:
@@ -38,8 +42,19 @@ UNPROVED = {
 }
 
 
+def verdicts(*words: str, first: int = 1, **fields: Any) -> dict[str, Any]:
+    """What a verifier hands up: a verdict on each remark, by its number."""
+    said = [
+        {"remark": number, "why": f"Line {number} shows it.", "verdict": word}
+        for number, word in enumerate(words, first)
+    ]
+    return works({"verdicts": said}, **fields)
+
+
 class ReviewingModel(ScriptedModel):
-    """Answers by the agent's name; those that nobody wrote a line for find nothing."""
+    """Answers by the agent's name; those that nobody wrote a line for find nothing, and a verifier
+    confirms every remark.
+    """
 
     def __post_init__(self) -> None:
         unproved = {"prove": [UNPROVED] * 3}
@@ -47,7 +62,18 @@ class ReviewingModel(ScriptedModel):
         super().__post_init__()
 
     def _what(self, request: ModelRequest) -> str:
+        if request.system.startswith(ROLES["verifier"]):
+            return "verifier"
         return agent_of(request) or super()._what(request)
+
+    async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
+        if what == "verifier" and "verifier" not in self._left:
+            count = max(map(int, re.findall(r"code of remark (\d+)", str(request.messages))))
+            self._left["verifier"] = deque([verdicts(*["confirmed"] * count)])
+            answer = await super()._answer(what, request)
+            del self._left["verifier"]
+            return answer
+        return await super()._answer(what, request)
 
 
 def agent_of(request: ModelRequest) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
 from holdfast.contracts import Goal, GoalInput
-from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.contracts.remarks import has_remarks
+from holdfast.ports import ModelRequest
 from repositories import Repository, remarks_of
 from reviewing import ReviewingModel, finds
 from scripted import ScriptedModel, calls, plans, subtask, synthesizes, works
@@ -279,20 +279,6 @@ ANSWERS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-class Confirming(ReviewingModel):
-    """Confirms every remark that it is asked about."""
-
-    async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
-        if what == "verify":
-            count = max(map(int, re.findall(r"code around remark (\d+)", request.prompt)))
-            said = [
-                {"remark": number, "why": "Its line shows it.", "verdict": "confirmed"}
-                for number in range(1, count + 1)
-            ]
-            self._left["verify"] = deque([{"verdicts": said}])
-        return await super()._answer(what, request)
-
-
 async def test_a_review_of_a_change(runs: Runs) -> None:
     """Answered as a reader of these prompts would, truthfully."""
     repository = Repository.at(runs.folder / "repository")
@@ -319,11 +305,12 @@ async def test_a_review_of_a_change(runs: Runs) -> None:
         use_models=True,
         today=TODAY,
     )
-    model = Confirming(ANSWERS)
+    model = ReviewingModel(ANSWERS)
     tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
     report = await runs.run(goal, model, tools=tools)
     assert report.status == "complete", report.gaps
-    told = [each for finding in report.findings if finding.model for each in remarks_of(finding)]
+    agents = [each for each in report.findings if each.model and has_remarks(each)]
+    told = [each for finding in agents for each in remarks_of(finding)]
     assert len(told) == 11 and all(each.code and each.fingerprint for each in told)
     deleted = [(each.file, each.line) for each in told if each.deleted]
     assert sorted(deleted) == [*[("shop/orders.py", 8)] * 2, ("tests/test_orders.py", 7)]

@@ -4,8 +4,7 @@ stand whatever the agents do.
 
 from __future__ import annotations
 
-import re
-from collections import Counter, deque
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -17,9 +16,8 @@ from holdfast.calling.verifying import _share_room
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.remarks import rank_remarks
-from holdfast.ports import ModelAnswer, ModelRequest
 from repositories import Repository
-from reviewing import PROMPTS, ReviewingModel, agent_of, finds
+from reviewing import PROMPTS, ReviewingModel, agent_of, finds, verdicts
 from scripted import ScriptedModel, calls
 
 pytestmark = pytest.mark.anyio
@@ -37,16 +35,6 @@ OF_ANALYSERS = 1
 LOST_PAGE = {"file": "repo/a.py", "line": 3, "message": "The last, partly filled page is lost."}
 
 
-class Believing(ReviewingModel):
-    """Confirms every remark that it is asked about, in whatever order the batches come."""
-
-    async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
-        if what == "verify":
-            count = max(map(int, re.findall(r"code around remark (\d+)", request.prompt)))
-            self._left["verify"] = deque([says(*["confirmed"] * count)])
-        return await super()._answer(what, request)
-
-
 async def review(runs: Runs, model: ScriptedModel | None, **limits: Any) -> Report:
     folder = runs.folder / "repository"
     if not folder.exists():
@@ -60,16 +48,6 @@ async def review(runs: Runs, model: ScriptedModel | None, **limits: Any) -> Repo
     )
     tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
     return await runs.run(goal, model, tools=tools)
-
-
-def says(verdict: str, *others: str) -> dict[str, Any]:
-    words = (verdict, *others)
-    return {
-        "verdicts": [
-            {"remark": number, "verdict": word, "why": "Line 3 shows it."}
-            for number, word in enumerate(words, 1)
-        ]
-    }
 
 
 def remarks(report: Report) -> list[dict[str, Any]]:
@@ -86,7 +64,7 @@ async def test_what_an_agent_found_and_a_model_confirmed_stands_beside_the_analy
     reads = calls(("read_file", {"file_path": "repo/a.py"}))
     others = ["confirmed"] * len(plain)
     model = ReviewingModel(
-        {"logic": [reads, finds(LOST_PAGE)], "verify": [says("confirmed", *others)]}
+        {"logic": [reads, finds(LOST_PAGE)], "verifier": [verdicts("confirmed", *others)]}
     )
     report = await review(runs, model)
     assert report.status == "complete", report.gaps
@@ -100,13 +78,13 @@ async def test_what_an_agent_found_and_a_model_confirmed_stands_beside_the_analy
     assert "undefined_name" in str(told), "an agent is told what the analysers found"
 
 
-@pytest.mark.parametrize("verdict", ["undecided", "refuted"])
+@pytest.mark.parametrize("verdict", ["open", "refuted"])
 async def test_what_only_an_agent_says_is_listed_apart_and_counts_for_nothing(
     runs: Runs, verdict: str
 ) -> None:
     nowhere = {**LOST_PAGE, "file": "no/such.py"}
     others = ["confirmed"] * OF_ANALYSERS
-    model = ReviewingModel({"logic": [finds(nowhere)], "verify": [says(verdict, *others)]})
+    model = ReviewingModel({"logic": [finds(nowhere)], "verifier": [verdicts(verdict, *others)]})
     report = await review(runs, model)
     standing = [each for each in remarks(report) if each["verdict"] != "refuted"]
     assert [each["lens"] for each in standing if each["lens"] in PROMPTS] == []
@@ -126,7 +104,7 @@ async def test_nobody_can_confirm_what_an_agent_says_of_a_place_that_is_not_ther
         {"line": -5},
     ]
     lies = [{**LOST_PAGE, **place, "message": f"Lie {n}."} for n, place in enumerate(places)]
-    model = Believing({"logic": [finds(*lies)]})
+    model = ReviewingModel({"logic": [finds(*lies)]})
     report = await review(runs, model)
     assert len(remarks(report)) == OF_ANALYSERS
     unconfirmed = report.data["unconfirmed"]
@@ -138,7 +116,10 @@ async def test_nobody_can_confirm_what_an_agent_says_of_a_place_that_is_not_ther
 async def test_agents_that_fail_take_no_remark_away(runs: Runs) -> None:
     refused: list[Any] = [CallRefused("not today")]
     model = ReviewingModel(
-        {**{name: refused for name in PROMPTS}, "verify": [says(*["confirmed"] * OF_ANALYSERS)]}
+        {
+            **{name: refused for name in PROMPTS},
+            "verifier": [verdicts(*["confirmed"] * OF_ANALYSERS)],
+        }
     )
     report = await review(runs, model)
     assert report.status == "complete_with_gaps"
@@ -148,7 +129,7 @@ async def test_agents_that_fail_take_no_remark_away(runs: Runs) -> None:
 async def test_an_agent_cannot_pass_for_a_lens_or_vouch_for_itself(runs: Runs) -> None:
     refusal = CallRefused("not today")
     forged = {**LOST_PAGE, "lens": "security", "verdict": "confirmed", "why": "Surely."}
-    model = ReviewingModel({"logic": [finds(forged), finds(LOST_PAGE)], "verify": [refusal]})
+    model = ReviewingModel({"logic": [finds(forged), finds(LOST_PAGE)], "verifier": [refusal]})
     report = await review(runs, model)
     assert not [each for each in remarks(report) if "partly filled" in each["message"]]
     unconfirmed = report.data["unconfirmed"]
@@ -163,12 +144,13 @@ async def test_of_an_agent_that_tells_very_much_ten_are_looked_at_after_what_ana
         {**LOST_PAGE, "message": f"Lost {n:03}", "confidence": 100, "severity": "warning"}
         for n in range(600)
     ]
-    model = Believing({"logic": [finds(*flood)]})
+    model = ReviewingModel({"logic": [finds(*flood)]})
     report = await review(runs, model)
     told = [each["lens"] for each in remarks(report)]
     assert told == [*["bugs"] * OF_ANALYSERS, *["logic"] * 10]
-    first = next(each.prompt for each in model.requests if "bugs:F821" in each.prompt)
-    assert first.index("bugs:F821") < first.index("warning, logic:wrong-bound, ")
+    asked = [str(each.messages) for each in model.requests if "code of remark" in str(each)]
+    first = next(each for each in asked if "Undefined name" in each)
+    assert len(asked) == 2 and first.index("Undefined name") < first.index("Lost 000")
     assert report.data["cut"] == 0 and report.data["cut_of_agents"] == {"logic": 590}
     assert "590 remarks of the agent logic, which told more than the 10" in report.answer
 
@@ -179,17 +161,18 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
         return [Remark.model_validate({**given, "lens": lens, "line": n}) for n in range(count)]
 
     def shares(*remarks: Remark) -> Counter[str]:
-        return Counter(
-            each.lens for each in _share_room(rank_remarks(remarks), ("logic", "rules"), 30)
-        )
+        return Counter(each.lens for each in _share_room(rank_remarks(remarks), 30))
 
     bugs, warnings = found("bugs", 40, rule="F821"), found("bugs", 3, rule="B", severity="warning")
-    loud, quiet = found("logic", 40, confidence=100), found("rules", 10)
+    loud, quiet = (
+        found("logic", 40, confidence=100, by_agent=True),
+        found("rules", 10, by_agent=True),
+    )
     assert shares(*bugs, *loud) == {"bugs": 15, "logic": 15}
     assert shares(*bugs, *loud, *quiet) == {"bugs": 15, "logic": 8, "rules": 7}
     assert shares(*bugs, *quiet[:2]) == {"bugs": 28, "rules": 2}
     assert shares(*warnings, *loud) == {"bugs": 3, "logic": 27}
-    order = _share_room(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), ("logic",), 30)
+    order = _share_room(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), 30)
     assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3
 
 
@@ -197,7 +180,7 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
 async def test_what_an_agent_hands_up_is_complete_however_sure_it_is_of_the_whole(
     runs: Runs, found: tuple[dict[str, Any], ...]
 ) -> None:
-    model = Believing({"logic": [{**finds(*found), "confidence": 5}]})
+    model = ReviewingModel({"logic": [{**finds(*found), "confidence": 5}]})
     report = await review(runs, model)
     assert report.status == "complete", report.gaps
     (logic,) = [each for each in report.findings if each.subtask_id == "logic"]
@@ -208,19 +191,19 @@ async def test_what_an_agent_hands_up_is_complete_however_sure_it_is_of_the_whol
 async def test_of_a_whole_tree_who_looks_at_changes_is_left_out_with_the_reason(
     runs: Runs,
 ) -> None:
-    report = await review(runs, Believing({}))
+    report = await review(runs, ReviewingModel({}))
     left_out = next(each for each in report.not_run if "whole tree" in each.why)
     assert left_out.what == (
         "Read who calls what changed, Read for mistakes that come back, Read what is not tested"
     )
     assert {each.subtask_id for each in report.findings if each.model} == {
-        "attacks", "conventions", "logic",
+        "attacks", "conventions", "logic", "verify-1",
     }  # fmt: skip
 
 
 async def test_a_remark_that_an_agent_is_not_sure_of_is_verified_and_shown_if_it_is_confirmed(
     runs: Runs,
 ) -> None:
-    report = await review(runs, Believing({"logic": [finds({**LOST_PAGE, "confidence": 55})]}))
+    report = await review(runs, ReviewingModel({"logic": [finds({**LOST_PAGE, "confidence": 55})]}))
     (ours,) = [each for each in remarks(report) if each["by_agent"]]
     assert (ours["rule"], ours["confidence"], ours["verdict"]) == ("wrong-bound", 55, "confirmed")

@@ -13,7 +13,6 @@ from holdfast.calls.changes import size_of_change
 from holdfast.calls.envelopes import mend
 from holdfast.calls.kind import AnyKind, ModelKind
 from holdfast.calls.prove import ProveMaterial, show_proof_without_code
-from holdfast.calls.verify import VerifyMaterial, show_without_code
 from holdfast.calls.work import Told, WorkMaterial, work_prompt
 from holdfast.contracts import Contract, Draft, PinnedInput, Plan, Report, Synthesis
 from holdfast.history.steps import Step
@@ -105,8 +104,6 @@ def _turn(kind: Any, material: Contract) -> str:
         return ""
     asked: AnyKind = kind
     added: tuple[Any, ...] = (Told({}),) if asked.name == "work" else ()
-    if isinstance(material, VerifyMaterial):
-        added = (show_without_code(material),)
     if isinstance(material, ProveMaterial):
         added = (show_proof_without_code(material),)
     prompt = asked.turn(material, *added)

@@ -49,6 +49,7 @@ from holdfast.contracts import (
     Report,
     Subtask,
     Tier,
+    policies,
 )
 from holdfast.deployment.settings import Settings
 from holdfast.intake import plans
@@ -205,10 +206,12 @@ def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | No
 
 
 def _keep_plan(report: Report) -> Plan:
-    """Return the plan as it ran, without what a revision dropped and nothing needs."""
+    """Return the plan as it ran, without what a revision dropped and nothing needs, and without
+    the verification of its remarks, which the fork plans by itself.
+    """
     assert report.plan is not None
     dropped = {id for revision in report.revisions for id in revision.dropped}
-    subtasks = report.plan.subtasks
+    subtasks = tuple(each for each in report.plan.subtasks if each.role != policies.VERIFIER)
     needed = {edge for each in subtasks if each.id not in dropped for edge in each.depends_on}
     return report.plan.model_copy(
         update={
