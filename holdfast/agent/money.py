@@ -125,23 +125,32 @@ def predict_talk(goal: AgentGoal, tokens: int, slice_turns: int) -> Talk:
     """
     model, most = goal.model, goal.turns
     few, usual = (min(most, policies.AGENT_TURNS[each]) for each in ("low", "expected"))
+    results, answer = policies.RESULT_TOKENS, policies.OUTPUT_TOKENS["expected"]
+    least = answer
+    if files := sum(each.change.files for each in goal.work.inputs if each.change is not None):
+        # The diff stands in its prompt, so it may answer at once; else it reads what is around.
+        few, least = 1, policies.NO_REMARK_TOKENS
+        usual = min(most, usual + files // policies.FILES_A_TURN)
+        read = min(files, policies.MOST_FILES_READ) * policies.RESULT_TOKENS
+        results = max(results, read // max(usual - 1, 1))
     first = worst_turn(goal, Resume())
     each = policies.TURN_TOKENS / policies.OUTPUT_TOKENS_PER_SECOND + policies.TOOL_SECONDS
-    answer = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
     return Talk(
-        low=_usual(model, tokens, few),
-        expected=_usual(model, tokens, usual),
+        low=_usual(model, tokens, few, results, least),
+        expected=_usual(model, tokens, usual, results, answer),
         high=_longest(goal) if model.prices else None,
         slice=first.dollars * min(slice_turns, most),
         turns=most,
-        seconds=(usual - 1) * each + answer,
+        seconds=(usual - 1) * each + answer / policies.OUTPUT_TOKENS_PER_SECOND,
     )
 
 
-def _usual(model: ModelCard, tokens: int, turns: int) -> Decimal | None:
-    """Price turns that write to the cache what is new, and read the rest from it."""
-    added = policies.TURN_TOKENS + policies.RESULT_TOKENS
-    first = Usage(cache_write_tokens=tokens, output_tokens=policies.OUTPUT_TOKENS["expected"])
+def _usual(model: ModelCard, tokens: int, turns: int, results: int, answer: int) -> Decimal | None:
+    """Price turns that write to the cache what is new, and read the rest from it. Tokens of the
+    first prompt, of the results of a turn, of the answer.
+    """
+    added = policies.TURN_TOKENS + results
+    first = Usage(cache_write_tokens=tokens, output_tokens=answer)
     later = [
         Usage(
             cache_read_tokens=tokens + before * added,

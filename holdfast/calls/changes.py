@@ -12,6 +12,8 @@ from holdfast.contracts import PinnedInput
 DIFF_BYTES = 60_000
 """Shown of a diff; git_diff shows the rest."""
 MESSAGES_BYTES = 8_000
+LEFT_OUT_BYTES = 8_000
+"""For the names of files whose diff is not shown."""
 MOST_NAMED = 100
 """Files that are named whose diff is not shown."""
 _FILE = re.compile(r"(?m)^--- (?:a/(.*)|/dev/null)\n\+\+\+ (?:b/(.*)|/dev/null)$")
@@ -26,16 +28,19 @@ class ChangeText:
 
 
 def size_of_change(pinned: PinnedInput) -> int:
-    """Return how many bytes of an input's change stand in a prompt, at most."""
+    """Return how many bytes of an input's change stand in a prompt, without the names of the files
+    whose diff is left out.
+    """
     if pinned.change is None:
         return 0
-    left_out = LEFT_OUT_BYTES if pinned.change.diff_bytes > DIFF_BYTES else 0
     diff, messages = pinned.change.diff_bytes, pinned.change.messages_bytes
-    return min(diff, DIFF_BYTES) + left_out + min(messages, MESSAGES_BYTES)
+    return min(diff, DIFF_BYTES) + min(messages, MESSAGES_BYTES)
 
 
-LEFT_OUT_BYTES = 8_000
-"""For the names of files whose diff is not shown."""
+def most_of_change(pinned: PinnedInput) -> int:
+    """Return how many bytes of an input's change stand in a prompt, at most."""
+    cut = pinned.change is not None and pinned.change.diff_bytes > DIFF_BYTES
+    return size_of_change(pinned) + LEFT_OUT_BYTES * cut
 
 
 def enclose_messages(name: str, change: ChangeText) -> Iterator[str]:

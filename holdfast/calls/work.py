@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Field, JsonValue
 
 from holdfast.calls.about import About, say_about
-from holdfast.calls.changes import ChangeText, enclose_diff, enclose_messages, size_of_change
+from holdfast.calls.changes import ChangeText, enclose_diff, enclose_messages, most_of_change
 from holdfast.calls.envelopes import defang, envelope, section
 from holdfast.calls.findings import as_data, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
@@ -244,7 +244,7 @@ def _beside(material: WorkMaterial) -> int:
     tools read is just named.
     """
     whole = sum(pinned.size for pinned in material.inputs if pinned.enclosed)
-    whole += sum(map(size_of_change, material.inputs))
+    whole += sum(map(most_of_change, material.inputs))
     return whole + count_evidence(material.remarks)
 
 

@@ -112,6 +112,18 @@ TURN_TOKENS = 200
 """Assumed for a turn that calls tools."""
 RESULT_TOKENS = 1_500
 """Assumed for the results of a turn."""
+LENS_TOKENS = 50
+"""Assumed for what an agent is told of a lens: most have nothing to tell."""
+REVIEW_TOKENS = 400
+"""Assumed beside the role of an agent of a change: what all of them are told, the form of remarks,
+callers and tests.
+"""
+NO_REMARK_TOKENS = 30
+"""What such an agent writes that has none."""
+FILES_A_TURN = 5
+"""Changed files for which an agent of a change is assumed to take one turn more."""
+MOST_FILES_READ = 40
+"""Changed files of which it is assumed to read each once; in its prompt stands the diff."""
 WEB_SEARCHES, WEB_FETCHES = 3, 2
 """What an endpoint with web tools may do by itself in one turn of an agent."""
 WEB_RESULT_TOKENS = 12_000

@@ -9,6 +9,7 @@ from holdfast.agent.money import predict_talk
 from holdfast.calling import context, gathering, proving, verifying
 from holdfast.calling.finishing import READINGS, Reading
 from holdfast.calling.reserving import fitting_call, input_tokens, usual_model, work_call
+from holdfast.calls.changes import size_of_change
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind
@@ -302,7 +303,11 @@ def _expected_tokens(state: State, subtask: Subtask) -> int:
     named = gathering.inputs_of(state, subtask)
     size = len(subtask.instruction) + gathering.role_of(state, subtask).prompt_bytes
     size += sum(pinned.size for pinned in named if pinned.enclosed)
-    written = len(subtask.depends_on) * policies.OUTPUT_TOKENS["expected"]
+    size += sum(map(size_of_change, named))
+    lenses = sum(state.work[each].tier == "none" for each in subtask.depends_on)
+    written = (len(subtask.depends_on) - lenses) * policies.OUTPUT_TOKENS["expected"]
+    written += lenses * policies.LENS_TOKENS
+    written += policies.REVIEW_TOKENS * any(each.change for each in named)
     return size // context.EXPECTED_BYTES_PER_TOKEN + written + policies.EXPECTED_OVERHEAD_TOKENS
 
 

@@ -19,6 +19,7 @@ from holdfast.contracts import (
     ModelCard,
     Omission,
     Outlet,
+    PinnedChange,
     PinnedInput,
     Plan,
     PlaybookCard,
@@ -362,7 +363,9 @@ OUTLETS = (
 )
 
 
-def with_hands(*inputs: str, role: RoleCard = HANDS, **fields: object) -> Preview:
+def with_hands(
+    *inputs: str, role: RoleCard = HANDS, reports: PinnedInput = REPORTS, **fields: object
+) -> Preview:
     """The preview of one subtask of a reader with these inputs."""
     hands = role.model_copy(update={"tools": fields.pop("tools", role.tools)})
     update = {"roles": (*WITH_TEAM.roles, hands), "outlets": OUTLETS}
@@ -370,9 +373,25 @@ def with_hands(*inputs: str, role: RoleCard = HANDS, **fields: object) -> Previe
     one = subtask("a", role="clerk").model_copy(update={"inputs": inputs})
     plan = Plan(goal="Read", subtasks=(one,))
     state = planned(plan, brief, plan=plan, **fields)
-    both = {"inputs": (NOTES, REPORTS)}
+    both = {"inputs": (NOTES, reports)}
     state = replace(state, briefing=state.brief.model_copy(update=both))
     return predict(state)
+
+
+def test_an_agent_of_a_change_is_priced_by_the_size_of_the_change() -> None:
+    def priced(files: int, size: int) -> tuple[Decimal, Decimal]:
+        change = PinnedChange(files=files, added=0, deleted=0, diff="ab", diff_bytes=size)
+        pinned = REPORTS.model_copy(update={"kind": "repository", "change": change})
+        role = HANDS.model_copy(update={"turns": 10, "reads": ()})
+        preview = with_hands("reports", role=role, reports=pinned, limits={"dollars": "100"})
+        row = preview.subtasks[0]
+        assert row.low is not None and row.expected is not None and row.high is not None
+        assert row.low < row.expected < row.high
+        return row.low, row.expected
+
+    small, middle, large = priced(1, 1_000), priced(5, 50_000), priced(40, 400_000)
+    assert small[0] < middle[0] < large[0] and small[1] < middle[1] < large[1]
+    assert priced(400, 500_000) == pytest.approx(large, rel=Decimal("0.3")), "it stays bounded"
 
 
 def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> None:
