@@ -24,8 +24,9 @@ AROUND_FILES = 20_000
 RULES = re.compile(
     rb"(?i)(?:^|/)(?:claude|agents|contributing|readme|code_?style|style_?guide)[^/]*\Z"
     rb"|(?:^|/)\.(?:cursorrules|editorconfig|github/copilot-instructions\.md)\Z"
+    rb"|(?:^|/)docs?/.*\.(?:md|rst|txt)\Z"
 )
-"""Files that say how the code is to be written."""
+"""Matches files that say how the code is to be written, and what it is for."""
 
 
 @dataclass

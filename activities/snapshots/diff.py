@@ -86,6 +86,9 @@ class _Writer:
         more = self.snapshot.manifest.unread_in_all - len(unread)
         parts += _listed("not shown", left_out, 0)
         parts += _listed("differs, or is new, and was not read", unread, more)
+        if lost := self.snapshot.manifest.before_cut:
+            files = pluralize(lost, "file")
+            parts.append(f"[the base's version of {files} is not kept: no text, or too large]\n")
         return "".join(parts).encode("utf-8", "replace")
 
     def _write_file(self, file: Changed, most: int) -> tuple[str, str]:

@@ -97,6 +97,9 @@ def _unread(name: str, manifest: Manifest) -> list[str]:
             f"[{name}: {pluralize(manifest.around_cut, 'file')} that did not change cannot be read:"
             f" {kept}]"
         )
+    if count := manifest.before_cut:
+        files = pluralize(count, "file")
+        notes.append(f"[{name}: the base's version of {files} is not kept: no text, or too large]")
     if count := manifest.unread_in_all:
         reasons = ", ".join(f"{n:,} {why}" for why, n in sorted(manifest.unread_why.items()))
         were = "was" if count == 1 else "were"

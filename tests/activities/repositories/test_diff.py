@@ -256,3 +256,12 @@ async def test_an_empty_file_that_is_new_or_deleted_is_said_by_its_name(
     else:
         (repository.path / name).unlink()
     assert await diff_of(bench, repository) == told
+
+
+async def test_a_deleted_file_that_is_no_text_is_counted(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"logo.png": b"\x89PNG\0"})
+    (repository.path / "logo.png").unlink()
+    told = await diff_of(bench, repository)
+    assert told == "[the base's version of 1 file is not kept: no text, or too large]\n"
