@@ -21,22 +21,31 @@ from pathlib import Path
 
 from bench.review import COLUMNS, eyes, undone
 from bench.review.believed import SHOWN, Row, rows
-from bench.review.labels import everything, sources
+from bench.review.labels import everything, on_changes, sources
 from bench.review.planted import Seen, gardens, reviewed
 from bench.review.precision import Judged, judged, tables
 from holdfast.contracts.errors import BadGoal
 
-BELIEVED = ("lens", "row", "family", "labelled", "useful", "true", "false", "believed")
+BELIEVED = (
+    "lens", "row", "family", "labelled", "useful", "true", "false", "believed",
+    "labelled in changes", "useful there", "believed in a change",
+)  # fmt: skip
 
 
 def believed() -> str:
     """The rows that were measured, and how many were not."""
-    measured = [row for row in rows().values() if row.labelled]
+    measured = [row for row in rows().values() if row.labelled or row.in_changes[0]]
     lines = [*_head(BELIEVED), *map(_row, sorted(measured, key=_order))]
     rest = len(rows()) - len(measured)
     shown = sum(row.confidence >= SHOWN for row in rows().values())
     lines += ["", f"{len(everything())} remarks are labelled in {len(sources())} repositories."]
-    lines.append(f"{rest} rows have no label in production code and are believed by their family.")
+    planted = sum(each.repository == "planted" for each in on_changes())
+    histories = {each.repository for each in on_changes() if each.commit}
+    lines.append(
+        f"{len(on_changes()) - planted} sightings that commits of {len(histories)} repositories"
+        f" brought are labelled, and {planted} planted ones."
+    )
+    lines.append(f"{rest} rows have no label and are believed by their family.")
     lines.append(f"{shown} of {len(rows())} rows are shown.")
     return "\n".join(lines)
 
@@ -52,7 +61,8 @@ def _order(row: Row) -> tuple[str, int, str]:
 def _row(row: Row) -> str:
     return (
         f"| {row.lens} | {row.name} | {row.family} | {row.labelled} | {row.useful} | {row.true}"
-        f" | {row.false} | {row.confidence} |"
+        f" | {row.false} | {row.confidence} | {row.in_changes[0]} | {row.in_changes[1]}"
+        f" | {row.in_change} |"
     )
 
 

@@ -58,6 +58,22 @@ class Label(_Record):
     reason: str
 
 
+class ChangeLabel(_Record):
+    """A sighting that a commit brought, with its label; `line` as it stands in the commit. Of
+    `planted` ones the reason names the defect or the look-alike.
+    """
+
+    repository: str
+    commit: str
+    path: str
+    line: int
+    lens: str
+    rule: str
+    row: str
+    label: Verdict
+    reason: str
+
+
 def fingerprint(path: str, rule: str, line: str) -> str:
     """Return the fingerprint of a remark's place: file and text of the line."""
     said = f"{path}\0{rule}\0{' '.join(line.split())}"
@@ -77,6 +93,15 @@ def of(source: Source) -> Iterator[Label]:
     if path.exists():
         for line in path.read_text("utf-8").splitlines():
             yield Label.model_validate(json.loads(line))
+
+
+@functools.cache
+def on_changes() -> tuple[ChangeLabel, ...]:
+    """The labels of what commits of public repositories brought, one a commit and message, and of
+    what is planted here.
+    """
+    lines = (HERE / "changes.jsonl").read_text("utf-8").splitlines()
+    return tuple(ChangeLabel.model_validate(json.loads(line)) for line in lines)
 
 
 @functools.cache

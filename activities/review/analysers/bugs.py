@@ -14,22 +14,23 @@ GRADES = {
     "F50": Grade("critical", 85),
     "F52": Grade("critical", 85),
     # Repeated keys, assertions on tuples, `is` with a literal, `if` with a tuple.
-    "F6": Grade("warning", 70),
+    "F6": Grade("warning", 70, Grade("warning", 82)),
     # Statements where the grammar forbids them.
     "F7": Grade("critical", 85),
-    "F811": Grade("warning", 80),
-    "F821": Grade("warning", 68),
+    "F811": Grade("warning", 80, Grade("warning", 58)),
+    "F821": Grade("warning", 68, Grade("critical", 98)),
     "F821 of Python 2": Grade("warning", 63),
+    "F821 of gettext": Grade("info", 30),
     "F822": Grade("critical", 85),
-    "F823": Grade("critical", 85),
+    "F823": Grade("critical", 85, Grade("warning", 68)),
     "F841": Grade("info", 28),
     "E722": Grade("info", 4),
     "B002": Grade("warning", 70),
     "B003": Grade("warning", 70),
     "B005": Grade("warning", 47),
     "B006": Grade("warning", 10),
-    "B012": Grade("warning", 63),
-    "B015": Grade("warning", 70),
+    "B012": Grade("warning", 63, Grade("warning", 76)),
+    "B015": Grade("warning", 70, Grade("warning", 80)),
     "B016": Grade("critical", 88),
     "B017": Grade("info", 10),
     "B018": Grade("warning", 10),
@@ -44,7 +45,7 @@ GRADES = {
     "B031": Grade("warning", 70),
     "B032": Grade("warning", 70),
     "B033": Grade("info", 30),
-    "B035": Grade("warning", 70),
+    "B035": Grade("warning", 70, Grade("warning", 56)),
     "B039": Grade("warning", 70),
     "B904": Grade("info", 5),
     # Errors of pylint, hidden and bidirectional characters among them.
@@ -55,7 +56,7 @@ GRADES = {
     "PLE": Grade("critical", 85),
     "PLR0124": Grade("warning", 80),
     "PLW0127": Grade("warning", 10),
-    "PLW0128": Grade("warning", 70),
+    "PLW0128": Grade("warning", 70, Grade("warning", 56)),
     "PLW0129": Grade("warning", 70),
     "PLW0131": Grade("warning", 70),
     "PLW0133": Grade("warning", 70),
@@ -103,6 +104,8 @@ GRADES = {
 
 NOTEBOOK = re.compile(r"`(?:get_ipython|display)`")
 """Names that a notebook defines; code finds out by their lack that it is not in one."""
+GETTEXT = "`_`"
+"""The function that gettext puts among the builtins."""
 PYTHON_2 = re.compile(
     r"`(?:basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)`"
 )
@@ -122,6 +125,8 @@ def _of_a_notebook(sighting: Sighting) -> bool:
 def _row(sighting: Sighting) -> str:
     if sighting.rule == "F821" and PYTHON_2.search(sighting.message):
         return "F821 of Python 2"
+    if sighting.rule == "F821" and GETTEXT in sighting.message:
+        return "F821 of gettext"
     if sighting.rule == "T100" and sighting.message.startswith("Import"):
         return "T100 import"
     return sighting.grade

@@ -35,26 +35,27 @@ GRADES = {
     # Conditions and comparisons that are always the same, or other than they look.
     "bad-array-method-on-arguments": Grade("warning", 70),
     "bad-char-at-comparison": Grade("warning", 70),
-    "bad-comparison-sequence": Grade("warning", 70),
+    "bad-comparison-sequence": Grade("warning", 70, Grade("warning", 56)),
     "bad-min-max-func": Grade("warning", 70),
     "bad-object-literal-comparison": Grade("warning", 70),
     "const-comparisons": Grade("warning", 70),
     "for-direction": Grade("warning", 70),
     "no-compare-neg-zero": Grade("warning", 70),
-    "no-cond-assign": Grade("warning", 70),
-    "no-constant-binary-expression": Grade("warning", 70),
+    "no-cond-assign": Grade("warning", 70, Grade("warning", 56)),
+    "no-constant-binary-expression": Grade("warning", 70, Grade("warning", 87)),
     "no-constant-condition": Grade("info", 10),
     "no-dupe-else-if": Grade("warning", 70),
     "no-duplicate-case": Grade("warning", 70),
     "no-negation-in-equality-check": Grade("warning", 70),
     "no-self-compare": Grade("info", 30),
+    "no-self-compare of fields": Grade("warning", 70),
     "no-unmodified-loop-condition": Grade("info", 8),
     "no-unsafe-negation": Grade("warning", 70),
     "use-isnan": Grade("warning", 70),
-    "valid-typeof": Grade("warning", 70),
+    "valid-typeof": Grade("warning", 70, Grade("warning", 87)),
     # What is written and lost, or overwritten.
     "erasing-op": Grade("warning", 70),
-    "getter-return": Grade("warning", 70),
+    "getter-return": Grade("warning", 70, Grade("warning", 47)),
     "misrefactored-assign-op": Grade("warning", 70),
     "missing-throw": Grade("warning", 70),
     "no-dupe-class-members": Grade("warning", 70),
@@ -64,11 +65,11 @@ GRADES = {
     "no-exports-assign": Grade("warning", 70),
     "no-func-assign": Grade("info", 10),
     "no-global-assign": Grade("warning", 70),
-    "no-self-assign": Grade("warning", 70),
+    "no-self-assign": Grade("warning", 70, Grade("warning", 56)),
     "no-setter-return": Grade("warning", 70),
-    "no-shadow-restricted-names": Grade("warning", 70),
+    "no-shadow-restricted-names": Grade("warning", 70, Grade("warning", 56)),
     "no-unassigned-vars": Grade("info", 30),
-    "no-unreachable": Grade("warning", 47),
+    "no-unreachable": Grade("warning", 47, Grade("warning", 60)),
     "no-unsafe-finally": Grade("warning", 70),
     "uninvoked-array-callback": Grade("warning", 70),
     "array-callback-return": Grade("info", 24),
@@ -131,7 +132,7 @@ def command(files: Sequence[str], honour: bool) -> CommandLine:
     """Run oxlint over files, with our configuration alone, looking for none of the repository's."""
     del honour
     scopes = {rule: f"{scope}/{rule}" for scope, rules in SCOPES.items() for rule in rules}
-    rules = [scopes.get(rule, rule) for rule in GRADES if rule != SYNTAX]
+    rules = [scopes.get(rule, rule) for rule in GRADES if rule != SYNTAX and " " not in rule]
     return sift_command(
         "oxlint",
         program("oxlint"),

@@ -34,10 +34,13 @@ def rules() -> list[dict[str, Any]]:
     return [rule for text in texts for rule in yaml.load_all(text, loader) if rule]
 
 
-GRADES = {
-    rule["id"]: Grade(SEVERITIES[rule["severity"]], rule["metadata"]["confidence"])
-    for rule in rules()
-}
+def _grade(rule: dict[str, Any]) -> Grade:
+    severity, told = SEVERITIES[rule["severity"]], rule["metadata"]
+    change = Grade(severity, told["change"]) if "change" in told else None
+    return Grade(severity, told["confidence"], change)
+
+
+GRADES = {rule["id"]: _grade(rule) for rule in rules()}
 
 
 def command(files: Sequence[str], honour: bool) -> CommandLine:

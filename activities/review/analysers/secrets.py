@@ -91,7 +91,7 @@ GRADES = {
     "JSON Web Token": Grade("warning", 30),
     # A name that sounds like a secret, with a value: as often a test or a placeholder.
     "Secret Keyword": Grade("warning", 3),
-    LIKELY: Grade("warning", 56),
+    LIKELY: Grade("warning", 56, Grade("warning", 76)),
     "Base64 High Entropy String": Grade("info", 4),
     "Hex High Entropy String": Grade("info", 3),
 }

@@ -224,7 +224,12 @@ def explained(lens: str, name: str) -> bool:
 
 @pytest.mark.parametrize("lens", sorted(set(analysers()) - set(TOLD_OTHERWISE)))
 def test_what_is_shown_says_why_it_matters_and_what_to_do(lens: str) -> None:
-    shown = {name for name, grade in analysers()[lens].grades.items() if grade.confidence >= SHOWN}
+    grades = analysers()[lens].grades
+    shown = {
+        name
+        for name, grade in grades.items()
+        if max(grade.confidence, (grade.change or grade).confidence) >= SHOWN
+    }
     bare = {name for name in shown if not explained(lens, name)}
     if lens == "patterns":
         assert {name for name in shown if not RULES[name]["note"]} == set()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import yaml
 
 from bench.review import planted
 from bench.review.believed import CRITICAL, SHOWN, WEIGHT, Row, measured, rows
-from bench.review.labels import PRODUCTION, Label, everything, fingerprint, of, sources
+from bench.review.labels import PRODUCTION, Label, everything, fingerprint, of, on_changes, sources
 from holdfast.activities.review.lenses import analysers
 
 ROOT = Path(__file__).parents[3]
@@ -26,15 +27,20 @@ def test_every_row_of_a_measured_lens_is_believed_as_the_labels_say(lens: str) -
     if lens == "dockerfiles":
         # What it hands on of shellcheck is believed as in scripts.
         told = {name: told[name] for name in told if not name.startswith("SC")}
-    assert told == {
-        name: row.confidence for (of_lens, name), row in rows().items() if of_lens == lens
+    measured = {name: row for (of_lens, name), row in rows().items() if of_lens == lens}
+    assert told == {name: row.confidence for name, row in measured.items()}
+    grades = analysers()[lens].grades
+    of_changes = {name: grades[name].change for name in told}
+    assert {name: each.confidence for name, each in of_changes.items() if each} == {
+        name: row.in_change for name, row in measured.items() if row.in_change != row.confidence
     }
 
 
 def test_only_what_is_nearly_always_useful_is_called_critical() -> None:
     for lens in MEASURED:
         for name, grade in analysers()[lens].grades.items():
-            assert grade.severity != "critical" or grade.confidence >= CRITICAL, name
+            for each in (grade, grade.change or grade):
+                assert each.severity != "critical" or each.confidence >= CRITICAL, name
 
 
 def test_a_review_shows_what_is_useful_as_often_as_not() -> None:
@@ -70,6 +76,35 @@ def test_a_row_begins_at_its_family_and_moves_with_each_label() -> None:
     assert family.confidence == 70
     assert Row("l", "r", "f", 0.7, useful=WEIGHT).confidence == 85
     assert Row("l", "r", "f", 0.7, true=2, false=2).confidence == 35
+
+
+def test_what_a_change_brings_is_believed_by_labelled_changes_where_that_is_another_number() -> (
+    None
+):
+    rare = Row("l", "r", "f", 0.7, useful=0, true=4)
+    assert (rare.confidence, rare.in_change) == (35, 35)
+    assert replace(rare, in_changes=(4, 4)).in_change == 85
+    assert replace(rare, in_changes=(1, 0)).in_change == 56, "released code has lost its worst"
+    assert replace(rare, in_changes=(9, 0)).in_change == 35, "neither is shown"
+    sure = Row("l", "r", "f", 0.7, useful=40)
+    assert replace(sure, in_changes=(2, 2)).in_change == sure.confidence, "it says the same"
+    assert replace(sure, in_changes=(4, 1)).in_change == 61
+
+
+def test_labels_of_changes_name_a_commit_or_what_is_planted_and_say_why() -> None:
+    planted_here = {
+        change.name
+        for garden in planted.gardens()
+        for change in (*garden.defects, *garden.look_alikes)
+    }
+    real = [each for each in on_changes() if each.repository != "planted"]
+    assert len(real) >= 150 and len({each.repository for each in real}) >= 6
+    for label in on_changes():
+        if label.row:
+            assert label.row in analysers()[label.lens].grades, label
+        assert re.fullmatch(r"[A-Za-z].{10,200}\.", label.reason), label.reason
+        name = label.reason.removeprefix("Planted: ").removesuffix(".")
+        assert re.fullmatch("[0-9a-f]{40}", label.commit) or name in planted_here, label
 
 
 def test_only_production_code_counts() -> None:

@@ -7,6 +7,7 @@ of this project: what is long, or nested, is met here and not in the process tha
 """
 
 import functools
+import itertools
 import json
 import re
 import subprocess
@@ -28,8 +29,10 @@ LETTERS = 600
 SYNTAX = "invalid-syntax"
 MODULE = re.compile(rb"(?m)^\s*(?:import|export)\b|\brequire\s*\(|\bmodule\.exports\b")
 """A script of a page may use what another script of the page defines; a module may not."""
-BUILT_IN = re.compile(r"'(__\w*__|[A-Z][A-Z0-9_]+)' is not defined")
-"""Names that a bundler puts values for."""
+BUILT_IN = re.compile(r"'(__\w*__|[A-Z][A-Z0-9_]+|n?p?gettext)' is not defined")
+"""Names that a bundler puts values for, and those of a page's catalogue of texts."""
+SAME_FIELD = re.compile(r"(?<![\w.])([\w$]+(?:\.[\w$]+)+)\s*(?:===?|[<>]=?)\s*\1(?![\w.(\[])")
+"""A field compared with itself: one that is not a number would be compared by `!==`."""
 FLOW = re.compile(rb"(?m)\A(?:#!.*\n)?\s*(?://.*\n\s*)*/[/*](?:[^*]|\*(?!/)){0,2000}@(?:no)?flow\b")
 REACT = re.compile(
     rb"""(?:\bfrom|\brequire\(|\bimport)\s*"""
@@ -158,6 +161,7 @@ def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
         yield {
             "file": file,
             "rule": rule,
+            "scale": f"{rule} of fields" if is_same_field(file, rule, place["line"]) else rule,
             "line": place["line"],
             "column": place["column"],
             "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
@@ -269,6 +273,15 @@ def holds(path: str, pattern: re.Pattern[bytes]) -> bool:
     """True if a file has the pattern somewhere."""
     with open(path, "rb") as file:
         return pattern.search(file.read()) is not None
+
+
+def is_same_field(path: str, rule: str, line: int) -> bool:
+    """True of a comparison with itself that asks nothing."""
+    if rule != "no-self-compare":
+        return False
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = next(itertools.islice(file, max(line - 1, 0), None), "")
+    return SAME_FIELD.search(text[:LETTERS]) is not None
 
 
 def is_yaml(path: str) -> bool:
