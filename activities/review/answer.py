@@ -14,6 +14,7 @@ from holdfast.rendering import remarks as shown
 from holdfast.rendering.foremost import one_thing
 from holdfast.rendering.reach import describe_reach
 from holdfast.rendering.verdict import headline
+from holdfast.rendering.verified import QUESTIONS, count_verdicts, fold_open, list_questions
 from holdfast.text import code_span, for_markdown
 from holdfast.text import pluralize as many
 
@@ -49,7 +50,8 @@ def write(outcome: Outcome) -> str:
         outcome.outside,
         outcome.taken_out,
         _list_refuted(data.remarks),
-        _list("Said by an agent, and not confirmed", _list_unconfirmed(data.unconfirmed)),
+        _list(QUESTIONS, [*list_questions(data)]),
+        *(_list(each.title, [*each.lines]) for each in fold_open(data, MOST_UNCONFIRMED)),
         _rest(outcome),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -120,18 +122,14 @@ def _bare(text: str) -> str:
 
 
 def _describe_verified(data: ReviewData, to_verify: int) -> str:
-    """Return how far a model has verified the remarks; empty in a run without models."""
+    """Return how far agents have verified the remarks; empty in a run without models."""
     if not to_verify:
         return ""
-    looked_at = sum(data.by_verdict.values())
-    said = ", ".join(f"{n} {verdict}" for verdict, n in sorted(data.by_verdict.items()))
-    left, more = to_verify - looked_at, len(data.remarks) - to_verify
-    parts = [f"A model looked at the code around {many(looked_at, 'remark')}: {said or 'none'}"]
-    if left:
-        parts.append(f"{left} of the first {to_verify} could not be verified")
-    if more > 0:
-        parts.append(f"the other {more} were not to be verified")
-    return "; ".join(parts) + "."
+    looked_at = sum(bool(each.verdict) for each in (*data.remarks, *data.unconfirmed))
+    said = [*count_verdicts(data)]
+    if left := max(to_verify - looked_at, 0):
+        said.append(f"{left} of the first {to_verify} could not be verified.")
+    return " ".join(said)
 
 
 def _list_refuted(remarks: Iterable[Remark]) -> str:
@@ -143,14 +141,6 @@ def _list_refuted(remarks: Iterable[Remark]) -> str:
             by = " Not counted: only an agent says it." if remark.by_agent else by
             lines.append(_line(remark, remark.rule or remark.lens, remark.why) + by)
     return _list("Refuted by a model", lines)
-
-
-def _list_unconfirmed(remarks: Sequence[Remark]) -> list[str]:
-    """Return a line for each of the first, with why no model confirmed it."""
-    first = remarks[:MOST_UNCONFIRMED]
-    lines = [_line(each, each.lens, each.why or "no model looked at it") for each in first]
-    left = len(remarks) - len(first)
-    return [*lines, *([f"and {left} more"] if left else [])]
 
 
 def _line(remark: Remark, by: str, why: str) -> str:

@@ -18,6 +18,7 @@ from holdfast.contracts.remarks import (
     SEVERITIES,
     add_verdicts,
     blocks_change,
+    has_remarks,
     is_from_agent,
     merge_remarks,
     rank_remarks,
@@ -51,7 +52,9 @@ def review(material: SynthesisMaterial) -> Synthesis:
 
 
 def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
-    done = [each for each in material.findings if each.status == "complete"]
+    complete = [each for each in material.findings if each.status == "complete"]
+    # Verifiers say what becomes of the remarks of others, and make none.
+    done = [each for each in complete if has_remarks(each) or not is_from_agent(each)]
     found = {each.subtask_id: sightings_of(each) for each in done}
     agents = {each.subtask_id: each.tool_calls for each in done if is_from_agent(each)}
     lenses = {name: each for name, each in found.items() if name not in agents}

@@ -106,7 +106,7 @@ def read_verdicts(data: dict[str, JsonValue], count: int) -> dict[int, Said]:
 
 
 def hold_to_places(draft: Draft, shown: Sequence[Shown]) -> Draft:
-    """Return a verifier's draft in which no remark on a place that does not exist is confirmed. If
+    """Return a verifier's draft in which each remark on a place that does not exist is refuted. If
     it lacks a remark, that fails a check.
     """
     if draft.status != "complete" or not shown:
@@ -114,7 +114,7 @@ def hold_to_places(draft: Draft, shown: Sequence[Shown]) -> Draft:
     said = read_verdicts(draft.data, len(shown))
     missing = [str(number) for number in range(1, len(shown) + 1) if number not in said]
     absent = {
-        number: Said(remark=number, why=each.absent, verdict="open")
+        number: Said(remark=number, why=each.absent, verdict="refuted")
         for number, each in enumerate(shown, 1)
         if each.absent
     }

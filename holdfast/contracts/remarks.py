@@ -27,6 +27,8 @@ ADJACENT = 1
 """Lines."""
 OF_AN_AGENT = 10
 """Remarks taken from one agent, in its own order: words cost a model nothing."""
+ASKED, ASKED_CRITICAL = 80, 60
+"""Percent from which an agent's open remark is a question to the author; of a critical one."""
 LISTED = 60
 """Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
@@ -214,15 +216,24 @@ def stands(remark: Remark) -> bool:
 
 
 def blocks_change(remark: Remark) -> bool:
-    """True if a remark may hold up a change: it is listed, of production code, and not refuted by a
-    model where only an agent reports it. No model takes away what an analyser found: the model has
-    read the code under review, where somebody may have told it what to say. A critical credential
-    counts wherever it stands: whoever reads it there has it.
+    """True if a remark may hold up a change: it is listed, of production code, and confirmed by a
+    verifier where only an agent reports it. No model takes away what an analyser found: the model
+    has read the code under review, where somebody may have told it what to say. A critical
+    credential counts wherever it stands: whoever reads it there has it.
     """
     counts = remark.kind == "production" or (
         remark.severity == "critical" and is_credential(remark)
     )
-    return (stands(remark) or not remark.by_agent) and not remark.hidden and counts
+    believed = remark.verdict == "confirmed" or not remark.by_agent
+    return believed and not remark.hidden and counts
+
+
+def is_question(remark: Remark) -> bool:
+    """True if a remark is shown as a question to the author: only an agent makes it, a verifier
+    could not tell, and it is too sure, or would be too bad, to be left aside.
+    """
+    least = ASKED_CRITICAL if remark.severity == "critical" else ASKED
+    return remark.by_agent and remark.verdict == "open" and remark.confidence >= least
 
 
 def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:

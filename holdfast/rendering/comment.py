@@ -24,6 +24,7 @@ from holdfast.rendering.proofs import TITLE, fence_of
 from holdfast.rendering.reach import who_looked
 from holdfast.rendering.sarif import encoded
 from holdfast.rendering.verdict import counted, failing, judge, uncounted
+from holdfast.rendering.verified import QUESTIONS, count_verdicts, fold_open, list_questions
 from holdfast.text import code_span, for_markdown, inline, pluralize, visible
 
 MOST_LETTERS = 65_536
@@ -53,7 +54,8 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
     standing = counted(review)
     groups = group_same(standing)
     head = "\n\n".join([MARK, *_head(report, review, fail_on)])
-    unlisted = markdown.write(shown.fold_unlisted(review, MOST_UNLISTED))
+    folded = [*fold_open(review, MOST_UNLISTED), *shown.fold_unlisted(review, MOST_UNLISTED)]
+    unlisted = markdown.write(folded)
     tail = "\n\n".join(filter(None, [_calm(unlisted), *_looked(review), _foot(report, review)]))
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)
     told: list[str] = []
@@ -83,6 +85,10 @@ def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:
         yield f"Not counted: {inline(', '.join(apart))}."
     if first := one_thing([each for each in told if stands(each)]):
         yield _calm(first)
+    if said := [*count_verdicts(review)]:
+        yield " ".join(said)
+    if asked := list_questions(review):
+        yield "\n".join([f"**{QUESTIONS}**", "", *(_calm(f"- ❓ {each}") for each in asked)])
 
 
 def _looked(review: ReviewData) -> list[str]:

@@ -4,7 +4,7 @@ stand whatever the agents do.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 import pytest
@@ -15,7 +15,9 @@ from holdfast.activities.review.lenses import lenses_of
 from holdfast.calling.verifying import _share_room
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.errors import CallRefused
-from holdfast.contracts.remarks import rank_remarks
+from holdfast.contracts.remarks import blocks_change, rank_remarks
+from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.rendering.comment import as_comment
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, agent_of, finds, verdicts
 from scripted import ScriptedModel, calls
@@ -106,11 +108,11 @@ async def test_nobody_can_confirm_what_an_agent_says_of_a_place_that_is_not_ther
     lies = [{**LOST_PAGE, **place, "message": f"Lie {n}."} for n, place in enumerate(places)]
     model = ReviewingModel({"logic": [finds(*lies)]})
     report = await review(runs, model)
-    assert len(remarks(report)) == OF_ANALYSERS
-    unconfirmed = report.data["unconfirmed"]
-    assert isinstance(unconfirmed, list) and len(unconfirmed) == len(lies)
+    assert report.data["unconfirmed"] == []
+    told = [each for each in remarks(report) if each["by_agent"]]
+    assert [each["verdict"] for each in told] == ["refuted"] * len(lies)
     for why in ("no such file", "no such line"):
-        assert str(unconfirmed).count(why) == 2 and why in report.answer
+        assert str(told).count(why) == 2 and why in report.answer
 
 
 async def test_agents_that_fail_take_no_remark_away(runs: Runs) -> None:
@@ -207,3 +209,46 @@ async def test_a_remark_that_an_agent_is_not_sure_of_is_verified_and_shown_if_it
     report = await review(runs, ReviewingModel({"logic": [finds({**LOST_PAGE, "confidence": 55})]}))
     (ours,) = [each for each in remarks(report) if each["by_agent"]]
     assert (ours["rule"], ours["confidence"], ours["verdict"]) == ("wrong-bound", 55, "confirmed")
+
+
+async def test_open_remarks_that_are_sure_or_bad_enough_are_questions_and_nothing_is_uncounted(
+    runs: Runs,
+) -> None:
+    told: list[dict[str, Any]] = [
+        {"message": "Confirmed.", "confidence": 90},
+        {"message": "Refuted.", "confidence": 90},
+        {"message": "Open and sure.", "confidence": 80, "severity": "warning"},
+        {"message": "Open and bad.", "confidence": 60},
+        {"message": "Open and neither.", "confidence": 79, "severity": "warning"},
+    ]
+    said = ["confirmed", "refuted", "open", "open", "open"]
+
+    class Deciding(ReviewingModel):
+        """Says of each remark what was to become of it."""
+
+        async def _answer(self, what: str, request: ModelRequest) -> ModelAnswer:
+            if what == "verifier":
+                shown = str(request.messages)
+                at = {
+                    shown.find(each["message"]): word for each, word in zip(told, said, strict=True)
+                }
+                at[shown.find("Undefined name")] = "confirmed"
+                words = [at[place] for place in sorted(at)]
+                self._left["verifier"] = deque([verdicts(*words)])
+            return await super()._answer(what, request)
+
+    report = await review(
+        runs, Deciding({"logic": [finds(*({**LOST_PAGE, **each} for each in told))]})
+    )
+    assert report.status == "complete", report.gaps
+    line = "5 remarks of agents: 1 confirmed, 1 refuted, 3 open (2 shown as questions)."
+    assert line in report.answer and line in as_comment(report)
+    asked = report.answer.partition("### Questions to the author")[2].partition("###")[0]
+    assert "Open and sure" in asked and "Open and bad" in asked
+    assert "neither" not in asked and "Open and neither" in report.answer
+    assert "1 remark of agents that nobody has confirmed" in report.answer
+    assert sum(blocks_change(each) for each in counted_of(report) if each.by_agent) == 1
+
+
+def counted_of(report: Report) -> list[Remark]:
+    return [Remark.model_validate(each) for each in remarks(report)]

@@ -38,6 +38,7 @@ from holdfast.rendering.remarks import advice, fold_unlisted, place_of, said
 from holdfast.rendering.report import answer_of
 from holdfast.rendering.status import SEVERITY_SIGNS
 from holdfast.rendering.verdict import Verdict, counted, uncounted
+from holdfast.rendering.verified import QUESTIONS, count_verdicts, fold_open, list_questions
 
 NAME_LETTERS = 300
 
@@ -59,7 +60,7 @@ def review(run: Pictured) -> Element | None:
             _boxes(remarks, lenses) if remarks else None,
             div(".files")[(_file(name, found, lenses, run) for name, found in files.items())],
         ],
-        write(run, fold_unlisted(data)),
+        write(run, [*fold_open(data), *fold_unlisted(data)]),
         details[
             summary["The same as text, with what was looked at and what was not"],
             div(".said")[prose(answer_of(run.report, run.to_type), run.anchors)],
@@ -86,6 +87,10 @@ def _first(data: ReviewData) -> list[Node]:
         p[prose_line(first, {})] if first else None,
         p(".soft.small")[prose_line(cut(describe_reach(data), 4_000), {})],
         p(".soft.small")[f"Not counted: {', '.join(apart)}."] if apart else None,
+        p(".soft.small")[" ".join(told)] if (told := [*count_verdicts(data)]) else None,
+        [h3[QUESTIONS], ul[(li[prose_line(each, {})] for each in asked)]]
+        if (asked := list_questions(data))
+        else None,
     ]
 
 
