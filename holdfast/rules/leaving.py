@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.calling import gathering, verifying
+from holdfast.calls.changes import size_of_change
 from holdfast.contracts import Omission, PinnedInput
 from holdfast.rules import agents
 from holdfast.state.run import State
@@ -31,6 +32,8 @@ def list_sent(state: State) -> tuple[str, ...]:
 def _describe_input(pinned: PinnedInput) -> str:
     """Describe an input that is sent whole, or what an agent reads of it."""
     size = f"{pinned.name} ({pinned.size} bytes)"
+    if told := size_of_change(pinned):
+        return f"diff and messages of {pinned.name} ({told} bytes), what agents read of {size}"
     return size if pinned.enclosed else f"what agents read of {size}"
 
 
