@@ -152,7 +152,7 @@ def cases(folder: Path, scratch: Path, *, keep: bool = False) -> Iterator[Case]:
         assert source is not None
         for fix in repository.fixes:
             number += 1
-            tree = scratch / f"undone-{number}"
+            tree = scratch / f"undone-{number:03d}"
             yield undo(source, repository, fix, tree)
             if not keep:
                 shutil.rmtree(tree)
