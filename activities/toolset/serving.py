@@ -226,6 +226,7 @@ def omit_roles(roles: Mapping[str, str]) -> tuple[Omission, ...]:
     return tuple(Omission(what=f"role {name}", why=why) for name, why in roles.items())
 
 
+NO_CHANGE = "no text differs from the base"
 WHOLE_TREE = "it looks at changes, and the whole tree is reviewed"
 IdleLenses = Callable[[str], Awaitable[Mapping[str, str]]]
 """Digest of a snapshot -> the lenses that could look at nothing of it, each with what it lacks;
@@ -241,7 +242,7 @@ async def find_none_idle(digest: str) -> Mapping[str, str]:
 
 async def drop_idle(
     plan: Plan,
-    roles: Iterable[RoleCard],
+    roles: Collection[RoleCard],
     inputs: Iterable[PinnedInput],
     idle_lenses: IdleLenses,
     only_changes: Collection[str] = (),
@@ -258,6 +259,8 @@ async def drop_idle(
     }
     if pinned and not pinned.base:
         whys |= dict.fromkeys(only_changes, WHOLE_TREE)
+    if pinned and pinned.change is not None and not pinned.change.files:
+        whys |= dict.fromkeys((each.name for each in roles if each.tier != "none"), NO_CHANGE)
     kept, omissions = keep_servable(plan, whys)
     assert kept is not None
     return kept, tuple(each for each in omissions if each.why)

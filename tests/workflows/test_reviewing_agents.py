@@ -37,14 +37,17 @@ OF_ANALYSERS = 1
 LOST_PAGE = {"file": "repo/a.py", "line": 3, "message": "The last, partly filled page is lost."}
 
 
-async def review(runs: Runs, model: ScriptedModel | None, **limits: Any) -> Report:
+async def review(runs: Runs, model: ScriptedModel | None, base: str = "", **limits: Any) -> Report:
     folder = runs.folder / "repository"
     if not folder.exists():
         Repository.at(folder).commit({"a.py": CODE, "AGENTS.md": "Every function has a test.\n"})
     goal = Goal(
         text="Review",
         playbook="code-review",
-        inputs=(GoalInput(name="repo", kind="repository", value=str(folder)),),
+        inputs=(
+            GoalInput(name="repo", kind="repository", value=str(folder)),
+            *([GoalInput(name="base", kind="text", value=base)] if base else []),
+        ),
         use_models=model is not None,
         limits=Limits.model_validate(limits),
     )
@@ -201,6 +204,13 @@ async def test_of_a_whole_tree_who_looks_at_changes_is_left_out_with_the_reason(
     assert {each.subtask_id for each in report.findings if each.model} == {
         "attacks", "conventions", "logic", "verify-1",
     }  # fmt: skip
+
+
+async def test_where_nothing_differs_no_agent_is_asked(runs: Runs) -> None:
+    model = ReviewingModel({})
+    report = await review(runs, model, base="HEAD")
+    assert report.status == "complete" and not model.requests
+    assert "no text differs from the base" in str(report.not_run)
 
 
 async def test_a_remark_that_an_agent_is_not_sure_of_is_verified_and_shown_if_it_is_confirmed(
