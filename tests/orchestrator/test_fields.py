@@ -16,6 +16,7 @@ from holdfast import contracts
 from holdfast.activities.catalogue.files import FrontMatter, PlaybookFile, PlaybookInput
 from holdfast.activities.toolset.shelf import shipped_tools
 from holdfast.calls.turn import TurnMaterial
+from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Approval, Check, Goal, GoalInput, Limits, Plan, RoleCard, Subtask
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.state.run import State
@@ -84,6 +85,7 @@ def _name(holder: ast.expr) -> str:
 COPIED: Mapping[tuple[type[BaseModel], str], type] = (
     {
         (RoleCard, "specs"): TurnMaterial,
+        (RoleCard, "told_last"): WorkMaterial,
     }
     | {
         (FrontMatter, name): RoleCard
