@@ -2,8 +2,9 @@
 
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
 same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
-message (of one agent both); sightings of a credential when they are in the same line. The merged
-remark keeps the highest severity and confidence and names the others in `also`.
+message (of one agent both); what two agents say of one line, if they share half of their words;
+sightings of a credential when they are in the same line. The merged remark keeps the highest
+severity and confidence and names the others in `also`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ OF_AN_AGENT = 10
 """Remarks taken from one agent, in its own order: words cost a model nothing."""
 ASKED, ASKED_CRITICAL = 80, 60
 """Percent from which an agent's open remark is a question to the author; of a critical one."""
+WORD = re.compile(r"\w{4,}")
+STEM = 6
+"""Letters by which two words are one: `refund`, `refunded`."""
+LEAST_SHARED = 2
+"""Words that two remarks on one line share at least, if they are one defect."""
 LISTED = 60
 """Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
@@ -168,7 +174,31 @@ def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
             groups[-1].append(remark)
         else:
             groups.append([remark])
-    return [_one(group) for group in groups]
+    return _merge_retold(_one(group) for group in groups)
+
+
+def _merge_retold(remarks: Iterable[Remark]) -> list[Remark]:
+    """Merge what agents tell of one line in other words, at least half of which they share."""
+    merged: list[Remark] = []
+    of_line: dict[tuple[str, int], list[int]] = {}
+    for remark in remarks:
+        places = of_line.setdefault((remark.file, remark.line), []) if remark.by_agent else []
+        at = next((each for each in places if _retells(merged[each], remark)), None)
+        if at is None:
+            places.append(len(merged))
+            merged.append(remark)
+        else:
+            merged[at] = _one((merged[at], remark))
+    return merged
+
+
+def _retells(one: Remark, other: Remark) -> bool:
+    if other.lens in (one.lens, *(each.partition(":")[0] for each in one.also)):
+        return False
+    said, again = (
+        {word[:STEM] for word in WORD.findall(each.message.casefold())} for each in (one, other)
+    )
+    return len(said & again) >= max(min(len(said), len(again)) / 2, LEAST_SHARED)
 
 
 def _subject(remark: Remark) -> str:

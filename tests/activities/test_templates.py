@@ -93,6 +93,21 @@ def test_what_an_agent_says_of_an_analysers_defect_is_no_second_one_and_makes_it
     assert len(merge_remarks([logic, other])) == 2, "one agent tells two defects apart"
 
 
+def test_one_defect_that_two_agents_tell_in_other_words_is_one_and_two_of_a_line_are_two() -> None:
+    def said(lens: str, message: str, **fields: Any) -> Remark:
+        return remark(lens=lens, rule=f"kind-of-{lens}", message=message, by_agent=True, **fields)
+
+    one = said("logic", "What was refunded before is refunded again.", confidence=90)
+    again = said("regressions", 'Undoes "Refund at most what is left" (#41).', confidence=70)
+    (merged,) = merge_remarks([one, again])
+    assert (merged.message, merged.also) == (one.message, ("regressions:kind-of-regressions",))
+    float_of_money = said("conventions", "Money is an int of cents; no float anywhere.")
+    assert len(merge_remarks([one, again, float_of_money])) == 2
+    elsewhere = again.model_copy(update={"line": again.line + 1})
+    assert len(merge_remarks([one, elsewhere])) == 2
+    assert len(merge_remarks([one, again.model_copy(update={"lens": "logic"})])) == 2
+
+
 def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
     said = [given.model_copy(update={"line": n}).model_dump(mode="json") for n in range(3)]
