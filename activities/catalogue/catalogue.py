@@ -268,10 +268,10 @@ def _said(case: str) -> str:
 
 
 def _find_idle(
-    roles: Iterable[Role], bad: Iterable[Unusable], playbooks: Mapping[str, PlaybookFile]
+    roles: Sequence[Role], bad: Iterable[Unusable], playbooks: Mapping[str, PlaybookFile]
 ) -> list[Unusable]:
-    """Return the playbooks that give a reason for tools that nobody shares. One with a role that
-    cannot be read is left out: it may share them.
+    """Return the playbooks that give a reason for tools that nobody shares, or that have remarks
+    verified by nobody. One with a role that cannot be read is left out: it may be that one.
     """
     shared = {(playbook, tool) for playbook, tool, _ in _find_shared(roles)}
     unread = {each.playbook for each in bad}
@@ -280,6 +280,13 @@ def _find_idle(
         idle = [tool for tool in playbook.shared_tools if (name, tool) not in shared]
         if idle and name not in unread:
             why = f"{name}/playbook.yaml: shared_tools.{', '.join(idle)}: no effect; remove it"
+            found.append(Unusable(name, why))
+        verifies = any((each.playbook, each.card.name) == (name, VERIFIER) for each in roles)
+        if playbook.verify and not verifies and name not in unread:
+            why = (
+                f"{name}/playbook.yaml: verify: no effect without a role {VERIFIER!r} in its"
+                " roles/; add one, or remove it"
+            )
             found.append(Unusable(name, why))
     return found
 

@@ -243,6 +243,16 @@ def test_a_reason_for_what_nobody_shares_is_refused(tmp_path: Path) -> None:
     assert not loaded.playbooks
 
 
+def test_remarks_that_no_role_verifies_are_refused(tmp_path: Path) -> None:
+    text = "name: other\ndescription: d\ntemplate: review\nverify: 3\n"
+    write(tmp_path, text, "playbooks/other/playbook.yaml")
+    write(tmp_path, own("one"), "playbooks/other/roles/one.md")
+    refused = Catalogue.load(tmp_path).unusable_playbook("other")
+    assert "verify: no effect without a role 'verifier'" in refused
+    write(tmp_path, own("verifier", tools=""), "playbooks/other/roles/verifier.md")
+    assert Catalogue.load(tmp_path).playbooks["other"].verify == 3
+
+
 @pytest.mark.parametrize(
     ("front", "named"),
     [
