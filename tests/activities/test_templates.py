@@ -194,6 +194,9 @@ def test_what_is_not_shown_is_counted() -> None:
     expected = {"below_confidence": 1, "suppressed": 3, "cut": 40, "unread_in_all": 3}
     assert {key: synthesis.data[key] for key in expected} == expected
     assert synthesis.data["unread"] == [{"path": "x", "why": "binary"}]
+    named = synthesis.data["not_listed"]
+    assert isinstance(named, list)
+    assert [Remark.model_validate(each).line for each in named] == [5]
     assert synthesis.data["not_parsed"] == ["bad.py"]
     for line in (
         "**1 warning in 1 file.** Not whole: 9 files of text could not be read; 1 file could not be"
