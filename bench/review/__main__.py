@@ -2,6 +2,8 @@
 
 python -m bench.review believed     what each rule was measured and is believed
 python -m bench.review planted      what it finds of the planted defects
+python -m bench.review seeded       what it finds of breakages that a change seeds elsewhere, and
+                                    its false alarms on clean changes
 python -m bench.review undone FOLDER            what it shows of real fixes that were undone, in
                                                 the clones that a folder has
 python -m bench.review undone FOLDER --eyes     what its agents would have in sight of them
@@ -19,7 +21,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from bench.review import COLUMNS, eyes, undone
+from bench.review import COLUMNS, eyes, seeded, undone
 from bench.review.believed import SHOWN, Row, rows
 from bench.review.labels import everything, on_changes, sources
 from bench.review.planted import Seen, gardens, reviewed
@@ -129,6 +131,8 @@ def main(arguments: list[str]) -> str:
             return believed()
         case ["planted"]:
             return asyncio.run(planted())
+        case ["seeded"]:
+            return seeded.table(asyncio.run(seeded.all_reviewed()))
         case ["sources"]:
             return "\n".join(each.fetch for each in sources())
         case ["undone", folder]:

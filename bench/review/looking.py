@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.activities.repositories.scratch import Snapshots
@@ -26,14 +27,18 @@ GIT = shutil.which("git") or "git"
 SECONDS = 600
 
 
-async def remarks_of(tree: Path, base: str = "") -> list[Remark]:
-    """Every remark of a review of a working tree, however little it is believed."""
+async def remarks_of(tree: Path, base: str = "", lenses: Sequence[str] = ()) -> list[Remark]:
+    """Every remark of a review of a working tree by all lenses, or by these, however little it is
+    believed.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-review-") as scratch:
         store = store_at((Path(scratch) / "store").as_uri())
         snapshots = Snapshots(store, Path(scratch) / "snapshots")
         pinned = await take("repo", tree, (Root.of(tree),), Wanted(base), store)
         findings = [
-            await _finding(name, lens, pinned) for name, lens in lenses_of(snapshots).items()
+            await _finding(name, lens, pinned)
+            for name, lens in lenses_of(snapshots).items()
+            if not lenses or name in lenses
         ]
         answered = review(SynthesisMaterial(goal="Review it", findings=tuple(findings)))
     found = answered.data["remarks"]

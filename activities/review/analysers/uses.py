@@ -30,6 +30,7 @@ LANGUAGES = ("Go", "Java", "JavaScript", "Python", "Ruby", "TypeScript")
 GRADES = {
     "removed-module": Grade("critical", 85),
     "removed-name": Grade("critical", 85),
+    "removed-import": Grade("critical", 85),
     "removed-member": Grade("critical", 85),
     "changed-signature": Grade("critical", 85),
     "changed-signature untyped": Grade("warning", 70),
@@ -50,7 +51,7 @@ def explore(snapshot: Snapshot, seconds: float) -> CommandLine:
     before = {file.path: file for file in manifest.before}
     pairs = [
         (file.was if file.was in before else "", file.path, language(file), file.kind, file.hunks)
-        for file in manifest.files
+        for file in (*manifest.files, *filter(_is_renamed, manifest.around))
         if language(file) in LANGUAGES
     ]
     pairs += [
@@ -68,6 +69,10 @@ def explore(snapshot: Snapshot, seconds: float) -> CommandLine:
         "ast_grep": program("ast-grep"),
     }
     return CommandLine((*PYTHON, "-c", START, str(PLACE)), json.dumps(told).encode())
+
+
+def _is_renamed(file: SnapshotFile) -> bool:
+    return file.was not in ("", file.path)
 
 
 def _described(file: SnapshotFile) -> tuple[str, str, str]:

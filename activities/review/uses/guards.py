@@ -35,14 +35,23 @@ _STOPS = re.compile(
     r"|HttpResponseForbidden|sendStatus|http\.Error|head|bail|assert)\b|\b40[013]\b|\breturn\b"
 )
 _FAILS = re.compile(
-    r"\b(?:raise|throw|abort|panic|reject|fail|bail|assert|http\.Error)\b|\b4(?:00|03|01|22)\b|\breturn\s+(?:\w+,\s*)*(?:fmt\.Errorf|errors\.\w+|Err)\b"
+    r"\braise\s+(?:\w+\.)*(?:ValueError|TypeError|ArgumentError|\w*(?:Invalid|Valid|BadRequest|TooLarge"
+    r"|TooLong|Argument|Unprocessable)\w*)|\bthrow\s+new\s+(?:\w*Error|Illegal\w+|\w*(?:Invalid|Valid"
+    r"|BadRequest)\w*)|\bstatus\(4(?:00|22)\)|\b4(?:00|22)\b|\bStatusBadRequest\b|\bassert\b"
+    r"|\breturn\s+(?:[\w{}\"]+,\s*)*(?:fmt\.Errorf|errors\.New|Err[A-Z]\w*)"
 )
+_ANY_CHECK = re.compile(r"\b(?:raise|throw|abort|panic|reject|fail|assert)\b")
 _CALL = re.compile(
     r"^(?:await\s+|self\.|this\.|\w+[.:]{1,2}|before_action\s*\(?:?\s*:|skip_\w+\s+:|(?:app|router)\.use\(\s*)*"
     r"[!:]?(?:authori[sz]e|authenticate|require|ensure|check|verify|validate|enforce|protect|permit|guard|assert)_?\w*[!?]?\s*(?:\(|\)|\s:|,|;|$|\s\w)"
 )
 _ROUTE = re.compile(r"\.(?:get|post|put|patch|delete|all|use|route|Handle|HandleFunc)\(")
 _COMMENT = re.compile(r"^(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')")
+_HEADER = re.compile(
+    r"^(?:import|from|export|require|require_relative|package|using|include|use"
+    r"|(?:public |private |abstract |async |pub )*"
+    r"(?:class|def|function|func|fn|interface|module|type|enum))\b"
+)
 _NAME = re.compile(
     r"(?:def|func|function|fn|class|sub|module)\s+(?:\([^)]*\)\s*)?(?:self\.)?(\w+)|(\w+)\s*(?:=\s*(?:async\s*)?)?\("
 )
@@ -132,7 +141,7 @@ def _deleted(tree: Tree, pair: Pair) -> Iterator[_Check]:
         while at <= last:
             text = lines[at - 1].strip()[:LONGEST]
             check = None
-            if text and not _COMMENT.match(text):
+            if text and not _COMMENT.match(text) and not _HEADER.match(text):
                 check = _check_at(pair, lines, at, last, text) or _inside(pair, at, text, replaced)
             if check is not None:
                 yield check
@@ -221,7 +230,7 @@ def _is_replaced(check: _Check, added: Sequence[str]) -> bool:
                 _CONDITION.match(line)
                 or _MODIFIED.match(line)
                 or _CALL.match(line)
-                or _FAILS.search(line)
+                or _ANY_CHECK.search(line)
             ):
                 return True
             continue
@@ -268,7 +277,8 @@ def _is_gone_with_all(tree: Tree, check: _Check) -> bool:
                 break
     subjects = {each for each in _WORD.findall(check.text) if not _NO_SUBJECT.fullmatch(each)}
     words = set(_WORD.findall(head))
-    return check.kind.about == INPUT and bool(subjects) and not subjects <= words
+    left = len(subjects & words)
+    return check.kind.about == INPUT and bool(subjects) and 2 * left < len(subjects)
 
 
 def _is_away(line: str, head: str, there: set[str]) -> bool:

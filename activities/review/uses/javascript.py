@@ -27,7 +27,7 @@ from holdfast.activities.review.uses.others import (
 )
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use
 from holdfast.activities.review.uses.signatures import script_arguments, script_parameters
-from holdfast.activities.review.uses.tree import Pair, Tree
+from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
 LANGUAGES = ("JavaScript", "TypeScript", "Vue", "Svelte")
 PARSED = ("JavaScript", "TypeScript")
@@ -169,6 +169,12 @@ def _read_import(event: Event) -> Iterator[Import]:
         yield Import(event, source[2], "default", default[1], event.line)
 
 
+def bound_in(listed: Sequence[Event]) -> set[str]:
+    """Return the names that a file binds otherwise than by an import."""
+    required = {line for e in listed if e.rule == "require" for line in range(e.line, e.end + 1)}
+    return {e.text for e in listed if e.rule == "binding" and e.line not in required}
+
+
 def _line(event: Event, name: str) -> int:
     found = re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", event.text)
     return event.line + event.text.count("\n", 0, found.start() if found else 0)
@@ -229,8 +235,9 @@ class _Finding:
         self.compared = compare(tree, self.program, pairs)
         self.gone = {pair.was: pair for pair in pairs if pair.was and pair.was not in tree.head}
         names = self._exported(pairs) | {item.name for item in self.compared.items}
+        names |= {item.owner for item in self.compared.items if item.name == "constructor"}
         stems = {_stem(path) for path in self.gone} | {_stem(path) for path, _ in self.items}
-        paths = [path for path in tree.holding(names | stems, LANGUAGES)]
+        paths = [path for path in tree.holding([Wanted(frozenset(names | stems))], LANGUAGES)]
         paths = [path for path in paths if tree.head[path].language in PARSED]
         self.events = self._match(paths, names)
         locals_ = {
@@ -325,7 +332,7 @@ class _Finding:
 
     def _in_file(self, path: str) -> Iterator[Breakage]:
         listed = self.events.get(path, [])
-        bound = {each.text for each in listed if each.rule == "binding"}
+        bound = bound_in(listed)
         seen = set[tuple[int, str]]()
         for each in imports_of(listed):
             there = resolve(each.source, path, self.tree.head)
@@ -451,7 +458,7 @@ class _Finding:
                     if each.inner not in ("", "*") and self._leads_to(each, path, item)
                 }
             )
-            bound = {each.text for each in listed if each.rule == "binding"}
+            bound = bound_in(listed)
             for event in listed:
                 if event.rule == "use" and event.text in locals_ - bound and "ARGS" in event.said:
                     item.changed.add(use_of(event))

@@ -26,7 +26,7 @@ from holdfast.activities.review.uses.signatures import (
     ruby_arguments,
     ruby_parameters,
 )
-from holdfast.activities.review.uses.tree import Pair, Tree
+from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
 DEFINITIONS = ("function", "method", "class", "type", "variable", "constructor")
 CONSTRUCTOR = re.compile(r"\.(?:constructor|initialize)$")
@@ -86,11 +86,11 @@ def compare(tree: Tree, program: str, pairs: Sequence[Pair]) -> Compared:
         has: dict[tuple[str, str], list[Event]] = {}
         for event in new:
             if event.rule in DEFINITIONS:
-                has.setdefault((class_of(event), event.text), []).append(event)
+                has.setdefault(_key(event), []).append(event)
         had: dict[tuple[str, str], list[Event]] = {}
         for event in old:
             if event.rule in DEFINITIONS:
-                had.setdefault((class_of(event), event.text), []).append(event)
+                had.setdefault(_key(event), []).append(event)
         for key, events in had.items():
             item = _item(pair, key, events, has.get(key, []))
             if item is not None:
@@ -98,12 +98,17 @@ def compare(tree: Tree, program: str, pairs: Sequence[Pair]) -> Compared:
     return compared
 
 
+def _key(event: Event) -> tuple[str, str]:
+    """Return the name of a definition in its class; a constructor is in the class of its name."""
+    return event.text if event.rule == "constructor" else class_of(event), event.text
+
+
 def _item(
     pair: Pair, key: tuple[str, str], had: Sequence[Event], has: Sequence[Event]
 ) -> Item | None:
     old = had[0]
     new = has[0] if len(has) == 1 and len(had) == 1 else None
-    name = ".".join(part for part in key if part)
+    name = key[1] if key[0] in ("", key[1]) else ".".join(key)
     if not has:
         line = place_now(pair, old.line) if pair.now else 1
         return Item(pair, old, None, Changed(pair.path, line, name, "removed", old.rule))
@@ -235,7 +240,7 @@ def find_go(tree: Tree, program: str) -> Found:
         return Found()
     compared = compare(tree, program, pairs)
     names = {item.name for item in compared.items}
-    paths = tree.holding(names, ("Go",))
+    paths = tree.holding([Wanted(frozenset(names))], ("Go",))
     events = match(tree, program, {path: tree.place(path) for path in paths}, names)
     breakages = [each for item in compared.items for each in _go(tree, item, compared, events)]
     return Found([item.changed for item in compared.items], breakages)
@@ -330,7 +335,7 @@ def find_java(tree: Tree, program: str) -> Found:
     compared = compare(tree, program, pairs)
     names = {item.name for item in compared.items}
     owners = {item.owner for item in compared.items if item.owner}
-    paths = tree.holding(names, ("Java",))
+    paths = tree.holding([Wanted(frozenset(names))], ("Java",))
     events = match(tree, program, {path: tree.place(path) for path in paths}, names | owners)
     breakages = [each for item in compared.items for each in _java(item, compared, events)]
     return Found([item.changed for item in compared.items], breakages)
@@ -473,7 +478,7 @@ def find_ruby(tree: Tree, program: str) -> Found:
     }
     gone = {pair.was: pair for pair in pairs if pair.was and pair.was not in tree.head}
     stems = {posixpath.basename(path).removesuffix(".rb") for path in gone}
-    paths = tree.holding(searched | stems, ("Ruby",))
+    paths = tree.holding([Wanted(frozenset(searched | stems))], ("Ruby",))
     events = match(
         tree, program, {path: tree.place(path) for path in paths}, names | searched | {"new"}
     )

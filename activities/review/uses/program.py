@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.activities.review.uses import beside, guards, javascript, others, python
+from holdfast.activities.review.uses import beside, guards, imports, javascript, others, python
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found
 from holdfast.activities.review.uses.tree import Tree
 
@@ -19,6 +20,8 @@ MOST_BREAKAGES = 2_000
 
 
 def main() -> None:
+    # A short life full of trees: collecting would take longer than all else.
+    gc.disable()
     told = json.loads(sys.stdin.buffer.read())
     json.dump(look(told), sys.stdout, ensure_ascii=True)
 
@@ -33,6 +36,7 @@ def look(told: dict[str, Any]) -> dict[str, Any]:
         lambda: others.find_go(tree, program),
         lambda: others.find_java(tree, program),
         lambda: others.find_ruby(tree, program),
+        lambda: Found(breakages=imports.find(tree, program)),
         lambda: Found(breakages=guards.find(tree)),
     ]
     found = [part() for part in parts if tree.on_time()]

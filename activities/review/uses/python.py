@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from holdfast.activities.review.uses.python_modules import (
     DYNAMIC_CLASS,
     FUNCTIONS,
     MOST_HOPS,
+    SOURCES,
     Module,
     Modules,
     Symbol,
@@ -20,9 +21,10 @@ from holdfast.activities.review.uses.python_modules import (
     is_dynamic,
     is_plain,
     name_of,
+    walk,
 )
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use
-from holdfast.activities.review.uses.tree import Pair, Tree
+from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
 LANGUAGE = "Python"
 ALIKE = 0.8
@@ -80,17 +82,28 @@ class _Finding:
     def found(self, pairs: Sequence[Pair]) -> Found:
         for pair in pairs:
             self._compare(pair)
-        names = {target[1].rpartition(".")[2] for target in self.defined}
-        names |= {_module_name(path) for path in self.gone}
+        names = {part for target in self.defined for part in _names(target)}
         breakages: list[Breakage] = []
-        for path in self.tree.holding(names, (LANGUAGE,)):
+        for path in self.tree.holding(self._searched(), (LANGUAGE,)):
             module = self.modules.module(path) if self.tree.on_time() else None
             if module is None:
                 continue
-            for each in _references(module, self.modules, self.defined, self.gone):
+            for each in _references(module, self.modules, self.defined, names, self.gone):
                 self._note(each)
                 breakages += self._breakage(each)
-        return Found([*self.changed.values()], list(dict.fromkeys(breakages)))
+        # An import that nobody used by way of this module is no change of what it offers.
+        changed = [e for e in self.changed.values() if e.uses or e.kind != "import"]
+        return Found(changed, list(dict.fromkeys(breakages)))
+
+    def _searched(self) -> list[Wanted]:
+        """Return what a file must hold to use one of the definitions: its name, and the name of its
+        module or of the package around it.
+        """
+        found: dict[str, set[str]] = {}
+        for target in self.defined:
+            found.setdefault(target[0], set()).update(_names(target))
+        wanted = [Wanted(frozenset(names), _import_names(path)) for path, names in found.items()]
+        return wanted + [Wanted(frozenset({_module_name(path)})) for path in self.gone]
 
     def _compare(self, pair: Pair) -> None:
         old = self.modules.module(pair.was, base=True) if pair.was else None
@@ -119,7 +132,7 @@ class _Finding:
     def _compare_symbol(
         self, pair: Pair, name: str, old: Symbol, new: Symbol | None, of_class: str = ""
     ) -> None:
-        if old.kind in ("import", "attribute"):
+        if old.kind == "attribute" or (old.kind == "import" and (new is not None or of_class)):
             return
         target = pair.was, name
         if new is None:
@@ -261,6 +274,17 @@ class _Finding:
                 f" (`{before.target[0]}` line {line}): {why}",
                 "Call it by its new parameters, or give the new parameter a default",
             )
+
+
+def _import_names(path: str) -> frozenset[str]:
+    parts = path.removesuffix(".py").removesuffix(".pyi").removesuffix("/__init__").split("/")
+    return frozenset(part for part in parts[-3:] if part not in SOURCES)
+
+
+def _names(target: Target) -> Iterator[str]:
+    """Yield the names by which a definition is used: a class is where its constructor is."""
+    owner, _, name = target[1].rpartition(".")
+    yield owner if name == "__init__" else name
 
 
 def _broken(each: _Reference, rule: str, message: str, suggestion: str) -> Breakage:
@@ -429,11 +453,15 @@ def _drops_first(symbol: Symbol, each: _Reference, before: _Before) -> bool:
 
 
 def _references(
-    module: Module, modules: Modules, wanted: dict[Target, _Before], gone: dict[str, Pair]
+    module: Module,
+    modules: Modules,
+    wanted: Collection[Target],
+    names: set[str],
+    gone: Collection[str],
 ) -> Iterator[_Reference]:
-    """Yield the places of a file that mean one of the wanted definitions."""
+    """Yield the places of a file that mean one of the wanted definitions, by one of the names."""
     try:
-        reader = _Reader(module, modules, {*wanted}, {*gone})
+        reader = _Reader(module, modules, wanted, names, gone)
         yield from reader.references()
     except RecursionError:
         modules.tree.unread.add(module.path)
@@ -443,18 +471,37 @@ class _Reader:
     """One file of the head: which name means what where."""
 
     def __init__(
-        self, module: Module, modules: Modules, wanted: set[Target], gone: set[str]
+        self,
+        module: Module,
+        modules: Modules,
+        wanted: Collection[Target],
+        names: set[str],
+        gone: Collection[str],
     ) -> None:
         self.module, self.modules, self.wanted, self.gone = module, modules, wanted, gone
         self.path = module.path
         self.parents: dict[ast.AST, ast.AST] = {}
         self.imports: dict[str, set[tuple[str, int, str]]] = {}
         self.stored: Counter[str] = Counter()
-        for node in ast.walk(module.tree):
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
+        self.nodes = list(self._connected(module.tree))
+        for node in self.nodes:
             self._learn(node)
+        self.names = names | {
+            local
+            for local, sources in self.imports.items()
+            if any(inner in names for _, _, inner in sources)
+        }
         self._types: dict[ast.AST, dict[str, Target]] = {}
+
+    def _connected(self, root: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes of the file, each after the one that it is below."""
+        for node in walk(root):
+            for name in node._fields:
+                value = getattr(node, name, None)
+                for child in value if isinstance(value, list) else (value,):
+                    if isinstance(child, ast.AST) and child._fields:
+                        self.parents[child] = node
+            yield node
 
     def _learn(self, node: ast.AST) -> None:
         match node:
@@ -493,16 +540,18 @@ class _Reader:
         return at
 
     def references(self) -> Iterator[_Reference]:
-        for node in ast.walk(self.module.tree):
+        for node in self.nodes:
             match node:
+                case ast.Name(id=name, ctx=ast.Load()):
+                    if name in self.names:
+                        yield from self._means(node)
+                case ast.Attribute(attr=name):
+                    if name in self.names and not isinstance(node.ctx, ast.Store):
+                        yield from self._means(node)
                 case ast.ImportFrom():
                     yield from self._imported_from(node)
                 case ast.Import():
                     yield from self._imported(node)
-                case ast.Attribute() if not isinstance(node.ctx, ast.Store):
-                    yield from self._means(node)
-                case ast.Name(ctx=ast.Load()):
-                    yield from self._means(node)
                 case ast.Call(func=func, args=[ast.Constant(value=str(text)), *_]):
                     if name_of(func) in PATCHES:
                         yield from self._named(node, text)
@@ -538,13 +587,8 @@ class _Reader:
                 yield self._reference(each, (was, ""), "import")
 
     def _means(self, node: ast.Attribute | ast.Name) -> Iterator[_Reference]:
-        name = node.attr if isinstance(node, ast.Attribute) else node.id
-        last = {target[1].rpartition(".")[2] for target in self.wanted}
         called = self.parents.get(node)
         call = called if isinstance(called, ast.Call) and called.func is node else None
-        constructs = call is not None
-        if name not in last and not constructs:
-            return
         target, by_instance = self._target(node)
         if call is not None and (target[0], f"{target[1]}.__init__") in self.wanted:
             yield self._reference(node, (target[0], f"{target[1]}.__init__"), "call", call, True)

@@ -44,6 +44,8 @@ class Symbol:
     source: tuple[str, int, str] | None = None
     """Of an import: module, level, and name in it; "" is the module."""
     members: dict[str, Symbol] = field(default_factory=dict)
+    complete: bool = False
+    """Of a class: True once what it assigns to `self` is among the members."""
 
     @property
     def sure(self) -> bool:
@@ -68,6 +70,20 @@ def parse(text: str) -> ast.Module | None:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
+
+
+def walk(root: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all below it but contexts and operators, which are a third of them."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                waiting += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST) and value._fields:
+                waiting.append(value)
 
 
 def bind(body: Sequence[ast.stmt]) -> dict[str, Symbol]:
@@ -156,7 +172,7 @@ def is_plain(symbol: Symbol) -> bool:
 
 def is_dynamic(node: ast.AST, names: set[str]) -> bool:
     """True if names may appear in a module or class while it runs."""
-    for child in ast.walk(node):
+    for child in walk(node):
         if isinstance(child, FUNCTIONS) and child.name in names:
             return True
         if isinstance(child, ast.Call) and name_of(child.func) in names:
@@ -198,7 +214,7 @@ class Modules:
             tree = parse(text) if text is not None else None
             if text is not None and tree is None:
                 self.tree.unread.add(path)
-            self._parsed[key] = _module(path, tree) if tree else None
+            self._parsed[key] = _module(path, tree, text) if tree and text else None
         return self._parsed[key]
 
     def find(self, dotted: str, level: int, importer: str, *, base: bool = False) -> str:
@@ -292,7 +308,11 @@ class Modules:
         """Return the class at a place, None if there is none."""
         module = self.module(target[0], base=base)
         symbol = module.symbols.get(target[1]) if module else None
-        return symbol if symbol is not None and symbol.kind == "class" else None
+        if symbol is None or symbol.kind != "class":
+            return None
+        if not symbol.complete:
+            _add_attributes(symbol)
+        return symbol
 
     def bases(self, target: Target, *, base: bool = False) -> tuple[list[Target], bool]:
         """Return the base classes of a class that are in the tree, and whether all others are known
@@ -345,21 +365,24 @@ class Modules:
         return path, f"{inner}.{name}"
 
 
-def _module(path: str, tree: ast.Module) -> Module:
+def _module(path: str, tree: ast.Module, text: str) -> Module:
     symbols = bind(tree.body)
-    stars = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and any(each.name == "*" for each in node.names):
-            stars.append((node.module or "", node.level))
-        elif isinstance(node, ast.Global):
-            for name in node.names:
-                held = symbols.setdefault(
-                    name, Symbol(name, "variable", node, node.lineno, node.lineno)
-                )
-                held.bound += 1
-        elif isinstance(node, ast.ClassDef) and node.name in symbols:
-            _add_attributes(symbols[node.name], node)
-    return Module(path, tree, symbols, stars, _is_dynamic_module(tree))
+    stars: list[tuple[str, int]] = []
+    if "import *" in text or "global " in text:
+        for node in walk(tree):
+            if isinstance(node, ast.ImportFrom) and any(each.name == "*" for each in node.names):
+                stars.append((node.module or "", node.level))
+            elif isinstance(node, ast.Global):
+                _bind_global(node, symbols)
+    dynamic = any(word in text for word in DYNAMIC) and _is_dynamic_module(tree)
+    return Module(path, tree, symbols, stars, dynamic)
+
+
+def _bind_global(node: ast.Global, symbols: dict[str, Symbol]) -> None:
+    for name in node.names:
+        line = node.lineno
+        held = symbols.setdefault(name, Symbol(name, "variable", node, line, line))
+        held.bound += 1
 
 
 def _is_dynamic_module(tree: ast.Module) -> bool:
@@ -367,11 +390,10 @@ def _is_dynamic_module(tree: ast.Module) -> bool:
     return is_dynamic(ast.Module(own, []), DYNAMIC)
 
 
-def _add_attributes(symbol: Symbol, node: ast.ClassDef) -> None:
+def _add_attributes(symbol: Symbol) -> None:
     """Add what methods assign to `self`."""
-    if symbol.node is not node:
-        return
-    for child in ast.walk(node):
+    symbol.complete = True
+    for child in walk(symbol.node):
         if (
             isinstance(child, ast.Attribute)
             and isinstance(child.ctx, ast.Store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ MOST_BYTES = 400_000
 """Bytes of a file that is parsed; longer ones are data, or made by a program."""
 LONGEST_LINE = 20_000
 """Bytes of a line of a file that is parsed."""
-MOST_HOLDING = 400
+MOST_HOLDING = 300
 """Files that hold a changed name and are parsed."""
 MOST_SEARCHED = 400
-"""Names that are searched for."""
+"""Changed files whose names are searched for."""
 Hunk = tuple[int, int, int, int]
 
 
@@ -59,6 +59,24 @@ class Pair:
             count and start <= last and first <= start + count - 1
             for start, count, _, _ in self.hunks
         )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file must hold to be parsed: one of some names and, if there are any, one of others
+    with it.
+    """
+
+    names: frozenset[str]
+    with_one_of: frozenset[str] = frozenset()
+
+    @property
+    def patterns(self) -> list[Any]:
+        return [
+            re2.compile("|".join(map(re.escape, sorted(names))).encode())
+            for names in (self.names, self.with_one_of)
+            if names
+        ]
 
 
 @dataclass
@@ -135,15 +153,12 @@ class Tree:
     def lines(self, path: str, *, base: bool = False) -> list[str]:
         return (self.text(path, base=base) or "").split("\n")
 
-    def holding(self, names: Collection[str], languages: Collection[str]) -> list[str]:
-        """Return the files of the head in these languages that hold one of the names as a word,
-        those of the change first, then the nearest to it.
+    def holding(self, wanted: Sequence[Wanted], languages: Collection[str]) -> list[str]:
+        """Return the files of the head in these languages that hold what is wanted, those of the
+        change first, then the nearest to it.
         """
-        wanted = sorted(name for name in names if re.fullmatch(r"[\w$]+", name))[:MOST_SEARCHED]
-        if not wanted:
-            return []
-        pattern = re2.compile("|".join(map(re.escape, wanted)).encode())
-        found = [path for path in self._searched(languages) if self._holds(path, pattern)]
+        patterns = [each.patterns for each in wanted[:MOST_SEARCHED]]
+        found = [path for path in self._searched(languages) if self._holds(path, patterns)]
         changed = {pair.now for pair in self.pairs}
         folders = {path.rpartition("/")[0] for path in changed}
         found.sort(key=lambda path: (path not in changed, path.rpartition("/")[0] not in folders))
@@ -155,11 +170,12 @@ class Tree:
             if file.language in languages and self.on_time():
                 yield path
 
-    def _holds(self, path: str, pattern: Any) -> bool:
+    def _holds(self, path: str, wanted: Sequence[Sequence[Any]]) -> bool:
         try:
-            return pattern.search(self.place(path).read_bytes()) is not None
+            content = self.place(path).read_bytes()
         except OSError:
             return False
+        return any(all(part.search(content) for part in patterns) for patterns in wanted)
 
 
 def module_paths(paths: Iterable[str]) -> dict[str, list[str]]:
