@@ -125,7 +125,7 @@ def _finds_files(analyser: Analyser, manifest: Manifest) -> Iterator[bool]:
     lens.
     """
     if analyser.explore is not None:
-        files = (*manifest.files, *manifest.deleted) if manifest.base else ()
+        files = (*manifest.files, *manifest.before) if manifest.base else ()
         yield from (analyser.reads(file) for file in files)
         return
     yield from (analyser.reads(file) for file in manifest.files)
@@ -255,6 +255,7 @@ async def _look(analyser: Analyser, snapshots: Snapshots, material: WorkMaterial
     else:
         seen = await _examine(analyser, snapshot, deadline)
     sighted = {each.file for each in seen.head.sightings}
+    sighted |= {use.file for each in seen.head.changed for use in each.uses}
     redactor = await SCANS.redactor(snapshot, deadline, sighted)
     files = _files(analyser, snapshot)
     code = CodeAround(snapshot, redactor)

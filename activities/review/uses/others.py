@@ -91,7 +91,11 @@ def compare(tree: Tree, program: str, pairs: Sequence[Pair]) -> Compared:
         for event in old:
             if event.rule in DEFINITIONS:
                 had.setdefault(_key(event), []).append(event)
+        gone = {name for owner, name in had if not owner and ("", name) not in has}
         for key, events in had.items():
+            # What a class had is gone with it.
+            if key[0] in gone:
+                continue
             item = _item(pair, key, events, has.get(key, []))
             if item is not None:
                 compared.items.append(item)

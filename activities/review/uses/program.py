@@ -89,7 +89,10 @@ def _foremost(changed: list[Changed]) -> list[Changed]:
 
 
 def _change(each: Changed) -> dict[str, Any]:
-    uses = sorted(each.uses, key=lambda use: not use.sure)
+    order = ("call", "name", "import")
+    uses = sorted(
+        each.uses, key=lambda use: (not use.sure, order.index(use.how), use.file, use.line)
+    )
     return {
         "file": each.file,
         "line": each.line,

@@ -1,0 +1,290 @@
+"""Who uses what a change has changed: what breaks elsewhere, and what does not."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.review import seeded
+from holdfast.activities.review.lenses import analysers, find_idle
+from holdfast.activities.review.telling_uses import LETTERS
+from holdfast.activities.review.uses import python_modules
+from holdfast.activities.review.uses.signatures import ruby_parameters, script_parameters
+from holdfast.calls.findings import shared_text
+from holdfast.contracts import Draft, Finding, Remark, Sightings
+from repositories import Bench, Repository, remarks_of
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(analysers()["uses"].lacking != "", reason=analysers()["uses"].lacking),
+]
+MODULE = "def total(items):\n    return sum(items)\n\n\nLIMIT = 3\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.at(tmp_path / "repo")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def look(
+    repository: Repository, bench: Bench, base: dict[str, str | bytes], head: dict[str, str | bytes]
+) -> Draft:
+    """What the lens says of a change of these files; those that the head lacks are deleted."""
+    first = repository.commit(base)
+    for name in base.keys() - head.keys():
+        (repository.path / name).unlink()
+    repository.commit(head)
+    return await bench.look("uses", repository, first)
+
+
+def told(draft: Draft) -> list[tuple[str, int, str]]:
+    return [(each.file, each.line, each.rule) for each in remarks_of(draft)]
+
+
+async def test_a_name_that_is_gone_is_told_where_another_file_imports_it(
+    repository: Repository, bench: Bench
+) -> None:
+    user = "from shop.cart import LIMIT, total\n\nprint(total([LIMIT]))\n"
+    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
+    draft = await look(
+        repository, bench, base, {**base, "shop/cart.py": MODULE.replace("LIMIT", "MOST")}
+    )
+    (remark,) = remarks_of(draft)
+    assert (remark.file, remark.line, remark.severity) == ("use.py", 1, "critical")
+    assert "`LIMIT` is imported here" in remark.message and "`shop/cart.py`" in remark.message
+    assert "`MOST` is there now" in remark.message
+    assert remark.new_since and remark.excerpt is not None
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "from shop.cart import *\n\nprint(total([1]))\n",
+        "try:\n    from shop.cart import total\nexcept ImportError:\n    total = sum\n",
+        "from other.cart import total\n\nprint(total([1]))\n",
+        "import shop.cart\n\nprint(getattr(shop.cart, 'total'))\n",
+        "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from shop.cart import total\n",
+        "def show(total):\n    return total([1])\n",
+    ],
+)
+async def test_a_use_that_may_be_none_is_no_remark(
+    repository: Repository, bench: Bench, user: str
+) -> None:
+    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
+    head = MODULE.replace("def total", "def sum_of")
+    assert told(await look(repository, bench, base, {**base, "shop/cart.py": head})) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "\n\ndef __getattr__(name):\n    return sum\n",
+        "\nglobals()['to' + 'tal'] = sum\n",
+        "\nfrom elsewhere import *\n",
+        "\ntotal = sum\n",
+    ],
+)
+async def test_a_module_that_may_still_have_a_name_breaks_nobody(
+    repository: Repository, bench: Bench, more: str
+) -> None:
+    user = "from shop.cart import total\n\nprint(total([1]))\n"
+    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
+    head = MODULE.replace("def total", "def sum_of") + more
+    assert told(await look(repository, bench, base, {**base, "shop/cart.py": head})) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "fits"),
+    [
+        ("total([1])", False),
+        ("total([1], 'EUR')", True),
+        ("total([1], currency='EUR')", True),
+        ("total(*things)", True),
+        ("total([1], **things)", True),
+    ],
+)
+async def test_a_call_is_told_if_it_fitted_and_does_not_any_more(
+    repository: Repository, bench: Bench, call: str, fits: bool
+) -> None:
+    user = f"from shop.cart import total\n\nthings = []\nprint({call})\n"
+    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
+    head = MODULE.replace("total(items)", "total(items, currency)")
+    draft = await look(repository, bench, base, {**base, "shop/cart.py": head})
+    assert told(draft) == ([] if fits else [("use.py", 4, "changed-signature")])
+
+
+async def test_agents_are_told_who_uses_what_changed_and_what_tests_it(
+    repository: Repository, bench: Bench
+) -> None:
+    user = "from shop.cart import total\n\n\ndef show(items):\n    return total(items)\n"
+    test = "from shop.cart import total\n\n\ndef test_it():\n    assert total([1]) == 1\n"
+    base: dict[str, str | bytes] = {
+        "shop/__init__.py": "",
+        "shop/cart.py": MODULE,
+        "use.py": user,
+        "tests/test_cart.py": test,
+    }
+    head = MODULE.replace("return sum(items)", "return sum(items) + 1")
+    draft = await look(repository, bench, base, {**base, "shop/cart.py": head})
+    assert told(draft) == []
+    data = Sightings.model_validate(draft.data)
+    (changed,) = data.changed
+    assert (changed.name, changed.change, changed.uses_in_all) == ("total", "body", 4)
+    assert ("use.py", 5, "return total(items)") in [
+        (use.file, use.line, use.code) for use in changed.uses
+    ]
+    assert data.tests == {"shop/cart.py": ("tests/test_cart.py",)}
+    read = shared_text(
+        Finding(subtask_id="t1", status="complete", content=draft.content, data=draft.data)
+    )
+    assert "`use.py:5` `return total(items)`" in read and "`tests/test_cart.py`" in read
+
+
+async def test_what_agents_are_told_has_a_bound_and_says_what_is_left_out(
+    repository: Repository, bench: Bench
+) -> None:
+    names = [f"a_function_with_a_rather_long_name_{n}" for n in range(150)]
+    base: dict[str, str | bytes] = {
+        "cart.py": "".join(f"def {name}():\n    return 1\n\n\n" for name in names),
+        "use.py": "".join(f"from cart import {name}\n\n{name}()\n" for name in names),
+    }
+    head = str(base["cart.py"]).replace("return 1", "return 2")
+    draft = await look(repository, bench, base, {**base, "cart.py": head})
+    assert len(draft.content) < 1.5 * LETTERS
+    assert re.search(r"and \d+ more definitions", draft.content)
+    assert Sightings.model_validate(draft.data).changed_in_all == len(names)
+
+
+async def test_a_secret_in_a_deleted_line_or_in_a_line_of_a_use_is_not_told(
+    repository: Repository, bench: Bench
+) -> None:
+    secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    check = f"    if token != '{secret}':\n        raise PermissionError\n"
+    cart = f"def total(items, token=''):\n{check}    return sum(items)\n"
+    user = f"from cart import total\n\nprint(total([1], '{secret}'))\n"
+    base: dict[str, str | bytes] = {"cart.py": cart, "use.py": user}
+    draft = await look(repository, bench, base, {**base, "cart.py": cart.replace(check, "")})
+    assert ("cart.py", 1, "deleted-check") in told(draft)
+    assert secret not in draft.model_dump_json()
+
+
+async def test_a_check_that_moved_or_went_with_what_it_guarded_is_no_remark(
+    repository: Repository, bench: Bench
+) -> None:
+    check = "    if not user.is_admin:\n        raise PermissionError\n"
+    show = f"def show(user):\n{check}    return 1\n"
+    base: dict[str, str | bytes] = {"a.py": show, "b.py": show.replace("show", "other")}
+    moved = f"def show(user):\n    allow(user)\n    return 1\n\n\ndef allow(user):\n{check}"
+    assert told(await look(repository, bench, base, {"a.py": moved, "b.py": "x = 1\n"})) == []
+
+
+async def test_without_a_base_there_is_nothing_to_look_at_and_the_lens_is_not_planned(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"cart.py": MODULE})
+    draft = await bench.look("uses", repository)
+    assert draft.content == "Nothing to look at: no base to compare with."
+    pinned = await bench.pin(repository)
+    assert "uses" in await find_idle(bench.store, pinned.digest)
+
+
+async def test_files_that_cannot_be_parsed_are_counted_and_the_others_are_read(
+    repository: Repository, bench: Bench
+) -> None:
+    user = "from cart import total\n"
+    base: dict[str, str | bytes] = {
+        "cart.py": MODULE,
+        "deep.py": f"total = {'(' * 5_000}{')' * 5_000}  # cart\n",
+        "long.js": f"const total = '{'x' * 300_000}'; // cart\n",
+        "sum.py": f"total = {'1 + ' * 20_000}1  # cart\n",
+        "use.py": user,
+    }
+    head = MODULE.replace("def total", "def sum_of")
+    draft = await look(repository, bench, base, {**base, "cart.py": head})
+    assert told(draft) == [("use.py", 1, "removed-name")]
+    assert "deep.py" in Sightings.model_validate(draft.data).not_parsed
+
+
+async def test_a_tree_of_three_thousand_files_takes_seconds(
+    repository: Repository, bench: Bench
+) -> None:
+    base: dict[str, str | bytes] = {
+        f"p{n // 100}/m{n}.py": f"def f{n}(a):\n    return a\n" * 20 for n in range(3_000)
+    }
+    base |= {
+        "shop/__init__.py": "",
+        "shop/cart.py": MODULE,
+        "use.py": "from shop.cart import total\n",
+    }
+    head = MODULE.replace("def total", "def sum_of")
+    first = repository.commit(base)
+    repository.commit({"shop/cart.py": head})
+    pinned = await bench.pin(repository, first)
+    await bench.look_at("uses", pinned)
+    begun = time.monotonic()
+    draft = await bench.look_at("uses", pinned)
+    # Alone it takes a second; beside other work on two cores it is given twenty.
+    assert time.monotonic() - begun < 20
+    assert told(draft) == [("use.py", 1, "removed-name")]
+
+
+@pytest.mark.parametrize("project", seeded.projects(), ids=lambda each: each.language)
+async def test_seeded_breakages_are_found_and_clean_changes_are_no_remark(
+    project: seeded.Project,
+) -> None:
+    found = [
+        await seeded.reviewed(project, each, ("uses",))
+        for each in (*project.breakages, *project.clean)
+    ]
+    for kind in seeded.KINDS:
+        of_kind = [each for each in found if each.seed.kind == kind]
+        assert len(of_kind) >= 5
+        missed = [each.seed.name for each in of_kind if not each.found]
+        by_ruff = project.language == "Python" and kind == "removed import"
+        assert len(missed) <= (4 if by_ruff else 0), missed
+    alarms = [
+        (each.seed.name, remark.file, remark.line, remark.message)
+        for each in found
+        if each.is_clean
+        for remark in each.others
+    ]
+    assert alarms == []
+
+
+def test_the_clean_changes_are_twenty() -> None:
+    assert sum(len(project.clean) for project in seeded.projects()) >= 20
+
+
+def test_a_parameter_that_the_body_expects_to_be_absent_is_not_needed() -> None:
+    assert script_parameters("(a, done)", "{ if (done) done(a); }") == script_parameters(
+        "(a, done = null)", "{}"
+    )
+    assert script_parameters("(a)", "{ return arguments.length; }") is None
+    ruby = ruby_parameters("(a, b = 1, *rest, c:, d: 2, **more, &block)")
+    assert (ruby.least, ruby.most, ruby.needed, ruby.open) == (
+        1,
+        None,
+        frozenset({"c"}),
+        True,
+    )
+
+
+def test_a_text_that_python_does_not_know_has_no_syntax() -> None:
+    assert python_modules.parse("def f(:\n") is None
+    assert python_modules.parse("(" * 3_000) is None
+
+
+def test_every_remark_of_the_lens_has_a_row() -> None:
+    rows = set(analysers()["uses"].grades)
+    text = "".join(path.read_text() for path in Path(python_modules.__file__).parent.glob("*.py"))
+    rules = set(re.findall(r'"((?:removed|changed|deleted)-[a-z]+)"', text))
+    assert rules and rules <= rows
+    assert Remark.model_fields["new_since"] is not None
