@@ -26,6 +26,7 @@ from holdfast.calls.choose import CHOOSE, ChosenGroups, GroupsMaterial
 from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial, digest_problem
 from holdfast.calls.envelopes import mend
+from holdfast.calls.fix import FIX, Edit, FixMaterial, TryFixMaterial
 from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
 from holdfast.calls.ping import PING, Pinged, PingMaterial
@@ -50,6 +51,7 @@ from holdfast.calls.work import (
 from holdfast.contracts import (
     Call,
     Draft,
+    Fix,
     PinnedInput,
     Plan,
     Problem,
@@ -234,6 +236,22 @@ class Agents:
             raise CallRefused(f"{call.id}: this worker runs no scripts of proofs")
         async with beating():
             return Reply(value=await self.prover.run(material))
+
+    @activity.defn
+    async def fix(self, call: Call, material: FixMaterial) -> Reply[Edit]:
+        """Return a patch for a remark; secrets in its code stay here."""
+        assert self.prover is not None, "whoever asks models can open snapshots"
+        return await self._ask(call, material, FIX, await self.prover.show(material))
+
+    @activity.defn
+    async def try_fix(self, call: Call, material: TryFixMaterial) -> Reply[Fix]:
+        """Try a patch on a copy. It asks no model, and is tried again if only the completion was
+        lost: it changes nothing.
+        """
+        if self.prover is None:
+            raise CallRefused(f"{call.id}: this worker tries no patches")
+        async with beating():
+            return Reply(value=await self.prover.try_fix(material))
 
     @activity.defn
     async def critique(self, call: Call, material: CritiqueMaterial) -> Reply[Critique]:

@@ -36,6 +36,7 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     serve,
 )
+from holdfast.calling.fixing import FIX_INPUT
 from holdfast.calls.changes import first_subject
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
@@ -134,6 +135,8 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._check_models(goal)
+            elif any(each.name == FIX_INPUT for each in goal.inputs):
+                raise BadGoal(f"input {FIX_INPUT!r}: a model writes patches; add --models")
             cards = self.catalogue.roles_for(_whose(goal))
             barred = bar_teams(cards, goal.path)
             cards = tuple(card for card in cards if card.name not in barred)

@@ -10,12 +10,22 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
+from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.calls.turn import UseMaterial
 from holdfast.calls.verify import Shown
 from holdfast.calls.work import WorkMaterial
-from holdfast.contracts import Capabilities, Draft, Effort, MadeFile, ModelCard, Synthesis, Usage
+from holdfast.contracts import (
+    Capabilities,
+    Draft,
+    Effort,
+    Fix,
+    MadeFile,
+    ModelCard,
+    Synthesis,
+    Usage,
+)
 
 Resource = Literal["requests", "tokens", "input_tokens", "output_tokens"]
 """What an endpoint limits."""
@@ -247,7 +257,7 @@ Code = Callable[[WorkMaterial], Awaitable[tuple[Shown, ...]]]
 
 
 class Prover(Protocol):
-    """What shows and runs the code of a remark. Both raise BlobLost if the store has lost the
+    """What shows, runs and mends the code of a remark. All raise BlobLost if the store has lost the
     snapshot.
     """
 
@@ -257,6 +267,12 @@ class Prover(Protocol):
 
     async def run(self, material: TryMaterial) -> Tried:
         """Run a script on the head and on the base. What cannot be run is a result, too."""
+        ...
+
+    async def try_fix(self, material: TryFixMaterial) -> Fix:
+        """Try an edit on a copy: whether it applies, what lenses say, and whether the proof passes.
+        What speaks against it is a result, too.
+        """
         ...
 
 

@@ -30,6 +30,8 @@ class Versions:
 
     head: str
     base: str | None
+    was: str = ""
+    """Its path in the base."""
 
 
 def read_versions(snapshot: Snapshot, file: str) -> Versions:
@@ -39,7 +41,7 @@ def read_versions(snapshot: Snapshot, file: str) -> Versions:
         raise KeyError(file)
     was = next((each.path for each in snapshot.manifest.before if each.now == file), None)
     base = None if was is None else _read(snapshot.before / was)
-    return Versions(_read(snapshot.path(file)), base)
+    return Versions(_read(snapshot.path(file)), base, was or "")
 
 
 def _read(path: Path) -> str:

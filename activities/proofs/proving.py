@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,12 +15,15 @@ import anyio.to_thread
 
 from holdfast.activities.proofs.code import Versions, find_tests, read_versions, show_lines
 from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
+from holdfast.activities.proofs.patching import NotApplied, apply
+from holdfast.activities.repositories.manifest import SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
-from holdfast.activities.review.lenses import SCANS
+from holdfast.activities.review.lenses import SCANS, count_sightings
 from holdfast.activities.toolset.child import ChildFailed, in_child
+from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
-from holdfast.contracts import ProofVerdict, Proving
-from holdfast.contracts.errors import BadGoal
+from holdfast.contracts import Fix, ProofVerdict, Proving
+from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.text import one_line
 from holdfast.untrusted.redact import Redactor
 
@@ -31,6 +36,8 @@ MEMORY = 256 * 1024 * 1024
 STARTING_SECONDS = 10.0
 """Extra time to start and end the processes on a busy machine, twice."""
 PARSING_SECONDS = 20.0
+LENS_SECONDS = 120.0
+"""How long all analysers may take for one file, as it is and as it is patched."""
 OUTPUT_LINES, LINE_LETTERS = 6, 300
 """Shown of what a script ended with."""
 LONGEST_FILE = 1024 * 1024
@@ -69,7 +76,7 @@ class Proofs:
     async def show(self, material: ProveMaterial) -> ProofCode:
         """Return what a model may see of a remark's code. Raise BlobLost as `Prover` says."""
         snapshot = await self.snapshots.open(material.repository.digest)
-        redactor = await _redactor(snapshot)
+        redactor, of_base = await _redactors(snapshot, material.remark.file)
         remark = material.remark
         place = redactor.path(remark.file)
         place = f"{place} line {remark.line}" if remark.line else place
@@ -80,35 +87,110 @@ class Proofs:
             return ProofCode(place, said)
         found = await _find(texts, remark.line)
         return await anyio.to_thread.run_sync(
-            _shown, snapshot, redactor, material, texts, found, place, said
+            _shown, snapshot, (redactor, of_base), material, texts, found, place, said
         )
 
     async def run(self, material: TryMaterial) -> Tried:
         """Return how a script ended on the head and on the base."""
         snapshot = await self.snapshots.open(material.repository.digest)
-        redactor = await _redactor(snapshot)
+        redactor, _ = await _redactors(snapshot, material.remark.file)
         if material.by == "tests":
             ended = await self._run_test(snapshot, material)
         else:
             ended = await _run_in_sandbox(snapshot, material)
         return _judge(material, ended, redactor)
 
-    async def _run_test(self, snapshot: Snapshot, material: TryMaterial) -> dict[str, Any]:
+    async def try_fix(self, material: TryFixMaterial) -> Fix:
+        """Return whether an edit applies, brings no new remark and mends what the script shows."""
+        snapshot = await self.snapshots.open(material.repository.digest)
+        redactor, _ = await _redactors(snapshot, material.remark.file)
+        path = material.remark.file
+        file = next((each for each in snapshot.manifest.files if each.path == path), None)
+        if file is None:
+            return Fix(why="the file is not part of what is reviewed")
+        try:
+            content = await anyio.to_thread.run_sync(snapshot.path(path).read_bytes)
+            patched = apply(content.decode("utf-8"), path, material.edit)
+        except (NotApplied, OSError, UnicodeDecodeError) as error:
+            return Fix(why=redactor.message(f"a patch was refused: {error}", LINE_LETTERS, path))
+        shown = redactor.message(patched.diff, len(patched.diff), path)
+        if shown != patched.diff or not redactor.quotes(path):
+            return Fix(why="a patch was refused: it shows what looks like a secret")
+        with tempfile.TemporaryDirectory(prefix="fixed-") as folder:
+            place = Path(folder, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(patched.text.encode())
+            against = await self._against(snapshot, material, file, Path(folder), patched.text)
+        if against:
+            return Fix(why=redactor.message(f"a patch was refused: {against}", LINE_LETTERS, path))
+        passes = "the proof passes" if material.script else "there was no proof to run"
+        why = f"{material.edit.why.strip().rstrip('.')}; no lens sees anything new, and {passes}"
+        return Fix(
+            why=redactor.message(why, 2 * LINE_LETTERS, path),
+            diff=patched.diff,
+            first=patched.first,
+            last=patched.last,
+            lines=patched.lines,
+        )
+
+    async def _against(
+        self,
+        snapshot: Snapshot,
+        material: TryFixMaterial,
+        file: SnapshotFile,
+        folder: Path,
+        text: str,
+    ) -> str:
+        """Return what speaks against a patched file below a folder; empty if nothing does."""
+        deadline = time.monotonic() + LENS_SECONDS
+        try:
+            before = await count_sightings(file, snapshot.root, deadline)
+            after = await count_sightings(file, folder, deadline)
+        except LensFailed as error:
+            return f"the lenses could not look at it ({error.message})"
+        if worse := sorted(after - before):
+            return f"it brings {', '.join(worse)}"
+        seen_by = f"{material.remark.lens}:{material.remark.rule}"
+        if before[seen_by] and after[seen_by] >= before[seen_by]:
+            return f"{seen_by} still sees it"
+        if material.script is None:
+            return ""
+        trial = TryMaterial(
+            repository=material.repository,
+            remark=material.remark,
+            script=material.script,
+            by=material.by,
+        )
+        if material.by == "tests":
+            ended = await self._run_test(snapshot, trial, {file.path: folder / file.path})
+        else:
+            ended = await _run_in_sandbox(snapshot, trial, text)
+        return f"its proof ends with {_ending(ended['head'])}" if ended["head"]["kind"] else ""
+
+    async def _run_test(
+        self, snapshot: Snapshot, material: TryMaterial, patched: Mapping[str, Path] | None = None
+    ) -> dict[str, Any]:
+        """Return how the test of a proof ends on head and base; on the head alone if that is
+        `patched`.
+        """
         script = material.script
         head, base = trees_of(snapshot)
         if self.command is None:
             return _failed("this worker has no test command")
         if script.path in head:
             return _failed(f"there is a file {script.path} already")
+        trees = {"head": head, "base": base}
+        if patched is not None:
+            trees = {"head": {**head, **patched}}
+        ended: dict[str, Any] = {"base": None}
         try:
-            ran = await self.command.run(head, script.path, script.text)
-            before = (
-                None if base is None else await self.command.run(base, script.path, script.text)
-            )
+            for name, tree in trees.items():
+                if tree is not None:
+                    ran = await self.command.run(tree, script.path, script.text)
+                    ended[name] = _ran(ran, script.fails_with)
         except NotContained as error:
             return _failed(str(error))
-        wanted = script.fails_with
-        return {"head": _ran(ran, wanted), "base": _ran(before, wanted) if before else None}
+        return ended
 
 
 def trees_of(snapshot: Snapshot) -> tuple[dict[str, Path], dict[str, Path] | None]:
@@ -123,8 +205,9 @@ def trees_of(snapshot: Snapshot) -> tuple[dict[str, Path], dict[str, Path] | Non
     return head, {**around, **{each.path: snapshot.before / each.path for each in manifest.before}}
 
 
-async def _redactor(snapshot: Snapshot) -> Redactor:
-    return await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS)
+async def _redactors(snapshot: Snapshot, file: str) -> tuple[Redactor, Redactor]:
+    """Return the redactors of a file's lines in the head, and of those of the base."""
+    return await SCANS.redactors(snapshot, time.monotonic() + SCAN_SECONDS, [file])
 
 
 # ---------------------------------------------------------------- what is shown
@@ -147,14 +230,14 @@ async def _find(texts: Versions, line: int) -> dict[str, Any]:
 
 def _shown(
     snapshot: Snapshot,
-    redactor: Redactor,
+    redactors: tuple[Redactor, Redactor],
     material: ProveMaterial,
     texts: Versions,
     found: dict[str, Any],
     place: str,
     said: str,
 ) -> ProofCode:
-    remark, file = material.remark, material.remark.file
+    remark, file, (redactor, of_base) = material.remark, material.remark.file, redactors
     withheld = [each.line for each in material.withheld if each.file == file]
     around = [max(remark.line - AROUND, 1), remark.line + AROUND]
     lines = found.get("lines") or around
@@ -163,7 +246,7 @@ def _shown(
     base = ""
     if texts.base is not None and before:
         near = remark.line - lines[0] + before[0]
-        base = show_lines(texts.base, (before[0], before[1]), near, redactor, file)
+        base = show_lines(texts.base, (before[0], before[1]), near, of_base, texts.was)
     sandbox = material.by == "sandbox"
     names = [redactor.message(each, 200, file) for each in found.get("names", ())]
     return ProofCode(
@@ -180,7 +263,12 @@ def _shown(
 # ---------------------------------------------------------------- running it
 
 
-async def _run_in_sandbox(snapshot: Snapshot, material: TryMaterial) -> dict[str, Any]:
+async def _run_in_sandbox(
+    snapshot: Snapshot, material: TryMaterial, patched: str | None = None
+) -> dict[str, Any]:
+    """Return how the script of a proof ends on head and base; on the `patched` head alone, if that
+    is given.
+    """
     remark = material.remark
     try:
         texts = await anyio.to_thread.run_sync(read_versions, snapshot, remark.file)
@@ -189,8 +277,8 @@ async def _run_in_sandbox(snapshot: Snapshot, material: TryMaterial) -> dict[str
     found = await _find(texts, remark.line)
     asked = {
         "do": "run",
-        "head": texts.head,
-        "base": texts.base,
+        "head": texts.head if patched is None else patched,
+        "base": texts.base if patched is None else None,
         "script": material.script.text,
         "about": found.get("name", ""),
         "seconds": SECONDS,

@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 import tempfile
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -313,6 +313,22 @@ async def _run(
         for each in (folder, str(root)):
             parsed = await anyio.to_thread.run_sync(_make_relative, parsed, f"{each}/")
     return parsed
+
+
+async def count_sightings(file: SnapshotFile, root: Path, deadline: float) -> Counter[str]:
+    """Return how often each analyser that reads a file alone sees each rule in it, as `lens:rule`.
+    Raise LensFailed if one cannot.
+    """
+    counts = Counter[str]()
+    for each in analysers().values():
+        alone = each.survey is None and each.explore is None
+        if not alone or each.lacking or not each.reads(file):
+            continue
+        parsed = await _run(each, root, [file], [()], deadline)
+        seen = (sighting for sighting in parsed.sightings if not sighting.suppressed)
+        counts.update(f"{each.name}:{sighting.rule}" for sighting in seen)
+        counts.update({f"{each.name}:does not parse": len(parsed.not_parsed)})
+    return counts
 
 
 def _roots(

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.calling import context, gathering, proving
+from holdfast.calling import context, fixing, gathering, proving
 from holdfast.calling.reserving import fitting_call, least_call, tokens_of
 from holdfast.calls.critique import CRITIQUE, Critique
 from holdfast.calls.digest import DIGEST, Digest
+from holdfast.calls.fix import FIX, TRY_FIX, Edit
 from holdfast.calls.judge import JUDGE, Judgement
-from holdfast.calls.kind import AnyKind
+from holdfast.calls.kind import AnyKind, Kind
 from holdfast.calls.prove import PROVE, TRY_PROOF, Script, Tried
 from holdfast.calls.synthesize import SYNTHESIZE
 from holdfast.contracts import (
     Call,
     Contract,
     Finding,
+    Fix,
     Problem,
     Remark,
     Subtask,
@@ -78,7 +80,7 @@ def next_ask(state: State) -> Ask | None:
     """Return the next call on the way to the answer. None: wait for what is in flight, or done."""
     finishing = state.finishing
     if finishing.synthesis is None:
-        before = _next_proof(state)
+        before = _next_proof(state) or _next_fix(state)
         if not finishing.by_template:
             before = before or next_choice(state) or _next_digest(state) or _next_roll(state)
             before = before or _next_selection(state)
@@ -133,15 +135,41 @@ def _script(state: State, place: int, remark: Remark, again: str) -> Ask | None:
 
 def _run_of_script(state: State, place: int, remark: Remark, again: str) -> Ask | None:
     material = proving.try_material(state, place, remark, again)
-    purpose = proving.purpose_of(TRY_PROOF.name, place, again)
+    return _free(state, TRY_PROOF, proving.purpose_of(TRY_PROOF.name, place, again), material)
+
+
+def _next_fix(state: State) -> Ask | None:
+    """Return the next patch to ask for or to try, once nothing is awaited that it could rest on."""
+    if any(each.move.kind not in (FIX.name, TRY_FIX.name) for each in state.flights.values()):
+        return None
+    return _first(
+        _optional(
+            state,
+            FIX,
+            proving.purpose_of(FIX.name, place),
+            partial(fixing.material, state, place, remark),
+        )
+        or _free(
+            state,
+            TRY_FIX,
+            proving.purpose_of(TRY_FIX.name, place),
+            fixing.try_material(state, place, remark),
+        )
+        for place, remark in fixing.to_fix(state)
+    )
+
+
+def _free(state: State, kind: Kind[Any], purpose: str, material: Contract | None) -> Ask | None:
+    """Return a call that asks no model and costs nothing; None without material, after it was made,
+    or once the run stops.
+    """
     flying = [flight.move.purpose for flight in state.flights.values()]
     over = purpose in state.finishing.given_up or state.stop is not None
     if material is None or over or purpose in flying:
         return None
     if len(flying) >= state.goal.limits.concurrency:
         return None
-    # No model, and no cost.
-    call = Call(kind=TRY_PROOF.name, purpose=purpose, number=state.next_number(purpose))
+    call = Call(kind=kind.name, purpose=purpose, number=state.next_number(purpose))
     return Ask(call, material, Amount())
 
 
@@ -388,7 +416,7 @@ def take(state: State, ask: Ask, value: Contract | None, why: str) -> State:
             return _take_digest(state, ask, value)
         case Judgement():
             return _take_judgement(state, ask, value)
-        case Script() | Tried():
+        case Script() | Tried() | Edit() | Fix():
             return proving.take(state, ask.purpose, value)
         case _:
             return READINGS[ask.call.kind].take(state, value)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from holdfast.calling import context, proving, verifying
+from holdfast.calling import context, fixing, proving, verifying
 from holdfast.calls.about import About
 from holdfast.calls.choose import MOST_ON_MENU, GroupsMaterial, group_of, groups_of
 from holdfast.calls.critique import CritiqueMaterial, Issue
@@ -337,7 +337,9 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         issues=tuple(_change(each) for each in serious),
         judged=finishing.conflicts,
         to_verify=len(verifying.chosen(state)),
-        verified=proving.add_proofs(state, verifying.verified_remarks(state)),
+        verified=fixing.add_fixes(
+            state, proving.add_proofs(state, verifying.verified_remarks(state))
+        ),
         broken=last_malformed(state, "synthesize"),
         about=about(state),
         form=state.form,

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.calling import verifying
 from holdfast.calls.about import About
+from holdfast.calls.fix import Edit
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial, Way, untried
 from holdfast.calls.verify import Place
-from holdfast.contracts import Contract, Problem, Proof, Remark
+from holdfast.contracts import Contract, Fix, Problem, Proof, Remark
 from holdfast.contracts.remarks import is_credential
 from holdfast.contracts.replacing import replace
 from holdfast.state.run import State
@@ -50,15 +51,16 @@ def to_prove(state: State) -> tuple[tuple[int, Remark], ...]:
 
 def _confirmed(state: State) -> Iterator[tuple[int, Remark]]:
     """Yield the confirmed criticals by rank. A credential has nothing to run."""
-    said = {_key(each): each for each in verifying.verified_remarks(state)}
+    said = {key_of(each): each for each in verifying.verified_remarks(state)}
     for place, remark in enumerate(verifying.chosen(state)):
-        verified = said.get(_key(remark), remark)
+        verified = said.get(key_of(remark), remark)
         confirmed = verified.severity == "critical" and verified.verdict == "confirmed"
         if confirmed and not is_credential(verified):
             yield place, verified
 
 
-def _key(remark: Remark) -> tuple[str, ...]:
+def key_of(remark: Remark) -> tuple[str, ...]:
+    """Return what tells a remark from every other, whatever was said of it later."""
     where = (str(remark.line), str(remark.column))
     return (remark.lens, remark.rule, remark.file, *where, remark.message)
 
@@ -99,7 +101,7 @@ def material(
         repository=pinned,
         remark=remark,
         by=way,
-        withheld=_withheld(state, remark.file),
+        withheld=list_withheld(state, remark.file),
         script=script_of(state, place, FIRST) if again else None,
         tried=tried_of(state, place, FIRST) if again else None,
         broken=broken,
@@ -107,7 +109,7 @@ def material(
     )
 
 
-def _withheld(state: State, file: str) -> tuple[Place, ...]:
+def list_withheld(state: State, file: str) -> tuple[Place, ...]:
     seen = (each for each in verifying.all_remarks(state) if each.file == file)
     lines = dict.fromkeys(each.line for each in seen if is_credential(each))
     return tuple(Place(file=file, line=line) for line in lines)
@@ -122,8 +124,8 @@ def try_material(state: State, place: int, remark: Remark, again: str) -> TryMat
 
 
 def take(state: State, purpose: str, value: Contract) -> State:
-    """Take in a script, or how it ended."""
-    assert isinstance(value, Script | Tried)
+    """Take in a script or a patch, or how it ended."""
+    assert isinstance(value, Script | Tried | Edit | Fix)
     said = {**state.finishing.proofs, purpose: value}
     return replace(state, finishing=replace(state.finishing, proofs=said))
 
@@ -132,9 +134,9 @@ def add_proofs(state: State, verified: Iterable[Remark]) -> tuple[Remark, ...]:
     """Return the verified remarks, confirmed criticals with what became of their proof."""
     if not is_wanted(state):
         return tuple(verified)
-    proofs = {_key(remark): _proof(state, place, remark) for place, remark in _confirmed(state)}
+    proofs = {key_of(remark): _proof(state, place, remark) for place, remark in _confirmed(state)}
     return tuple(
-        each.model_copy(update={"proof": proofs[_key(each)]}) if _key(each) in proofs else each
+        each.model_copy(update={"proof": proofs[key_of(each)]}) if key_of(each) in proofs else each
         for each in verified
     )
 

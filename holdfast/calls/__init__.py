@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.calls.choose import CHOOSE
 from holdfast.calls.critique import CRITIQUE
 from holdfast.calls.digest import DIGEST
+from holdfast.calls.fix import FIX, TRY_FIX
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind, Kind
 from holdfast.calls.ping import PING
@@ -35,10 +36,11 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     DIGEST,
     SYNTHESIZE,
     PROVE,
+    FIX,
     CHOOSE,
     CRITIQUE,
 )
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, TRY_PROOF, PING, REACH)
+    kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, TRY_PROOF, TRY_FIX, PING, REACH)
 }
 """Each kind of call by the name of its activity."""

@@ -56,6 +56,20 @@ class Proof(Contract):
     """The first lines that it ended with, without secrets."""
 
 
+class Fix(Contract):
+    """A patch that a model proposes for a remark. Nobody but the user applies it."""
+
+    why: str
+    """What spoke for it, or why none is proposed; one sentence."""
+    diff: str = ""
+    """Unified, as `git apply` takes it; empty: none is proposed."""
+    first: int = 0
+    last: int = 0
+    """The lines that it replaces, 1-based."""
+    lines: tuple[str, ...] = ()
+    """What stands in their place."""
+
+
 class Remark(Contract):
     """One defect that a lens reports."""
 
@@ -102,6 +116,8 @@ class Remark(Contract):
     """The code at its place; None if it has no line, or nothing may be shown."""
     proof: Proof | None = None
     """None: nobody was to prove it."""
+    fix: Fix | None = None
+    """None: nobody was to mend it."""
     new_since: str = ""
     """The base, if the remark is new since then and the change did not touch its line; empty: the
     change touched it, or there is no base.

@@ -146,6 +146,8 @@ VERIFIER_OUTPUT = 6_000
 """Tokens of one message of a verifier, with its thoughts."""
 PROOF_BYTES = 12_000
 """Shown of a remark's function, of its base, and of what a script can call."""
+FIXED = 5
+"""Remarks of a review that get a patch, where patches are asked for."""
 FALLBACK_ROLE = "analyst"
 """Takes the whole goal when the planner gives no valid plan, and is the fallback of each role that
 names none.

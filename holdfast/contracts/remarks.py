@@ -281,6 +281,7 @@ def group_same(remarks: Iterable[Remark]) -> list[tuple[Remark, ...]]:
             each.why,
             each.new_since,
             _script_of(each),
+            each.fix.diff if each.fix else "",
         )
         groups.setdefault(said, []).append(each)
     return [tuple(group) for group in groups.values()]
@@ -297,7 +298,7 @@ def add_verdicts(remarks: Iterable[Remark], verified: Iterable[Remark]) -> list[
 
 
 def _without_verdict(remark: Remark) -> Remark:
-    return remark.model_copy(update={"verdict": "", "why": "", "proof": None})
+    return remark.model_copy(update={"verdict": "", "why": "", "proof": None, "fix": None})
 
 
 def rank_remarks(remarks: Iterable[Remark]) -> list[Remark]:

@@ -33,6 +33,7 @@ WORDS = {
     "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
     "reach": "Look for the endpoint",
     "ping": "Whether it answers", "prove": "Script of a proof", "try_proof": "Run of a proof",
+    "fix": "Patch", "try_fix": "Trial of a patch",
 }  # fmt: skip
 """What the supervisor does itself, in words."""
 Landing = Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded

@@ -20,7 +20,7 @@ from holdfast.rendering import markdown
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.blocks import Folded, Marked
 from holdfast.rendering.foremost import one_thing
-from holdfast.rendering.proofs import TITLE, fence_of
+from holdfast.rendering.proofs import TITLE, fence_of, suggestion_of
 from holdfast.rendering.reach import who_looked
 from holdfast.rendering.sarif import encoded
 from holdfast.rendering.verdict import counted, failing, judge, uncounted
@@ -140,6 +140,7 @@ def _folded(group: Sequence[Remark], links: str, *, fails: bool) -> str:
     body.append("\n".join(f"- {line}" for line in lines))
     if script := fence_of(first):
         body.append(f"<details><summary>{TITLE}</summary>\n\n{script}\n\n</details>")
+    body += [suggestion] if (suggestion := suggestion_of(first)) else []
     inside = "\n\n".join(body)
     return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
 

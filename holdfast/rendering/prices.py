@@ -26,7 +26,7 @@ KINDS_OF_STEPS = WORDS | {
 PARTS = {
     "planning": ("choose", "plan", "replan"),
     "work": ("work", "agent", "team"),
-    "checks": ("review", "refine", "prove", "critique"),
+    "checks": ("review", "refine", "prove", "fix", "critique"),
     "answer": ("digest", "judge", "synthesize"),
 }
 """The parts of a run by the kinds of their calls; the rest is rare."""

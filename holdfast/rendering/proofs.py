@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from holdfast.contracts import Proof, ProofVerdict, Remark
+from holdfast.contracts import Fix, Proof, ProofVerdict, Remark, ReviewData
 from holdfast.rendering.blocks import Marked
 from holdfast.text import code_span, inline, sentence, visible
 
@@ -16,6 +16,8 @@ WORDS: Mapping[ProofVerdict, str] = {
     "not tried": "A proof could not be tried",
 }
 TITLE = "The script, and how it ended"
+CONTEXT = 3
+"""Lines around a change in a patch."""
 
 
 def describe_proof(proof: Proof) -> Marked:
@@ -36,7 +38,55 @@ def text_of(remark: Remark) -> str:
 
 def fence_of(remark: Remark) -> str:
     """Return that text as a block of Markdown; empty without one."""
-    text = text_of(remark)
+    return _fenced(text_of(remark), "")
+
+
+# ---------------------------------------------------------------- patches
+
+
+def describe_fix(fix: Fix) -> Marked:
+    """Return in a line what speaks for a patch, or why there is none."""
+    words = "A patch, tried on a copy and not applied" if fix.diff else "No patch is proposed"
+    return Marked(f"{words}: {sentence(inline(fix.why))}")
+
+
+def diff_of(remark: Remark) -> str:
+    """Return the difference as a block of Markdown; empty without one."""
+    return _fenced(remark.fix.diff.rstrip("\n"), "diff") if remark.fix else ""
+
+
+def suggestion_of(remark: Remark) -> str:
+    """Return the lines of a patch as GitHub takes a suggestion, with what they replace; empty
+    without one.
+    """
+    fix = remark.fix
+    if fix is None or not fix.diff:
+        return ""
+    lines = f"line {fix.first}" if fix.first == fix.last else f"lines {fix.first} to {fix.last}"
+    return f"In place of {lines}:\n\n" + _fenced("\n".join(fix.lines), "suggestion")
+
+
+def patches_of(review: ReviewData) -> str:
+    """Return the patches of a review one after another, as `git apply` takes them; of those for
+    the same lines the first.
+    """
+    taken: dict[str, list[tuple[int, int]]] = {}
+    parts = []
+    for each in review.remarks:
+        fix = each.fix
+        if fix is None or not fix.diff:
+            continue
+        # Lines of context may not overlap either.
+        first, last = fix.first - CONTEXT, fix.last + CONTEXT
+        others = taken.setdefault(each.file, [])
+        if all(last < start or first > end for start, end in others):
+            others.append((first, last))
+            parts.append(fix.diff)
+    return "".join(parts)
+
+
+def _fenced(text: str, kind: str) -> str:
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text}\n{fence}" if text else ""
+    shown = "\n".join(map(visible, text.split("\n")))
+    return f"{fence}{kind}\n{shown}\n{fence}" if text else ""

@@ -13,7 +13,7 @@ from holdfast.contracts import Remark, ReviewData, Severity
 from holdfast.contracts.remarks import SEVERITIES, stands
 from holdfast.rendering.blocks import Block, Folded, Marked
 from holdfast.rendering.many import beginning
-from holdfast.rendering.proofs import describe_proof, fence_of
+from holdfast.rendering.proofs import describe_fix, describe_proof, diff_of, fence_of
 from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
 
 MOST_PLACES, MOST_CRITICAL_PLACES = 8, 100
@@ -89,7 +89,7 @@ def block(group: Sequence[Remark]) -> str:
     code = code_of(first)
     lines = (*advice(first), *same_at(group[1:]))
     listed = "\n".join(f"- {line}" for line in lines)
-    return "\n\n".join(filter(None, [*parts, code, listed, fence_of(first)]))
+    return "\n\n".join(filter(None, [*parts, code, listed, fence_of(first), diff_of(first)]))
 
 
 def said(remark: Remark) -> str:
@@ -124,6 +124,8 @@ def advice(remark: Remark) -> Iterator[Marked]:
         yield Marked(f"{remark.verdict.capitalize()} by a model: {why}{counts}")
     if remark.proof:
         yield describe_proof(remark.proof)
+    if remark.fix:
+        yield describe_fix(remark.fix)
 
 
 def same_at(others: Sequence[Remark], place: Callable[[Remark], str] = place) -> list[Marked]:

@@ -187,6 +187,7 @@ def _results(remarks: Iterable[Remark], rules: dict[str, int]) -> Iterator[Json]
             "locations": [{"physicalLocation": _location(remark)}],
             "partialFingerprints": {"holdfast/v1": f"{print_of}:{seen[print_of]}"},
             **_verdict(remark),
+            **_fixes(remark),
         }
 
 
@@ -198,6 +199,18 @@ def _verdict(remark: Remark) -> Json:
         return {}
     said = {"verdict": remark.verdict, "verdictReason": _text(remark.why)}
     return {"properties": {**said, **_proof(remark)}}
+
+
+def _fixes(remark: Remark) -> Json:
+    fix = remark.fix
+    if fix is None or not fix.diff:
+        return {}
+    region = {"startLine": fix.first, "startColumn": 1, "endLine": fix.last + 1, "endColumn": 1}
+    text = "".join(f"{line}\n" for line in fix.lines)
+    place = {"uri": encoded(remark.file), "uriBaseId": ROOT}
+    replaced = {"deletedRegion": region, "insertedContent": {"text": text}}
+    change = {"artifactLocation": place, "replacements": [replaced]}
+    return {"fixes": [{"description": {"text": _text(fix.why)}, "artifactChanges": [change]}]}
 
 
 def _proof(remark: Remark) -> Json:

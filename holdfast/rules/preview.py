@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from holdfast.agent.money import predict_talk
-from holdfast.calling import context, gathering, proving, verifying
+from holdfast.calling import context, fixing, gathering, proving, verifying
 from holdfast.calling.finishing import READINGS, Reading
 from holdfast.calling.reserving import fitting_call, input_tokens, usual_model, work_call
 from holdfast.calls.changes import size_of_change
 from holdfast.calls.digest import DIGEST
+from holdfast.calls.fix import FIX
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.plan import PLAN
@@ -113,7 +114,7 @@ def _brought(state: State) -> Iterator[str]:
 def _rows(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
     if verifying.is_wanted(state):
-        return (*rows, *_verification(state), *_proofs(state))
+        return (*rows, *_verification(state), *_proofs(state), *_fixes(state))
     if state.single:
         return rows
     rows = (*rows, *_digests(state))
@@ -284,18 +285,29 @@ def _proofs(state: State) -> Iterator[PreviewRow]:
     playbook = state.brief.playbook
     if playbook is None or not proving.is_wanted(state) or proving.way_of(state) is None:
         return
-    policy = PROVE.policy
-    model = state.brief.model(policy.tier)
+    title = f"proving the first {playbook.prove} confirmed criticals"
+    yield _about_code(state, PROVE, title, 2 * playbook.prove)
+
+
+def _fixes(state: State) -> Iterator[PreviewRow]:
+    """Yield the patches for confirmed remarks, if they are asked for. Trying them is free."""
+    if fixing.is_wanted(state):
+        title = f"patches for the first {policies.FIXED} confirmed remarks"
+        yield _about_code(state, FIX, title, policies.FIXED).model_copy(update={"id": "fix"})
+
+
+def _about_code(state: State, kind: AnyKind, title: str, most_calls: int) -> PreviewRow:
+    """Price calls about one function each: none at least, usually one."""
+    model = state.brief.model(kind.policy.tier)
     tokens = policies.PROOF_BYTES // context.EXPECTED_BYTES_PER_TOKEN
     most = policies.PROOF_BYTES // policies.RESERVED_BYTES_PER_TOKEN
     most += policies.PROMPT_OVERHEAD_TOKENS
-    high = worst(model, most, policy.max_output)
+    high = worst(model, most, kind.policy.max_output)
     usual = tokens + policies.EXPECTED_OVERHEAD_TOKENS
     _, expected, _ = _one(model, usual, high or Decimal(0))
     least = None if expected is None else Decimal(0)
-    prices = range_of(least, expected, None if high is None else 2 * playbook.prove * high)
-    title = f"proving the first {playbook.prove} confirmed criticals"
-    yield _own("proof", title, policy.tier, prices)
+    prices = range_of(least, expected, None if high is None else most_calls * high)
+    return _own("proof", title, kind.policy.tier, prices)
 
 
 def _expected_tokens(state: State, subtask: Subtask) -> int:

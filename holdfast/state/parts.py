@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from holdfast.calls.critique import Issue
+from holdfast.calls.fix import Edit
 from holdfast.calls.judge import Judgement
 from holdfast.calls.prove import Script, Tried
 from holdfast.calls.turn import Decision, Resume, ToolUse
@@ -16,6 +17,7 @@ from holdfast.contracts import (
     Draft,
     Finding,
     FindingStatus,
+    Fix,
     MadeFile,
     NoAnswer,
     Remark,
@@ -216,8 +218,10 @@ class Finishing:
     """Purposes of optional calls that will not be asked again."""
     to_verify: Mapping[str, tuple[Remark, ...]] = field(default_factory=dict)
     """The first remarks of a review by rank, by the subtask whose agent verifies them."""
-    proofs: Mapping[str, Script | Tried] = field(default_factory=dict)
-    """What a model wrote to prove a remark, and how it ended, by the purpose of the call."""
+    proofs: Mapping[str, Script | Tried | Edit | Fix] = field(default_factory=dict)
+    """What a model wrote to prove or to mend a remark, and how it ended, by the purpose of the
+    call.
+    """
     rolled: tuple[Finding, ...] = ()
     """Digests of batches of findings, when the findings do not fit into one context."""
     rolling: Mapping[int, Finding] = field(default_factory=dict)

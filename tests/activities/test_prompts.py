@@ -33,6 +33,7 @@ from holdfast.calls.choose import GroupsMaterial, groups_prompt
 from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
+from holdfast.calls.fix import FixMaterial, fix_prompt
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
 from holdfast.calls.plan import PlanMaterial, plan_prompt
 from holdfast.calls.prove import ProofCode, ProveMaterial, prove_prompt
@@ -254,6 +255,13 @@ PROMPTS = {
                 base="    1  def pages(total, size):\n    2      return -(-total // size)",
                 names="pages(total, size)",
             ),
+        ),
+    ),
+    "fix": (
+        SYSTEM["fixer"],
+        fix_prompt(
+            FixMaterial(repository=REPORT, remark=REMARK, about=ABOUT),
+            ProofCode("a.py line 3", "the last page is lost", head="    3  return total // size"),
         ),
     ),
     "synthesize": (SYSTEM["synthesizer"], synthesis_prompt(SYNTHESIS)),

@@ -4,6 +4,7 @@ base, or says why there is none; and that costs no remark and no cap.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from holdfast.activities.review.lenses import lenses_of
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.remarks import read_review
 from holdfast.rendering.comment import as_comment
+from holdfast.rendering.proofs import patches_of
 from holdfast.rendering.sarif import as_sarif
 from repositories import Repository
 from reviewing import UNPROVED, ReviewingModel, finds
@@ -45,7 +47,7 @@ def confirms(count: int = 1) -> dict[str, Any]:
     return {"verdicts": verdicts}
 
 
-async def review(runs: Runs, model: ReviewingModel, **limits: Any) -> Report:
+async def review(runs: Runs, model: ReviewingModel, *more: GoalInput, **limits: Any) -> Report:
     folder = runs.folder / "repository"
     if not folder.exists():
         repository = Repository.at(folder)
@@ -55,7 +57,7 @@ async def review(runs: Runs, model: ReviewingModel, **limits: Any) -> Report:
     goal = Goal(
         text="Review",
         playbook="code-review",
-        inputs=(GoalInput(name="repo", kind="repository", value=str(folder)),),
+        inputs=(GoalInput(name="repo", kind="repository", value=str(folder)), *more),
         use_models=True,
         limits=Limits.model_validate(limits),
     )
@@ -120,3 +122,65 @@ async def test_only_so_many_are_tried(runs: Runs) -> None:
     found = [each.proof for each in data.remarks if each.severity == "critical" and each.proof]
     assert sorted(each.verdict for each in found) == ["not tried"] * 2 + ["proved"] * 3
     assert model.heard.count("prove") == 3
+
+
+# ---------------------------------------------------------------- patches
+
+RIGHT = {
+    "why": "It rounds up.",
+    "old": "    return total // size",
+    "new": "    return -(-total // size)",
+}
+NO_MEND = {**RIGHT, "new": "    return total // size + 0"}
+NEW_DEFECT = {**RIGHT, "new": "    return -(-totals // size)"}
+NOWHERE = {**RIGHT, "old": "    return total / size"}
+UNSURE = {"why": "What is meant is not clear.", "old": "", "new": ""}
+
+
+async def mended(runs: Runs, patch: dict[str, Any]) -> tuple[Report, Remark]:
+    lines = {
+        "logic": [finds(LOST_PAGE)],
+        "verify": [confirms()],
+        "prove": [TRUE],
+        "fix": [patch],
+    }
+    wanted = GoalInput(name="fix", kind="text", value="yes")
+    report = await review(runs, ReviewingModel(lines), wanted)
+    data = read_review(report)
+    assert data is not None and report.status == "complete", report.gaps
+    (remark,) = [each for each in data.remarks if each.severity == "critical"]
+    assert remark.fix is not None
+    return report, remark
+
+
+async def test_a_patch_after_which_lenses_and_proof_are_content_is_one_that_git_applies(
+    runs: Runs,
+) -> None:
+    report, remark = await mended(runs, RIGHT)
+    assert remark.fix is not None and "the proof passes" in remark.fix.why
+    data = read_review(report)
+    assert data is not None
+    repository = Repository(runs.folder / "repository")
+    repository.git("apply", "-", stdin=patches_of(data).encode())
+    assert (repository.path / "a.py").read_text() == BASE
+    assert "```suggestion\n    return -(-total // size)\n```" in as_comment(report)
+    (result,) = json.loads(as_sarif(report))["runs"][0]["results"]
+    (change,) = result["fixes"][0]["artifactChanges"]
+    assert change["replacements"][0]["deletedRegion"]["startLine"] == 3
+
+
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [
+        (NO_MEND, "its proof ends with AssertionError"),
+        (NEW_DEFECT, "it brings bugs:F821"),
+        (NOWHERE, "stand nowhere in a.py"),
+        (UNSURE, "What is meant is not clear"),
+    ],
+)
+async def test_a_patch_that_something_speaks_against_is_not_proposed(
+    runs: Runs, patch: dict[str, Any], why: str
+) -> None:
+    report, remark = await mended(runs, patch)
+    assert remark.fix is not None and not remark.fix.diff
+    assert "No patch is proposed" in report.answer and why in remark.fix.why

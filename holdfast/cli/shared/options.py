@@ -280,6 +280,14 @@ SarifFile = Annotated[
     Path | None,
     typer.Option("--sarif", metavar="FILE", help="Write a review's remarks there, as SARIF 2.1.0."),
 ]
+FixFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--fix",
+        metavar="FILE",
+        help="With --models: patches for confirmed remarks, for `git apply`, there.",
+    ),
+]
 CommentFile = Annotated[
     Path | None,
     typer.Option(

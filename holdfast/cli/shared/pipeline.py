@@ -14,6 +14,7 @@ from holdfast.cli.screen.streams import say
 from holdfast.contracts import Report, ReviewData
 from holdfast.contracts.remarks import REVIEW, read_review
 from holdfast.rendering.comment import as_comment
+from holdfast.rendering.proofs import patches_of
 from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.rendering.sarif import as_sarif
 from holdfast.rendering.verdict import counted, failing
@@ -34,11 +35,12 @@ class Pipeline:
     sarif: Path | None = None
     comment: Path | None = None
     links: str = ""
+    fix: Path | None = None
 
     @property
     def wanted(self) -> bool:
         """True if anything was asked for that only a review has."""
-        return bool(self.fail_on or self.sarif or self.comment)
+        return bool(self.fail_on or self.sarif or self.comment or self.fix)
 
     def pass_on(self, report: Report, code: Code) -> Code:
         """Write the files; return the run's exit code, or another if remarks are too severe.
@@ -104,6 +106,8 @@ class Pipeline:
             yield self.sarif, as_sarif(report)
         if self.comment:
             yield self.comment, as_comment(report, self.links, self.fail_on)
+        if self.fix:
+            yield self.fix, patches_of(read_review(report) or ReviewData())
 
 
 def no_review(what: str) -> Exit:

@@ -143,6 +143,7 @@ def _remark(remark: Remark, lenses: Sequence[str], run: Pictured) -> Element:
         _lines(remark),
         write(run, listed(advice(remark))),
         details[summary[TITLE], pre[cut(script)]] if (script := text_of(remark)) else None,
+        pre[cut(remark.fix.diff)] if remark.fix and remark.fix.diff else None,
         p(".soft.small")[_rule(remark, run)],
     ]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.calling.fixing import FIX_INPUT
 from holdfast.cli.commands.runs import dry_run
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
@@ -27,6 +28,7 @@ from holdfast.cli.shared.options import (
     DryRun,
     Embedded,
     FailOn,
+    FixFile,
     Full,
     GivenId,
     GoalText,
@@ -44,6 +46,7 @@ from holdfast.cli.shared.options import (
     Unpriced,
     WaitForRaise,
     Yes,
+    check_file,
     check_out,
     pipeline_of,
 )
@@ -103,6 +106,7 @@ def command(
     sarif: SarifFile = None,
     comment: CommentFile = None,
     links: Links = "",
+    fix: FixFile = None,
     stay: Annotated[
         bool, typer.Option("--stay", help="In a terminal: keep the Web UI up until Enter.")
     ] = False,
@@ -117,10 +121,13 @@ def command(
     when = approval_when(approval, yes=yes, terminal=at_terminal())
     if dry:
         when = dry_run.APPROVAL
+    if fix and not models:
+        raise Exit("--fix: a model writes patches; add --models")
+    given = (*(inputs or ()), *([f"{FIX_INPUT}=yes"] if fix else ()))
     wish = Wish(
         goal,
         playbook,
-        tuple(inputs or ()),
+        given,
         plan,
         tuple(limits or ()),
         models,
@@ -133,7 +140,9 @@ def command(
         role,
     )
     dry_run.check_own(dry, run_id)
-    pipeline = pipeline_of(fail_on, sarif, comment, links, out)
+    pipeline = replace(
+        pipeline_of(fail_on, sarif, comment, links, out), fix=check_file(fix, "--fix")
+    )
     if dry and pipeline.wanted:
         raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
     options = RunOptions(check_id(run_id), as_json, check_out(out), stay, full, pipeline)
