@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,7 +80,7 @@ def _rules(listed: Iterable[Case]) -> Iterator[Mapping[str, Any]]:
             {"name": "git_patch", "input": {"path": "repo", "commit": case.fix.commit[:12]}},
         ]
         if case.within:
-            pattern = rf"\b{case.within}"
+            pattern = rf"\b{re.escape(case.within)}"
             tools.append({"name": "search_files", "input": {"pattern": pattern, "path": "repo"}})
         yield {"call": "take_turn", "text": case.name, "turn": 1, "tools": tools}
 
