@@ -250,7 +250,10 @@ async def test_an_input_that_the_playbook_does_not_declare_is_refused_and_not_re
     inputs = (*given(allowed, "repository", "repo"), *given(allowed / "id_rsa", name="steal"))
     asked = goal(playbook="code-review", use_models=False, inputs=inputs)
     said = await refusal(preparation, asked)
-    assert said == "playbook 'code-review' has no input 'steal'; it has: base, fix, intent, repo, scope"
+    assert (
+        said
+        == "playbook 'code-review' has no input 'steal'; it has: base, fix, intent, repo, scope"
+    )
 
 
 async def test_a_scope_that_is_none_is_refused_in_one_line(
