@@ -234,18 +234,20 @@ def test_of_the_edits_goes_what_is_old_or_above_the_bound_but_nothing_of_today(
 async def test_of_the_snapshots_goes_what_nobody_opened_for_a_day(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     snapshot = await bench.snapshot(Repository.with_a_file(tmp_path / "repo"))
-    folder = snapshot.root.parent
+    place = snapshot.root.parent
+    folder = place.parent
     assert names(cleaning.inspect_snapshots(folder, BOUND, NOW)) == set()
-    os.utime(snapshot.root, (LONG_AGO, LONG_AGO))
-    assert names(cleaning.inspect_snapshots(folder, BOUND, NOW)) == {snapshot.root.name}
+    os.utime(place, (LONG_AGO, LONG_AGO))
+    assert names(cleaning.inspect_snapshots(folder, BOUND, NOW)) == {place.name}
     assert list(folder.iterdir()) == []
 
 
 async def test_above_the_bound_a_snapshot_goes_an_hour_after_it_was_opened(tmp_path: Path) -> None:
     snapshot = await Bench(tmp_path).snapshot(Repository.with_a_file(tmp_path / "repo"))
-    assert names(cleaning.inspect_snapshots(snapshot.root.parent, 1, NOW)) == set()
-    os.utime(snapshot.root, (NOW - 4_000,) * 2)
-    assert names(cleaning.inspect_snapshots(snapshot.root.parent, 1, NOW)) == {snapshot.root.name}
+    place = snapshot.root.parent
+    assert names(cleaning.inspect_snapshots(place.parent, 1, NOW)) == set()
+    os.utime(place, (NOW - 4_000,) * 2)
+    assert names(cleaning.inspect_snapshots(place.parent, 1, NOW)) == {place.name}
 
 
 def test_what_is_not_there_needs_no_cleaning(tmp_path: Path) -> None:
