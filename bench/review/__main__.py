@@ -21,7 +21,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from bench.review import COLUMNS, eyes, seeded, undone
+from bench.review import PLANTED, eyes, seeded, undone
 from bench.review.believed import SHOWN, Row, rows
 from bench.review.labels import everything, on_changes, sources
 from bench.review.planted import Seen, gardens, reviewed
@@ -70,7 +70,7 @@ def _row(row: Row) -> str:
 
 async def planted() -> str:
     """What a review shows of the planted defects, by language."""
-    lines = _head(COLUMNS[0])
+    lines = _head(PLANTED)
     missed: list[str] = []
     everywhere: list[Seen] = []
     for garden in gardens():

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 
 from bench.instruments.deployment import REQUESTS, Deployment, deployed
 from bench.instruments.tables import head
+from bench.review import ANSWERED, IN_SIGHT
 from bench.review.undone import Case, by_language, cases
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.errors import BadGoal
@@ -28,11 +29,6 @@ from holdfast.contracts.remarks import read_review
 DOLLARS = Decimal(2)
 """Cap of one review."""
 Reviewed = tuple[Case, Report]
-COLUMNS = (
-    ("language", "fixes undone", "diff", "a caller", "its test", "message of the fix",
-     "dollars each"),
-    ("language", "fixes undone", "found", "of these confirmed", "other remarks", "dollars each"),
-)  # fmt: skip
 WHAT = ("diff", "callers", "test", "message")
 
 
@@ -143,7 +139,7 @@ def _strings(value: object) -> Iterator[str]:
 
 def sights(found: Sequence[Sight]) -> str:
     """What was in sight, by language, and what was not."""
-    lines = [head(COLUMNS[0]), *by_language(found, lambda e: e.case.repository.language, _seen)]
+    lines = [head(IN_SIGHT), *by_language(found, lambda e: e.case.repository.language, _seen)]
     lines.append("\nTold in the first prompt + found by one turn of tools / of.\n")
     for each in found:
         if lost := [what for what in WHAT if not each.where(what)]:
@@ -202,7 +198,7 @@ async def _review(here: Deployment, case: Case) -> Report:
 def answers(found: Sequence[Reviewed]) -> str:
     """What a real model found, and what it cost."""
     rows = by_language(found, lambda each: each[0].repository.language, _found)
-    return "".join([head(COLUMNS[1]), *rows])
+    return "".join([head(ANSWERED), *rows])
 
 
 def _found(of: Sequence[Reviewed]) -> Sequence[object]:

@@ -15,14 +15,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from bench.instruments.tables import head, row
+from bench.review import SEEDED
 from bench.review.believed import SHOWN
 from bench.review.labels import HERE
 from bench.review.looking import committed, remarks_of
 from holdfast.contracts import Remark
 
 FOLDER = HERE / "seeded"
-KINDS = ("removed import", "renamed name", "changed signature", "deleted check")
-COLUMNS = (("language", *KINDS, "clean changes", "false alarms"),)
+KINDS = SEEDED[1:5]
 NEAR = 1
 """Lines between a place and a remark on it: a deletion stands between two."""
 AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
@@ -146,7 +146,7 @@ async def all_reviewed(lenses: Sequence[str] = ()) -> list[Reviewed]:
 def table(found: Sequence[Reviewed]) -> str:
     """Return what was found of how many, by language and kind, and the names of the others."""
     languages = list(dict.fromkeys(each.project.language for each in found))
-    text = head(COLUMNS[0])
+    text = head(SEEDED)
     for language in [*languages, "all"]:
         of = [each for each in found if language in (each.project.language, "all")]
         cells = [_share(each for each in of if each.seed.kind == kind) for kind in KINDS]

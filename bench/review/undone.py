@@ -18,16 +18,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from bench.instruments.tables import head, row
+from bench.review import UNDONE
 from bench.review.believed import SHOWN
 from bench.review.labels import HERE
 from bench.review.looking import GIT, git, remarks_of
 from holdfast.contracts import Remark
 from holdfast.contracts.errors import BadGoal
 
-COLUMNS = (
-    ("language", "fixes undone", "remark at the place", "of these shown", "shown elsewhere",
-     "seconds each"),
-)  # fmt: skip
 T = TypeVar("T")
 NEAR = 5
 """Lines between a remark and what was undone, at most."""
@@ -247,7 +244,7 @@ def table(found: Sequence[Looked]) -> str:
     """What was found, by language, and each of the remarks."""
     rows = by_language(found, lambda each: each.case.repository.language, _cells)
     told = [f"* {_describe(each)}\n" for each in found if each.found or each.shown]
-    return "".join([head(COLUMNS[0]), *rows, "\n", *told])
+    return "".join([head(UNDONE), *rows, "\n", *told])
 
 
 def _cells(listed: Sequence[Looked]) -> Sequence[object]:
