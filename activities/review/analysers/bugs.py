@@ -17,6 +17,7 @@ GRADES = {
     "F6": Grade("warning", 70, Grade("warning", 82)),
     # Statements where the grammar forbids them.
     "F7": Grade("critical", 85),
+    "F901": Grade("warning", 70),
     "F811": Grade("warning", 80, Grade("warning", 58)),
     "F821": Grade("warning", 68, Grade("critical", 98)),
     "F821 of Python 2": Grade("warning", 63),

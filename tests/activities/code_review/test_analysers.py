@@ -93,6 +93,16 @@ async def test_bugs_are_found_where_they_are(repository: Repository, bench: Benc
     assert (draft.status, draft.confidence, draft.data["files_read"]) == ("complete", None, 1)
 
 
+async def test_an_exception_that_is_none_is_found_where_it_is_raised(
+    repository: Repository, bench: Bench
+) -> None:
+    code = "class A:\n    def f(self):\n        raise NotImplemented('later')\n"
+    repository.commit({"a.py": code})
+    draft = await bench.look("bugs", repository)
+    assert found(draft) == [("a.py", 3, "F901")]
+    assert remarks_of(draft)[0].severity == "warning"
+
+
 async def test_security_holes_are_found_and_a_password_is_not_quoted(
     repository: Repository, bench: Bench
 ) -> None:

@@ -186,6 +186,16 @@ async def test_a_check_that_moved_or_went_with_what_it_guarded_is_no_remark(
     assert told(await look(repository, bench, base, {"a.py": moved, "b.py": "x = 1\n"})) == []
 
 
+@pytest.mark.parametrize("asks", ["user.may_see(order)", "user.mayEdit(order)", "allowed_to(user)"])
+async def test_a_deleted_check_is_told_by_the_ways_in_which_rights_are_asked_for(
+    repository: Repository, bench: Bench, asks: str
+) -> None:
+    check = f"    if not {asks}:\n        raise Refused(order)\n"
+    load = f"def load(user, number):\n    order = find(number)\n{check}    return order\n"
+    draft = await look(repository, bench, {"a.py": load}, {"a.py": load.replace(check, "")})
+    assert told(draft) == [("a.py", 2, "deleted-check")]
+
+
 async def test_without_a_base_there_is_nothing_to_look_at_and_the_lens_is_not_planned(
     repository: Repository, bench: Bench
 ) -> None:
