@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,13 @@ from holdfast.deployment.extras import program
 
 RULES = Path(__file__).parents[1] / "rules"
 SEVERITIES: dict[str, Severity] = {"error": "critical", "warning": "warning", "info": "info"}
+PER_ITEM = "-per-item"
+"""How the names of the rules end that see a query or request for each item of a loop."""
+BATCHES = re.compile(
+    r"(?i)(?:^|/)(?:commands|migrations?|migrate|scripts?|tasks|jobs|cron|bin|tools|seeds?|alembic)/"
+    r"|(?:^|/)\w*(?:seed|migrat|backfill|import)\w*\.\w+$"
+)
+"""Where nobody waits for an item."""
 IGNORED = ("hidden", "dot", "exclude", "global", "parent", "vcs")
 """Reasons for which ast-grep leaves out files, even those that are named."""
 
@@ -64,15 +72,19 @@ def parse(stdout: bytes) -> Parsed:
     place.
     """
     parsed = parse_items(stdout)
-    places = {(each.file, each.rule, each.line, each.column): each for each in parsed.sightings}
+    places = {
+        (each.file, each.rule, each.line, each.column): each
+        for each in parsed.sightings
+        if not (each.rule.endswith(PER_ITEM) and BATCHES.search(each.file))
+    }
     return replace(parsed, sightings=tuple(places.values()))
 
 
 ANALYSER = Analyser(
     name="patterns",
-    looks_for="Go, Java, JavaScript, PHP, Ruby, Rust or TypeScript files",
+    looks_for="Go, Java, JavaScript, PHP, Python, Ruby, Rust or TypeScript files",
     grades=GRADES,
-    languages=("Go", "Java", "JavaScript", "PHP", "Ruby", "Rust", "TypeScript"),
+    languages=("Go", "Java", "JavaScript", "PHP", "Python", "Ruby", "Rust", "TypeScript"),
     by_ending=True,
     command=command,
     parse=parse,

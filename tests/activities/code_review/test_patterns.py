@@ -12,9 +12,12 @@ import pytest
 import yaml
 
 from holdfast.activities.review.analysers import patterns
+from repositories import Bench, Repository, remarks_of
+
+pytestmark = pytest.mark.anyio
 
 EXAMPLES = Path(__file__).with_name("examples")
-ENDINGS = {"go": "go", "java": "java", "rust": "rs", "ruby": "rb", "php": "php"}
+ENDINGS = {"go": "go", "java": "java", "rust": "rs", "ruby": "rb", "php": "php", "python": "py"}
 SCRIPTS = ("js", "ts")
 """The rules for JavaScript are those for TypeScript."""
 FEWEST = 2
@@ -69,6 +72,18 @@ def test_a_rule_finds_what_is_bad_and_leaves_alone_what_is_good(
     found: Found, rule: str, sort: str, file: str
 ) -> None:
     assert found[file][rule] == (sort == "bad")
+
+
+async def test_a_query_per_item_is_told_where_somebody_waits_and_not_in_a_batch(
+    tmp_path: Path,
+) -> None:
+    repository = Repository.at(tmp_path / "repo")
+    code = "for order in orders:\n    show(Line.objects.get(order=order))\n"
+    batches = ("shop/migrations/0002.py", "shop/management/commands/tell.py", "shop/import_all.py")
+    repository.commit({"shop/views.py": code} | dict.fromkeys(batches, code))
+    (remark,) = remarks_of(await Bench(tmp_path).look("patterns", repository))
+    assert (remark.file, remark.line, remark.severity) == ("shop/views.py", 2, "info")
+    assert remark.confidence == 50
 
 
 def test_a_place_is_one_remark_whatever_calls_surround_it(found: Found) -> None:
