@@ -80,7 +80,8 @@ async def test_a_query_per_item_is_told_where_somebody_waits_and_not_in_a_batch(
     repository = Repository.at(tmp_path / "repo")
     code = "for order in orders:\n    show(Line.objects.get(order=order))\n"
     batches = ("shop/migrations/0002.py", "shop/management/commands/tell.py", "shop/import_all.py")
-    repository.commit({"shop/views.py": code} | dict.fromkeys(batches, code))
+    files: dict[str, str | bytes] = dict.fromkeys(("shop/views.py", *batches), code)
+    repository.commit(files)
     (remark,) = remarks_of(await Bench(tmp_path).look("patterns", repository))
     assert (remark.file, remark.line, remark.severity) == ("shop/views.py", 2, "info")
     assert remark.confidence == 50
