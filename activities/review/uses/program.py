@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.activities.review.uses import beside, guards, imports, javascript, others, python
+from holdfast.activities.review.uses import (
+    beside,
+    guards,
+    imports,
+    javascript,
+    others,
+    python,
+    siblings,
+)
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found
 from holdfast.activities.review.uses.tree import Tree
 
@@ -38,6 +46,7 @@ def look(told: dict[str, Any]) -> dict[str, Any]:
         lambda: others.find_ruby(tree, program),
         lambda: Found(breakages=imports.find(tree, program)),
         lambda: Found(breakages=guards.find(tree)),
+        lambda: Found(breakages=siblings.find(tree)),
     ]
     found = [part() for part in parts if tree.on_time()]
     changed = [each for part in found for each in part.changed]

@@ -196,6 +196,58 @@ async def test_a_deleted_check_is_told_by_the_ways_in_which_rights_are_asked_for
     assert told(draft) == [("a.py", 2, "deleted-check")]
 
 
+FLASK = "@app.get('/{0}')\n@login_required\ndef {0}():\n    return show('{0}')\n\n\n"
+FASTAPI = "@api.post('/{0}')\nasync def {0}(user=Depends(get_current_user)):\n    return 1\n\n\n"
+DJANGO = "@permission_required('shop.view')\ndef {0}(request):\n    return show(request)\n\n\n"
+EXPRESS = "router.get('/{0}', requireAuth, async (req, res) => {{\n  res.json(1);\n}});\n"
+SPRING = (
+    '  @GetMapping("/{0}")\n  @PreAuthorize("hasRole(\'A\')")\n'
+    "  public String {0}() {{\n    return text;\n  }}\n\n"
+)
+GUARDED = {
+    "a.py": (FLASK, "@login_required\n", ""),
+    "b.py": (FASTAPI, "user=Depends(get_current_user)", ""),
+    "c.py": (DJANGO, "@permission_required('shop.view')\n", ""),
+    "d.js": (EXPRESS, "requireAuth, ", ""),
+    "E.java": (SPRING, "  @PreAuthorize(\"hasRole('A')\")\n", "class E {\n"),
+}
+
+
+@pytest.mark.parametrize("path", GUARDED)
+async def test_a_new_handler_without_the_guard_of_all_others_is_told(
+    repository: Repository, bench: Bench, path: str
+) -> None:
+    handler, guard, start = GUARDED[path]
+    orders, carts = handler.format("orders"), handler.format("carts")
+    end = "}\n" if start else ""
+    bare = handler.replace(guard, "")
+
+    async def added(*more: str, first: str = orders) -> list[tuple[str, int, str]]:
+        base: dict[str, str | bytes] = {path: start + first + carts + end}
+        text = start + first + carts + "".join(more) + end
+        return told(await look(repository, bench, base, {path: text}))
+
+    ((_, line, rule),) = await added(bare.format("refunds"))
+    assert rule == "unguarded-handler" and line > (start + orders + carts).count("\n")
+    assert await added(handler.format("refunds")) == []
+    assert await added(bare.format("health"), bare.format("login")) == []
+    assert await added(bare.format("refunds"), first=bare.format("orders")) == []
+    assert await added(bare.format("refunds"), first="") == [], "one is no custom"
+
+
+async def test_a_new_handler_that_asks_itself_or_is_guarded_with_all_is_no_remark(
+    repository: Repository, bench: Bench
+) -> None:
+    guarded = FLASK.format("orders") + FLASK.format("carts")
+    asks = "@app.get('/refunds')\ndef refunds():\n    if not mine():\n        abort(403)\n"
+    express = EXPRESS.format("orders") + EXPRESS.format("carts")
+    whole = "router.use(requireAuth);\n"
+    base: dict[str, str | bytes] = {"a.py": guarded, "b.js": whole + express}
+    bare = EXPRESS.replace("requireAuth, ", "").format("refunds")
+    head: dict[str, str | bytes] = {"a.py": guarded + asks, "b.js": whole + express + bare}
+    assert told(await look(repository, bench, base, head)) == []
+
+
 async def test_without_a_base_there_is_nothing_to_look_at_and_the_lens_is_not_planned(
     repository: Repository, bench: Bench
 ) -> None:
