@@ -57,6 +57,7 @@ from holdfast.plans import validity
 from holdfast.ports import Pricing, Store
 from holdfast.rules import keeping
 from holdfast.text.mistakes import refuse_choice
+from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots
 
 if TYPE_CHECKING:
@@ -328,6 +329,8 @@ class Preparation:
             raise BadGoal(f"input {given.name!r}: to read it this worker {lacking}")
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
+        if not reader and self._is_by_others(goal, given):
+            content = await asyncio.to_thread(_without_secrets, content)
         return PinnedInput(
             name=given.name,
             kind=given.kind,
@@ -338,11 +341,20 @@ class Preparation:
             reader=reader,
         )
 
+    def _is_by_others(self, goal: Goal, given: GoalInput) -> bool:
+        playbook = self.catalogue.playbooks.get(goal.playbook)
+        declared = playbook.inputs.get(given.name) if playbook else None
+        return declared is not None and declared.by_others
+
     async def _snapshot(self, given: GoalInput, taking: Awaitable[PinnedInput]) -> PinnedInput:
         try:
             return await taking
         except BadGoal as error:
             raise BadGoal(f"input {given.name!r}: {error.message}") from None
+
+
+def _without_secrets(content: bytes) -> bytes:
+    return redact(content.decode("utf-8", "replace")).encode()
 
 
 def _whose(goal: Goal) -> str:

@@ -113,6 +113,8 @@ class PlaybookInput(BaseModel):
     description: str = ""
     one_of: tuple[str, ...] = ()
     """The values that a text may have; empty: any."""
+    by_others: bool = False
+    """True if strangers wrote it: what looks like a secret is taken out before it is kept."""
 
 
 class LensPlan(BaseModel):

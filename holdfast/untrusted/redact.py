@@ -67,6 +67,12 @@ _OWN = (
         r"(?i)(?:password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key)"
         r"[\w.-]{0,40}[\"']?\s{0,4}(?::=|=>|==|[:=])\s{0,4}[rbfu]{0,2}[\"']([^\"'\n]{4,})[\"']"
     ),
+    # Without quotes, as in prose and settings, what has digits at two places is no name of code.
+    linear(
+        r"(?i)(?:password|passwd|passphrase|secret|token|api_?key|access_?key)[\w.-]{0,40}"
+        r"\s{0,4}[:=]\s{0,4}([a-z]{1,30}[0-9]{1,10}[a-z_!@#$%^&*+~-]{1,30}[0-9]{1,10}"
+        r"[\w!@#$%^&*+~-]{0,60})(?:[\s,;]|$)"
+    ),
     # What bandit quotes when it sees a password.
     linear(r"(?i)password: '([^'\n]+)'"),
 )

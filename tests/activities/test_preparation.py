@@ -256,6 +256,19 @@ async def test_an_input_that_the_playbook_does_not_declare_is_refused_and_not_re
     )
 
 
+async def test_the_text_of_a_pull_request_is_kept_without_secrets(
+    preparation: Preparation, allowed: Path
+) -> None:
+    told = allowed / "pull.md"
+    secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    told.write_text(f"Use the token {secret} to try it\n")
+    inputs = (*given(allowed, "repository", "repo"), *given(told, name="intent"))
+    brief = await prepare(preparation, goal(playbook="code-review", inputs=inputs))
+    (pinned,) = [each for each in brief.inputs if each.name == "intent"]
+    assert await preparation.store.get(pinned.digest) == b"Use the token [redacted] to try it\n"
+    assert secret not in brief.model_dump_json()
+
+
 async def test_a_scope_that_is_none_is_refused_in_one_line(
     preparation: Preparation, allowed: Path
 ) -> None:

@@ -146,6 +146,21 @@ def test_redaction_takes_time_in_proportion_to_the_length() -> None:
     assert Redactor().message("x" * 10**7, 400, "a") == "x" * 400
 
 
+PASSWORD = "Tr0ub4dor" + "-xK9zq"
+
+
+@pytest.mark.parametrize("told", ["password: {}", "rm old; password={}", "API_KEY = {}, as before"])
+def test_a_password_is_known_in_prose_without_quotes(told: str) -> None:
+    assert redact(told.format(PASSWORD)) == told.format("[redacted]")
+
+
+@pytest.mark.parametrize(
+    "code", ["password = user.password", "token = oauth2Token", "secret: str", "token = sha256(x)"]
+)
+def test_a_name_of_code_is_no_password(code: str) -> None:
+    assert redact(code) == code
+
+
 def test_where_secrets_were_not_looked_for_nothing_is_quoted() -> None:
     redactor = Redactor(unread=["min.js"])
     assert redactor.message("Key `hunter2` is repeated", 400, "min.js") == "Key `…` is repeated"
