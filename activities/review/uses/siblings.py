@@ -137,8 +137,8 @@ def _paths(routes: list[ast.expr]) -> Iterator[str]:
 
 def _of_express(text: str) -> Iterator[Handler]:
     found = list(_EXPRESS.finditer(text))
-    ends = [each.start() for each in found[1:]] + [len(text)]
-    for each, end in zip(found, ends, strict=True):
+    starts = [*(each.start() for each in found), len(text)]
+    for each, end in zip(found, starts[1:], strict=True):
         marks = _TEXT.sub("", each["between"]).split(",")
         line = text.count("\n", 0, each.start("router")) + 1
         key = f"{each['verb']} {each['path']}"
@@ -147,8 +147,8 @@ def _of_express(text: str) -> Iterator[Handler]:
 
 def _of_spring(text: str) -> Iterator[Handler]:
     found = [each for each in _SPRING.finditer(text) if _MAPPING.search(each["marks"])]
-    ends = [each.start() for each in found[1:]] + [len(text)]
-    for each, end in zip(found, ends, strict=True):
+    starts = [*(each.start() for each in found), len(text)]
+    for each, end in zip(found, starts[1:], strict=True):
         route = _MAPPING.search(each["marks"])
         marks = _MAPPING.sub("", each["marks"]).split("\n")
         line = text.count("\n", 0, each.start("name")) + 1
