@@ -38,22 +38,32 @@ class Start:
     cut: bool = False
     """True if there is none because the history is cut: the files may be a change, or not."""
 
-    def describe(self, files: int, deleted: int, changed: int | None) -> str:
-        """Return what is taken and why, in words: `files` are in scope, `deleted` are only in the
-        base, `changed` differ from the commit. Empty if nobody had a choice.
+    def describe(self, files: int, renamed: int, deleted: int, changed: int | None) -> str:
+        """Return what is taken and why, in words: `files` are in scope, `renamed` are otherwise as
+        they were, `deleted` are only in the base, `changed` differ from the commit. Empty if nobody
+        had a choice.
         """
         if not self.commit:
             return f"the whole tree, {self.why}" if self.why else ""
         name = display_name(self.name)
         short = self.commit[:10]
         of = f"{name} ({short})" if name and not self.commit.startswith(name) else short
-        count = pluralize(files, "file") + (f" and {deleted:,} deleted" if deleted else "")
+        count = _count(files, renamed, deleted)
         if self.uncommitted:
             return f"what is not committed on {of}, {count}"
         rest = {None: "", 0: ", nothing is uncommitted"}.get(
             changed, ", uncommitted changes included"
         )
         return f"what differs from {of}, {count}{rest}"
+
+
+def _count(files: int, renamed: int, deleted: int) -> str:
+    """Return `3 files, 1 renamed and 2 deleted`, without what there is none of."""
+    kinds = {"": files, " renamed": renamed, " deleted": deleted}
+    there = [(count, how) for how, count in kinds.items() if count] or [(0, "")]
+    (first, how), *more = there
+    words = [f"{pluralize(first, 'file')}{how}", *(f"{count:,}{how}" for count, how in more)]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def display_name(name: str) -> str:

@@ -159,7 +159,9 @@ async def _read(view: Git, wanted: Wanted, known_here: bytes | None) -> _Taken:
     )
     update = {
         "base": start.commit,
-        "scope": start.describe(len(manifest.files), len(manifest.deleted), changed),
+        "scope": start.describe(
+            len(manifest.files), len(changes.renamed), len(manifest.deleted), changed
+        ),
         "narrowing": narrowing,
         "known": known,
     }

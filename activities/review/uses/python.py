@@ -25,6 +25,7 @@ from holdfast.activities.review.uses.python_modules import (
 )
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
+from holdfast.text import pluralize
 
 LANGUAGE = "Python"
 ALIKE = 0.8
@@ -360,7 +361,7 @@ class _Parameters:
         given = {each.arg or "" for each in call.keywords}
         count = len(call.args)
         if count > len(self.positional) and not self.more:
-            return f"it takes {len(self.positional)} positional arguments at most, and gets {count}"
+            return self._describe_excess(count, given)
         for name in self.positional[:count]:
             if name in given:
                 return f"`{name}` is given twice"
@@ -374,6 +375,18 @@ class _Parameters:
         if unknown and not self.more_keywords:
             return f"it has no parameter `{'`, `'.join(unknown)}`"
         return None
+
+    def _describe_excess(self, count: int, given: Collection[str]) -> str:
+        """Return why so many arguments without a name are too many, and which must be named now."""
+        most = len(self.positional)
+        said = f"it takes {pluralize(most, 'positional argument')} at most, and gets {count}"
+        if not most:
+            said = f"it takes no positional argument, and gets {count}"
+        named = [name for name in self.keyword if name not in given]
+        # Of fewer nobody can tell which one the surplus was.
+        if len(named) < count - most:
+            return said
+        return f"{said}; {' and '.join(f'`{each}`' for each in named)} must be named"
 
 
 def _parameters(symbol: Symbol, drop: bool) -> _Parameters | None:

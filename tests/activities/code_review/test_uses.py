@@ -121,6 +121,66 @@ async def test_a_call_is_told_if_it_fitted_and_does_not_any_more(
     assert told(draft) == ([] if fits else [("use.py", 4, "changed-signature")])
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "call", "why"),
+    [
+        (
+            "page, limit=10",
+            "page, *, limit=10",
+            "total([1], 5)",
+            "it takes 1 positional argument at most, and gets 2; `limit` must be named",
+        ),
+        ("a, b", "a", "total(1, 2)", "it takes 1 positional argument at most, and gets 2"),
+        ("a", "", "total(1)", "it takes no positional argument, and gets 1"),
+    ],
+)
+async def test_too_many_arguments_are_told_with_those_that_must_be_named_now(
+    repository: Repository, bench: Bench, was: str, now: str, call: str, why: str
+) -> None:
+    user = f"from shop.cart import total\n\nprint({call})\n"
+    cart = f"def total({was}):\n    return 1\n"
+    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": cart, "use.py": user}
+    head = cart.replace(f"({was})", f"({now})")
+    (remark,) = remarks_of(await look(repository, bench, base, {**base, "shop/cart.py": head}))
+    assert remark.message.endswith(f": {why}")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "user", "line"),
+    [
+        ("app/files.py", "app/moves.py", "from app.files import total\n\nprint(total([1]))\n", 1),
+        ("util.js", "helpers.js", 'import { add } from "./util.js";\n\nadd(1, 2);\n', 1),
+        ("lib/util.js", "lib/add.js", 'const { add } = require("./lib/util");\nadd(1, 2);\n', 1),
+    ],
+)
+async def test_a_file_that_was_only_renamed_breaks_whoever_imports_it_by_its_old_name(
+    repository: Repository, bench: Bench, was: str, now: str, user: str, line: int
+) -> None:
+    text = MODULE if was.endswith("py") else "export function add(a, b) {\n  return a + b;\n}\n"
+    importer = "use.py" if was.endswith("py") else "use.js"
+    base = repository.commit({"app/__init__.py": "", was: text, importer: user})
+    repository.git("mv", was, now)
+    repository.commit()
+    pinned = await bench.pin(repository, base)
+    assert pinned.scope.endswith("1 file renamed, nothing is uncommitted")
+    assert "uses" not in await find_idle(bench.store, pinned.digest)
+    (remark,) = remarks_of(await bench.look_at("uses", pinned))
+    assert (remark.file, remark.line, remark.rule) == (importer, line, "removed-module")
+    assert f"it is `{now}` now" in remark.message and now in remark.suggestion
+
+
+async def test_agents_see_in_the_diff_that_a_file_was_only_renamed(
+    repository: Repository, bench: Bench
+) -> None:
+    base = repository.commit({"cart.py": MODULE})
+    repository.git("mv", "cart.py", "basket.py")
+    repository.commit()
+    change = (await bench.pin(repository, base, models=True)).change
+    assert change is not None and change.files == 1
+    diff = (await bench.store.get(change.diff)).decode()
+    assert diff.startswith("rename from cart.py\nrename to basket.py\n")
+
+
 async def test_agents_are_told_who_uses_what_changed_and_what_tests_it(
     repository: Repository, bench: Bench
 ) -> None:

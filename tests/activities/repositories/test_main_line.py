@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.activities.repositories.main_line import Start
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.contracts import GoalInput, PinnedInput
 from holdfast.contracts.errors import BadGoal
@@ -267,3 +268,19 @@ def test_what_changed_is_wanted_where_a_playbook_has_the_choice_and_nobody_made_
     assert Wanted.of(given(base="v1"), {"scope"}) == Wanted("v1", "changed")
     with pytest.raises(BadGoal, match="give one of them"):
         Wanted.of(given(base="v1", scope="all"), {"scope"})
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ((0, 0, 0), "0 files"),
+        ((1, 0, 2), "1 file and 2 deleted"),
+        ((0, 1, 0), "1 file renamed"),
+        ((0, 0, 3), "3 files deleted"),
+        ((3, 1, 2), "3 files, 1 renamed and 2 deleted"),
+    ],
+)
+def test_what_is_taken_says_how_many_files_were_changed_renamed_and_deleted(
+    counts: tuple[int, int, int], said: str
+) -> None:
+    assert Start("0123456789", "main").describe(*counts, None).endswith(f", {said}")
