@@ -146,7 +146,7 @@ class Preparation:
             served = await add_offers(here, ready, self.offer)
             served = mark_tools(served, self.effects, self.volatile, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
-            inputs = tuple([await self._pin(goal, each) for each in self._inputs(goal, playbook)])
+            inputs = await self._pin_all(goal, playbook)
             plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
                 plan, lacking = await drop_idle(
@@ -167,7 +167,7 @@ class Preparation:
             briefing = Briefing(
                 roles=await self._keep_prompts(served.roles) if goal.use_models else served.roles,
                 playbook=self._card(playbook, plan) if playbook else None,
-                inputs=(*goal.pinned, *inputs),
+                inputs=inputs,
                 models=self.pricing.cards() if goal.use_models else (),
                 planner=self.pricing.planner() if goal.use_models else None,
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
@@ -310,6 +310,27 @@ class Preparation:
             if given is not None and (wrong := refuse_choice(spec.one_of, given.value)):
                 raise BadGoal(f"input {name!r}: {wrong}")
         return goal.inputs
+
+    async def _pin_all(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[PinnedInput, ...]:
+        """Return what an earlier run has pinned, as it was then, and the other inputs as they are
+        now. Raise BadGoal if the store no longer has what a fork is to work on.
+        """
+        given = self._inputs(goal, playbook)
+        if goal.fork:
+            for each in goal.pinned:
+                await self._check_kept(each, goal.fork.run_id)
+        names = [each.name for each in goal.pinned]
+        new = [await self._pin(goal, each) for each in given if each.name not in names]
+        return (*goal.pinned, *new)
+
+    async def _check_kept(self, pinned: PinnedInput, run_id: str) -> None:
+        try:
+            await self.store.get(pinned.digest)
+        except BlobLost:
+            raise BadGoal(
+                f"input {pinned.name!r}: what run {run_id} read of it is no longer in the store;"
+                " start a new run in place of a fork"
+            ) from None
 
     async def _pin(self, goal: Goal, given: GoalInput) -> PinnedInput:
         roots = await asyncio.to_thread(self.allowed_roots)

@@ -195,7 +195,7 @@ class Goal(Contract):
     """True if a run out of budget waits durably for a higher cap; else it ends with a synthesis."""
     fork: Fork | None = None
     pinned: tuple[PinnedInput, ...] = ()
-    """Inputs that a parent run has pinned already."""
+    """Inputs that the parent run or the forked one has pinned; they are not read again."""
     unpriced: bool = False
     """True if models without a known price may be asked, bounded by calls and tokens alone."""
     probe: str = ""

@@ -153,7 +153,7 @@ async def title_before(goal: Goal, roots: Roots, project: Path | None = None) ->
     playbook = Catalogue.of(project).playbooks.get(goal.playbook)
     title = goal.text
     if playbook is not None:
-        inputs = await describe_inputs(goal.inputs, playbook.inputs, roots)
+        inputs = goal.pinned or await describe_inputs(goal.inputs, playbook.inputs, roots)
         title = title_of(goal.text, playbook.words, playbook.title, inputs)
     return " ".join(title.split())
 

@@ -26,6 +26,7 @@ from holdfast.contracts import (
     Briefing,
     Capabilities,
     Check,
+    Fork,
     Goal,
     GoalInput,
     ModelCard,
@@ -196,6 +197,22 @@ async def test_a_lens_that_no_role_uses_is_said_of_a_review_and_by_doctor(
     (check,) = doctor.find_idle(catalogue)
     assert (check.mark, check.name) == ("note", "analyser secrets")
     assert doctor.find_idle(Catalogue.load()) == []
+
+
+async def test_a_fork_reads_nothing_of_its_inputs_again_and_is_refused_if_the_store_lost_them(
+    preparation: Preparation, tmp_path: Path, allowed: Path
+) -> None:
+    path = allowed / "report.txt"
+    path.write_text("before")
+    inputs = given(path)
+    (pinned,) = (await prepare(preparation, goal(inputs=inputs))).inputs
+    path.unlink()
+    fork = goal(inputs=inputs, pinned=(pinned,), fork=Fork(run_id="first"))
+    assert (await prepare(preparation, fork)).inputs == (pinned,)
+    shutil.rmtree(tmp_path / "store")
+    said = await refusal(preparation, fork)
+    assert said.startswith(f"input {pinned.name!r}: what run first read of it is no longer in")
+    assert said.endswith("start a new run in place of a fork")
 
 
 async def test_a_repository_is_pinned_with_the_revision_it_differs_from(

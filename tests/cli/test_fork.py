@@ -20,6 +20,7 @@ from holdfast.contracts import (
     Approval,
     Finding,
     Goal,
+    GoalInput,
     Limits,
     Order,
     Plan,
@@ -63,6 +64,27 @@ async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
     assert model.heard.count("plan") == model.heard.count("t1") == 1
     assert first.dollars is not None and second.dollars is not None
     assert second.dollars < first.dollars
+
+
+async def test_a_fork_works_on_what_its_run_pinned_though_the_file_has_changed_since(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("a")] * 2})
+    note = runs.folder / "note.txt"
+    note.write_text("before")
+    given = GoalInput(name="note", kind="file", value=str(note))
+    plan = ready(subtask("t1", inputs=["note"]))
+    async with runs.worker(model):
+        goal = Goal(text="g", use_models=True, plan=plan, inputs=(given,))
+        await start.run(connection, goal, "cli-pinned")
+        first = await report_of(connection, "cli-pinned")
+        note.write_text("after")
+        capsys.readouterr()
+        await fork.run(connection, "cli-pinned", fork.ForkChange(), arguments("cli-repinned"))
+    second = Report.model_validate_json(capsys.readouterr().out)
+    assert second.status == "complete" and second.inputs == first.inputs
+    assert [each.reused_from for each in second.findings] == ["cli-pinned"]
+    assert model.heard.count("t1") == 1
 
 
 async def test_a_dry_run_of_a_fork_shows_what_it_takes_over_and_its_price_and_pays_nothing(

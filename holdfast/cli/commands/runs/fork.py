@@ -181,7 +181,8 @@ async def _read_finished(connection: Connection, run_id: str) -> tuple[Goal, Rep
 
 
 def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
-    """Return the same goal with the changed plan and the findings that the change does not touch.
+    """Return the same goal with the changed plan, on the inputs that the run has pinned, and with
+    the findings that the change does not touch.
 
     Refused lists every mistake in the changed plan.
     """
@@ -202,7 +203,7 @@ def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | No
         if each.subtask_id not in again and each.status == "complete"
     )
     fork = Fork(run_id=report.run_id, findings=kept, inputs=report.inputs)
-    return goal.model_copy(update={"plan": plan, "fork": fork})
+    return goal.model_copy(update={"plan": plan, "fork": fork, "pinned": report.inputs})
 
 
 def _keep_plan(report: Report) -> Plan:
