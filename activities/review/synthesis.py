@@ -63,7 +63,7 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
     merged = merge_remarks(remark for each in found.values() for remark in each.remarks)
     told = rank_remarks(add_verdicts(merged, material.verified))
     weighed = [each for each in told if not _is_open(each)]
-    above = [each for each in weighed if each.confidence >= material.min_confidence]
+    above = [each for each in weighed if _is_sure(each, material.min_confidence)]
     shown = [each for each in above if not each.hidden]
     remarks = [add_advice(each) for each in shown if not each.summed]
     summed = _summed_by_lens(shown)
@@ -149,8 +149,8 @@ def _select_unlisted(weighed: Sequence[Remark], least: int) -> tuple[Remark, ...
     """Return the first by rank of those that are not sure enough, and of those taken out, without
     the code at their places.
     """
-    below = [each for each in weighed if each.confidence < least]
-    out = [each for each in weighed if each.confidence >= least and each.hidden]
+    below = [each for each in weighed if not _is_sure(each, least)]
+    out = [each for each in weighed if _is_sure(each, least) and each.hidden]
     first = (*below[:MOST_UNLISTED], *out[:MOST_UNLISTED])
     return tuple(each.model_copy(update={"excerpt": None}) for each in first)
 
@@ -162,6 +162,13 @@ def _summed_by_lens(shown: Iterable[Remark]) -> Mapping[str, list[Remark]]:
         if each.summed:
             summed[each.lens].append(each)
     return summed
+
+
+def _is_sure(remark: Remark, least: int) -> bool:
+    """True if a remark is sure enough to be listed: what an agent doubted counts once a model that
+    saw the code has confirmed it.
+    """
+    return remark.confidence >= least or (remark.by_agent and remark.verdict == "confirmed")
 
 
 def _is_open(remark: Remark) -> bool:

@@ -91,19 +91,24 @@ def withheld_from(state: State, remarks: Sequence[Remark]) -> tuple[Place, ...]:
 
 
 def choose_remarks(state: State) -> tuple[Remark, ...]:
-    """Return the first remarks by rank, as many as the playbook says."""
+    """Return the first remarks by rank, as many as the playbook says. Those of agents that are not
+    sure enough come last, the surest first: agents are told that what they doubt is checked.
+    """
     playbook = state.brief.playbook
     assert playbook is not None, "a playbook says how many remarks are verified"
     found = [each for each in all_remarks(state) if not each.summed]
     least, merged = least_confidence(state), merge_remarks(found)
-    shown = [each for each in merged if each.confidence >= least and not each.hidden]
-    return _share_room(rank_remarks(shown), playbook.verify)
+    shown = [each for each in rank_remarks(merged) if not each.hidden]
+    sure = [each for each in shown if each.confidence >= least]
+    unsure = [each for each in shown if each.by_agent and each.confidence < least]
+    first = _share_room(sure, playbook.verify)
+    doubted = sorted(unsure, key=lambda each: -each.confidence)[: playbook.verify - len(first)]
+    return _by_severity((*first, *doubted))
 
 
 def _share_room(remarks: Sequence[Remark], most: int) -> tuple[Remark, ...]:
-    """Return at most so many of the ranked remarks, by severity, among equals those of analysers
-    first. Analysers have half of the room and agents, in turns, the other; each may use what the
-    other leaves.
+    """Return at most so many of the ranked remarks. Analysers have half of the room and agents, in
+    turns, the other; each may use what the other leaves.
     """
     of_agent: dict[str, list[Remark]] = {}
     analysed = list[Remark]()
@@ -112,8 +117,12 @@ def _share_room(remarks: Sequence[Remark], most: int) -> tuple[Remark, ...]:
     turns = [item for told in of_agent.values() for item in enumerate(told)]
     said = [each for _, each in sorted(turns, key=lambda item: item[0])]
     half = max(most - len(said), most - most // 2)
-    first = [*analysed[:half], *said[: most - len(analysed[:half])]]
-    return tuple(sorted(first, key=lambda each: SEVERITIES.index(each.severity)))
+    return (*analysed[:half], *said[: most - len(analysed[:half])])
+
+
+def _by_severity(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
+    """Return the remarks by severity, among equals in their order: analysers' first."""
+    return tuple(sorted(remarks, key=lambda each: SEVERITIES.index(each.severity)))
 
 
 def all_remarks(state: State) -> list[Remark]:

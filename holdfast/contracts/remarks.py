@@ -2,9 +2,9 @@
 
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
 same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
-message (of one agent both); what two agents say of one line, if they share half of their words;
-sightings of a credential when they are in the same line. The merged remark keeps the highest
-severity and confidence and names the others in `also`.
+message (of one agent both); what two agents say of one line, if they quote the same code of it or
+share half of their words; sightings of a credential when they are in the same line. The merged
+remark keeps the highest severity and confidence and names the others in `also`.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
 
 
 def _merge_retold(remarks: Iterable[Remark]) -> list[Remark]:
-    """Merge what agents tell of one line in other words, at least half of which they share."""
+    """Merge what agents tell of one line: of the same code in it, or in words that they share."""
     merged: list[Remark] = []
     of_line: dict[tuple[str, int], list[int]] = {}
     for remark in remarks:
@@ -195,6 +195,8 @@ def _merge_retold(remarks: Iterable[Remark]) -> list[Remark]:
 def _retells(one: Remark, other: Remark) -> bool:
     if other.lens in (one.lens, *(each.partition(":")[0] for each in one.also)):
         return False
+    if one.code and one.code == other.code and one.deleted == other.deleted:
+        return True
     said, again = (
         {word[:STEM] for word in WORD.findall(each.message.casefold())} for each in (one, other)
     )
@@ -228,11 +230,16 @@ def _one(group: Sequence[Remark]) -> Remark:
     # What is taken out for one lens or rule stays if another saw it, too.
     seen = [each for each in group if not each.hidden] or group
     best, *others = rank_remarks(seen)
-    names = (lens_and_rule(each) for each in others)
+    severity = best.severity
+    if all(each.by_agent for each in seen):
+        # Its words are those of the surest: nobody knows more of what agents say.
+        best, *others = sorted((best, *others), key=lambda each: -each.confidence)
     own = lens_and_rule(best)
-    also = tuple(dict.fromkeys(name for name in (*best.also, *names) if name != own))
+    named = (name for each in (best, *others) for name in (*each.also, lens_and_rule(each)))
+    also = tuple(dict.fromkeys(name for name in named if name != own))
     confidence = max(each.confidence for each in seen if each.by_agent == best.by_agent)
-    return best.model_copy(update={"confidence": confidence, "also": also})
+    update = {"severity": severity, "confidence": confidence, "also": also}
+    return best.model_copy(update=update)
 
 
 def lens_and_rule(remark: Remark) -> str:

@@ -108,6 +108,24 @@ def test_one_defect_that_two_agents_tell_in_other_words_is_one_and_two_of_a_line
     assert len(merge_remarks([one, again.model_copy(update={"lens": "logic"})])) == 2
 
 
+def test_what_two_agents_say_of_the_same_code_is_one_in_the_words_of_the_surest() -> None:
+    def said(lens: str, message: str, confidence: int, **fields: Any) -> Remark:
+        given = {"rule": "wrong-bound", "code": "return total // size", "by_agent": True}
+        return remark(lens=lens, message=message, confidence=confidence, **given, **fields)
+
+    first = said("attacks", "A stranger may ask for too much.", 60)
+    surest = said("logic", "The last page is lost.", 90)
+    third = said("untested", "No test has a remainder.", 70)
+    (merged,) = merge_remarks([first, surest, third])
+    assert merged.message == surest.message
+    assert set(merged.also) == {"attacks:wrong-bound", "untested:wrong-bound"}
+    other = said("regressions", "Takes back a check.", 80, deleted=True)
+    other = other.model_copy(update={"rule": "deleted-check"})
+    assert len(merge_remarks([surest, other])) == 2, "what is there and what is gone are two"
+    again = said("logic", "It divides by nothing.", 80)
+    assert len(merge_remarks([surest, again])) == 2, "one agent tells two defects apart"
+
+
 def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
     said = [given.model_copy(update={"line": n}).model_dump(mode="json") for n in range(3)]

@@ -12,7 +12,7 @@ import pytest
 from conftest import Runs
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
-from holdfast.calling.verifying import _share_room
+from holdfast.calling.verifying import _by_severity, _share_room
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.remarks import blocks_change, rank_remarks
@@ -177,7 +177,7 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
     assert shares(*bugs, *loud, *quiet) == {"bugs": 15, "logic": 8, "rules": 7}
     assert shares(*bugs, *quiet[:2]) == {"bugs": 28, "rules": 2}
     assert shares(*warnings, *loud) == {"bugs": 3, "logic": 27}
-    order = _share_room(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), 30)
+    order = _by_severity(_share_room(rank_remarks([*warnings, *loud[:2], *bugs[:2]]), 30))
     assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3
 
 
@@ -216,9 +216,10 @@ async def test_where_nothing_differs_no_agent_is_asked(runs: Runs) -> None:
 async def test_a_remark_that_an_agent_is_not_sure_of_is_verified_and_shown_if_it_is_confirmed(
     runs: Runs,
 ) -> None:
-    report = await review(runs, ReviewingModel({"logic": [finds({**LOST_PAGE, "confidence": 55})]}))
+    report = await review(runs, ReviewingModel({"logic": [finds({**LOST_PAGE, "confidence": 20})]}))
     (ours,) = [each for each in remarks(report) if each["by_agent"]]
-    assert (ours["rule"], ours["confidence"], ours["verdict"]) == ("wrong-bound", 55, "confirmed")
+    assert (ours["rule"], ours["confidence"], ours["verdict"]) == ("wrong-bound", 20, "confirmed")
+    assert report.data["below_confidence"] == 0
 
 
 async def test_open_remarks_that_are_sure_or_bad_enough_are_questions_and_nothing_is_uncounted(
