@@ -113,6 +113,7 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
         },
         agents=agents,
         failed=failed,
+        nothing_differs=any(each.change and each.change.nothing for each in material.inputs),
         nothing_to_look_at={
             name: each.nothing_to_look_at
             for name, each in lenses.items()

@@ -57,7 +57,9 @@ class Changes:
         """Return what a run is told of its size."""
         gone = self.before.keys() - self.was.values()
         files = len(self.collected.files) + len(self.renamed) + len(gone)
-        return PinnedChange(files=files, added=self.added, deleted=self.deleted)
+        unread = bool(self.collected.reasons or self.before_cut)
+        nothing = not (files or unread)
+        return PinnedChange(files=files, added=self.added, deleted=self.deleted, nothing=nothing)
 
 
 async def read_changes(

@@ -289,6 +289,8 @@ class ReviewData(Contract):
     """Tool calls of each agent that read the code."""
     failed: tuple[str, ...] = ()
     """Titles of lenses and agents that came to no end; the report's gaps say why."""
+    nothing_differs: bool = False
+    """True if no text differs from the base, line ends apart, and nothing was left unread."""
     nothing_to_look_at: dict[str, str] = Field(default_factory=dict)
     """Why a lens had no file to look at, by lens."""
     languages: tuple[LanguageShare, ...] = ()

@@ -85,6 +85,8 @@ class PinnedChange(Contract):
     messages: str = ""
     """Digest of the messages of its commits, newest first, without secrets; empty: it has none."""
     messages_bytes: int = 0
+    nothing: bool = False
+    """True if nothing differs, line ends apart: no text, and nothing that was not read."""
 
 
 class PinnedInput(Contract):

@@ -73,7 +73,8 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
 def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:
     """Yield the verdict with what the review lacks, what fails the change, and what to do first."""
     verdict, told = judge(review, report.status), counted(review)
-    mark = MARKS[verdict.worst] if verdict.worst else "⚠️" if verdict.beside else "✅"
+    whole = verdict.known and not verdict.beside
+    mark = MARKS[verdict.worst] if verdict.worst else "✅" if whole else "⚠️"
     parts = [f"{mark} **{inline(verdict.said)}.**"]
     parts += [f"⚠️ {inline(verdict.beside)}"] if verdict.beside else []
     if fail_on:

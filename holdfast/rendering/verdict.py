@@ -36,6 +36,9 @@ class Verdict:
     unread: str = ""
     """That nobody looked for defects in a language of many files, as a sentence; empty: in none."""
 
+    known: bool = True
+    """False if nobody looked for defects: that there is no remark then says nothing."""
+
     @property
     def beside(self) -> str:
         """What a reader must know beside the counts; empty if everything was looked at."""
@@ -51,7 +54,8 @@ def judge(review: ReviewData, status: ReportStatus = "complete") -> Verdict:
     """Return the verdict. `status`: how the run ended."""
     told, lacks, unread = counted(review), (*_lacks(review, status),), _unread(review)
     if not told:
-        return Verdict(_nothing(review), None, lacks, unread)
+        known = review.nothing_differs or looked_for_defects(review)
+        return Verdict(_nothing(review), None, lacks, unread, bool(known))
     counts = Counter(each.severity for each in told)
     files = pluralize(len({each.file for each in told}), "file")
     said = f"{by_severity(counts)} in {files}{refuted_of(told)}"
@@ -79,13 +83,20 @@ def failing(fail_on: str) -> tuple[Severity, ...]:
 def _nothing(review: ReviewData) -> str:
     """Return in what there was no remark."""
     lenses, agents = len(review.looked_at), len(review.agents)
-    if not (lenses or agents):
+    if looked_at_nothing(review):
         return "Nothing was looked at, so nothing is known"
+    if not (lenses or agents):
+        return "Nothing to review: no text differs from the base, line ends apart"
     if not looked_for_defects(review):
         return "No remarks, and nobody looked for defects in the code: nothing is known of it"
     who = [f"{lenses} {'lens' if lenses == 1 else 'lenses'}"] if lenses else []
     who += [pluralize(agents, "agent")] if agents else []
     return f"No remarks in what {' and '.join(who)} looked at"
+
+
+def looked_at_nothing(review: ReviewData) -> bool:
+    """True if no lens and no agent looked at anything, although something may differ."""
+    return not (review.looked_at or review.agents or review.nothing_differs)
 
 
 def _lacks(review: ReviewData, status: ReportStatus) -> Iterator[str]:

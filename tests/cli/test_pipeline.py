@@ -25,7 +25,8 @@ WORKFLOW = HOME / "examples" / "github" / "code-review.yml"
 def review(*remarks: dict[str, Any], **fields: Any) -> Report:
     given = {"file": "a.py", "line": 1, "message": "m", "confidence": 90}
     listed = [Remark.model_validate({**given, **each}).model_dump(mode="json") for each in remarks]
-    return Report(run_id="r", goal="g", status="complete", data={"remarks": listed}, **fields)
+    data = {"remarks": listed, "looked_at": {"bugs": 1}}
+    return Report(run_id="r", goal="g", status="complete", data=data, **fields)
 
 
 CRITICAL, WARNING = {"severity": "critical"}, {"severity": "warning"}
@@ -80,6 +81,17 @@ def test_the_gate_does_not_open_where_a_text_was_not_read(
     told = review(*remarks)
     told.data.update(missed_in_all=1, missed=[{"path": "a.js", "why": "larger than 1 MiB"}])
     assert Pipeline(fail_on, links="x").pass_on(told, code) is ended
+
+
+def test_the_gate_does_not_open_where_nothing_was_looked_at_unless_nothing_differs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = review()
+    told.data.update(looked_at={}, agents={})
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.PARTIAL
+    assert "nothing was looked at, exit code 3" in capsys.readouterr().err
+    told.data.update(nothing_differs=True)
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.COMPLETE
 
 
 def test_the_gate_names_the_first_texts_that_were_not_read(

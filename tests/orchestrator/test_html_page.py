@@ -240,6 +240,15 @@ def test_a_review_without_remarks_is_green_only_where_it_is_whole() -> None:
     assert "Nobody looked for defects in SQL (9 %)." in page.partition("<nav")[0]
 
 
+def test_a_review_of_nothing_is_green_only_where_nothing_differs() -> None:
+    page = as_html(reviewed(data={"remarks": []}, status="complete"))
+    said = "Nothing was looked at, so nothing is known</span>"
+    assert f'<span class="chip s-escalated verdict">? {said}' in page
+    page = as_html(reviewed(data={"remarks": [], "nothing_differs": True}, status="complete"))
+    said = "Nothing to review: no text differs from the base, line ends apart</span>"
+    assert f'<span class="chip s-complete verdict">✓ {said}' in page
+
+
 def test_a_remark_has_its_place_to_copy_and_its_code_as_code() -> None:
     page = as_html(reviewed())
     assert '<code class="place">app.py:5:9</code>' in page

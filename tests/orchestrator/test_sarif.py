@@ -337,6 +337,8 @@ def test_a_comment_without_remarks_says_so_and_when_the_review_is_not_whole() ->
     text = as_comment(report(refuted, status="complete_with_gaps"))
     assert "**Nothing was looked at, so nothing is known.** ⚠️ Not whole: complete with gaps" in text
     assert "Not counted: 1 refuted." in text
+    text = as_comment(report(status="complete"))
+    assert "⚠️ **Nothing was looked at, so nothing is known.**" in text and "✅" not in text
 
 
 def test_a_comment_marks_what_fails_the_change_and_says_whether_anything_does() -> None:

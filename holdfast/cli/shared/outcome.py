@@ -118,5 +118,5 @@ def _say_verdict(verdict: Verdict) -> None:
     if verdict.worst:
         style = "bold red" if verdict.worst == "critical" else "bold magenta"
     else:
-        style = "bold" if verdict.beside else "bold green"
+        style = "bold green" if verdict.known and not verdict.beside else "bold"
     say(f"{sign}{verdict.line}", style)

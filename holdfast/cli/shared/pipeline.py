@@ -17,7 +17,7 @@ from holdfast.rendering.comment import as_comment
 from holdfast.rendering.proofs import patches_of
 from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.rendering.sarif import as_sarif
-from holdfast.rendering.verdict import counted, failing
+from holdfast.rendering.verdict import counted, failing, looked_at_nothing
 from holdfast.storage.files import write_whole
 from holdfast.text import for_terminal, pluralize
 
@@ -74,7 +74,7 @@ class Pipeline:
 
     def _unless_missed(self, review: ReviewData, code: Code) -> Code:
         """Return the exit code of a review without severe remarks; partial if something was not
-        read.
+        read, or nothing was looked at.
         """
         if not self.fail_on:
             return code
@@ -89,6 +89,8 @@ class Pipeline:
             more = ", …" if review.missed_in_all > len(named) else ""
             count = pluralize(review.missed_in_all, "file")
             unseen.insert(0, f"{count} of text not read: {first}{more}")
+        if looked_at_nothing(review):
+            unseen.insert(0, "nothing was looked at")
         for said in unseen:
             say(f"--fail-on {self.fail_on}: {said}, exit code {Code.PARTIAL}", "bold red")
         return Code.PARTIAL if unseen else code

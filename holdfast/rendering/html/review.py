@@ -74,7 +74,8 @@ def pill(verdict: Verdict) -> Element:
     everything was looked at.
     """
     if verdict.worst is None:
-        return status_chip("escalated" if verdict.beside else "complete", verdict.said, "verdict")
+        whole = verdict.known and not verdict.beside
+        return status_chip("complete" if whole else "escalated", verdict.said, "verdict")
     sign = SEVERITY_SIGNS[verdict.worst]
     return span(class_=f"chip s-{verdict.worst} verdict")[f"{sign} {verdict.said}"]
 

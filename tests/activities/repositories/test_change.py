@@ -385,3 +385,16 @@ async def test_what_is_around_never_stands_in_the_way_of_what_is_in_scope(
     repository.write("a.txt", TEN * 50)
     manifest = (await bench.snapshot(repository, "HEAD")).manifest
     assert ([file.path for file in manifest.files], manifest.around_cut) == (["a.txt"], 1)
+
+
+async def test_what_differs_in_line_ends_alone_is_nothing_that_differs(
+    repository: Repository, bench: Bench
+) -> None:
+    base = repository.commit({"a.py": "x = 1\n", "b.bin": b"\0\1"})
+    same = (await bench.pin(repository, base)).change
+    repository.commit({"a.py": "x = 1\r\n"})
+    ends = (await bench.pin(repository, base)).change
+    assert same is not None and same.nothing and ends is not None and ends.nothing
+    repository.commit({"b.bin": b"\0\2"})
+    binary = (await bench.pin(repository, base)).change
+    assert binary is not None and not binary.nothing
