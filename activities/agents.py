@@ -31,7 +31,16 @@ from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
 from holdfast.calls.ping import PING, Pinged, PingMaterial
 from holdfast.calls.plan import PLAN, PlanMaterial
-from holdfast.calls.prove import PROVE, ProveMaterial, Script, Tried, TryMaterial
+from holdfast.calls.prove import (
+    PROVE,
+    TESTER,
+    ProveMaterial,
+    Script,
+    Tried,
+    TryMaterial,
+    proof_shape,
+    to_script,
+)
 from holdfast.calls.reach import Reached, ReachMaterial
 from holdfast.calls.refine import REFINE, Refined, RefineMaterial
 from holdfast.calls.replan import REPLAN, Patch, ReplanMaterial
@@ -225,7 +234,14 @@ class Agents:
     async def prove(self, call: Call, material: ProveMaterial) -> Reply[Script]:
         """Return a script that fails where a remark is right; secrets in its code stay here."""
         assert self.prover is not None, "whoever asks models can open snapshots"
-        return await self._ask(call, material, PROVE, await self.prover.show(material))
+        return await self._ask(
+            call,
+            material,
+            PROVE,
+            await self.prover.show(material),
+            prompt=TESTER if material.by == "tests" else "",
+            shape=Shape(proof_shape(material), lambda each: to_script(each, material)),
+        )
 
     @activity.defn
     async def try_proof(self, call: Call, material: TryMaterial) -> Reply[Tried]:
@@ -284,23 +300,25 @@ class Agents:
         kind: ModelKind[Material, Asked, Value],
         *added: object,
         role: str = "",
+        prompt: str = "",
         after: Callable[[Value], Value] = lambda value: value,
         problem: Callable[[Value], Problem | None] = lambda _: None,
         shape: Shape[Any, Value] | None = None,
     ) -> Reply[Value]:
         """Ask for one call. `added` stands beside the material in its user turn, `role` above its
         system prompt. `after` is applied to the value of a complete answer, and `problem` says what
-        is wrong with it. `shape` replaces that of its kind.
+        is wrong with it. `prompt` and `shape` replace those
+        of its kind.
         """
-        system = self._system_prompt(call, kind.prompt)
+        system = self._system_prompt(call, prompt or kind.prompt)
         if role:
             system = join_rules(role, system)
         turn = await _write_turn(call, kind.turn, material, *added)
-        prompt = mend(turn, getattr(material, "broken", None))
+        told = mend(turn, getattr(material, "broken", None))
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
         wanted = shape or usual
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
-        return await self._asking().ask(call, material, whole, system, prompt)
+        return await self._asking().ask(call, material, whole, system, told)
 
     async def _finish(self, draft: Draft, material: WorkMaterial, told: Told) -> Draft:
         """Return a draft with the verdicts of its checks, and with its remarks at their places."""

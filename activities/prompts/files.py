@@ -10,6 +10,7 @@ from pathlib import Path
 from holdfast.activities.catalogue.files import text_of
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.calls import KINDS
+from holdfast.calls.prove import TESTER
 from holdfast.calls.work import COMPOSED_ROLE, REVIEWER_ROLE
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS
 from holdfast.deployment.settings import HOME
@@ -22,7 +23,7 @@ ABOVE = (COMPOSED_ROLE, REVIEWER_ROLE)
 """Files that stand above another, with that note at its end."""
 CHECKS = "{checks}"
 """Replaced in a prompt by the kinds of checks, each with its argument."""
-PARTS = ("answering", "confidence")
+PARTS = ("answering", "confidence", "proving")
 """Files that others name in braces, as in {confidence}, so that each rule stands in one of them."""
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt would not fit what is reserved around a call's material."""
@@ -39,7 +40,7 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     wrong: dict[str, list[str]] = {}
     asked = (kind.prompt for kind in KINDS.values() if kind.prompt)
-    for name in dict.fromkeys((*asked, *ABOVE, SHARED, *PARTS)):
+    for name in dict.fromkeys((*asked, TESTER, *ABOVE, SHARED, *PARTS)):
         path = home / FOLDER / f"{name}.md"
         try:
             texts[name] = _text(path)

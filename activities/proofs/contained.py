@@ -58,6 +58,11 @@ class TestCommand:
         return cls(tuple(shlex.split(command)), folders) if command else None
 
     @property
+    def by_pytest(self) -> bool:
+        """True if its exit codes are pytest's."""
+        return any(Path(each).name in ("pytest", "py.test") for each in self.words)
+
+    @property
     def program(self) -> Path | None:
         """The program that it names; None: this machine has none of that name."""
         found = shutil.which(self.words[0], path=f"/usr/local/bin{os.pathsep}{os.defpath}")

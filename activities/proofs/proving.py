@@ -40,6 +40,11 @@ LENS_SECONDS = 120.0
 """How long all analysers may take for one file, as it is and as it is patched."""
 OUTPUT_LINES, LINE_LETTERS = 6, 300
 """Shown of what a script ended with."""
+PRINTED_LINES, PRINTED_LETTERS = 15, 200
+"""Of what a test command wrote, its last lines that whoever writes another test is shown."""
+PRINTED_MOST = PRINTED_LINES * (PRINTED_LETTERS + 1)
+TESTS_FAILED = 1
+"""Exit code of pytest where tests ran and some failed; others say that they could not run."""
 LONGEST_FILE = 1024 * 1024
 """Bytes of a Python file that is parsed."""
 AROUND = 40
@@ -98,7 +103,7 @@ class Proofs:
             ended = await self._run_test(snapshot, material)
         else:
             ended = await _run_in_sandbox(snapshot, material)
-        return _judge(material, ended, redactor)
+        return _tried(material, ended, redactor)
 
     async def try_fix(self, material: TryFixMaterial) -> Fix:
         """Return whether an edit applies, brings no new remark and mends what the script shows."""
@@ -187,7 +192,7 @@ class Proofs:
             for name, tree in trees.items():
                 if tree is not None:
                     ran = await self.command.run(tree, script.path, script.text)
-                    ended[name] = _ran(ran, script.fails_with)
+                    ended[name] = _ran(ran, script.fails_with, by_pytest=self.command.by_pytest)
         except NotContained as error:
             return _failed(str(error))
         return ended
@@ -293,14 +298,23 @@ async def _run_in_sandbox(
     return ended
 
 
-def _ran(ran: Ran, wanted: str) -> dict[str, Any]:
-    """Return how a test command ended, as the sandbox says it of a script."""
+def _ran(ran: Ran, wanted: str, *, by_pytest: bool) -> dict[str, Any]:
+    """Return how a test command ended, as the sandbox says it of a script; `failed` if its exit
+    code can be that of a failed test, `certain` if it is no other's; and the last `lines`.
+    """
+    if not ran.code:
+        return {"kind": "", "said": "", "printed": ""}
     name = wanted.rpartition(".")[2]
-    kind = name if name in ran.output else f"exit code {ran.code}"
-    told = [line for line in ran.output.splitlines() if line.strip()]
+    told = [line.rstrip() for line in ran.output.splitlines() if line.strip()]
     naming = [line for line in told if name in line]
-    said = (naming or told or ["nothing was printed"])[-1]
-    return {"kind": kind if ran.code else "", "said": said if ran.code else "", "printed": ""}
+    return {
+        "kind": name if naming else f"exit code {ran.code}",
+        "said": (naming or told or ["nothing was printed"])[-1],
+        "printed": "",
+        "failed": bool(naming) or not by_pytest or ran.code == TESTS_FAILED,
+        "certain": bool(naming) or by_pytest,
+        "lines": [line[:PRINTED_LETTERS] for line in told[-PRINTED_LINES:]],
+    }
 
 
 def _failed(why: str) -> dict[str, Any]:
@@ -311,10 +325,11 @@ UNRUN = ("SyntaxError", "Unused", "Absent", "Failed", "Crashed")
 """How a script ends that did not come to run."""
 
 
-def _judge(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> Tried:
+def _tried(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> Tried:
     """Return what a script shows by how it ended on head and base."""
     head, base = ended["head"], ended["base"]
-    verdict, why = judge(material.script.fails_with, head, base)
+    judged = judge_test if "failed" in head else judge
+    verdict, why = judged(material.script.fails_with, head, base)
     file = material.remark.file
     lines = [f"head: {_ending(head)}", *([f"base: {_ending(base)}"] if base else [])]
     said = "\n".join(lines[:OUTPUT_LINES])
@@ -322,6 +337,7 @@ def _judge(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> 
         verdict=verdict,
         why=redactor.message(why, LINE_LETTERS, file),
         output=redactor.message(said, OUTPUT_LINES * LINE_LETTERS, file),
+        printed=redactor.message("\n".join(head.get("lines", ())), PRINTED_MOST, file),
         script=redactor.message(material.script.text, len(material.script.text), file),
     )
 
@@ -351,6 +367,31 @@ def judge(
     if _ends_so(base, wanted):
         return "not proved", f"{fails}, and on the base as well"
     return "shown", f"{fails}; the base cannot run it ({base['kind']})"
+
+
+def judge_test(
+    wanted: str, head: dict[str, Any], base: dict[str, Any] | None
+) -> tuple[ProofVerdict, str]:
+    """Return the verdict on a test that does not pass on the head, and why in a sentence. Any
+    failed assertion counts, whatever it is called: a runner tells it by its exit code.
+    """
+    name = wanted.rpartition(".")[2]
+    if not head["failed"]:
+        return "not tried", f"it did not run: {head['kind']}, {one_line(head['said'])}"
+    fails = "it fails on the code under review"
+    if head["kind"] == name:
+        fails = f"it fails with {name} on the code under review"
+    if base is not None and not base["kind"]:
+        return "proved", f"{fails} and passes on the base"
+    if not head["certain"]:
+        return "not tried", f"it ended with {head['kind']} instead of {name}"
+    if base is None:
+        return "shown", f"{fails}; there is no base to compare with"
+    if head["kind"] == name == base["kind"]:
+        return "not proved", f"{fails}, and on the base as well"
+    if head["kind"] == name or not base["failed"]:
+        return "shown", f"{fails}; the base cannot run it ({base['kind']})"
+    return "not tried", f"it ended with {head['kind']} instead of {name}, on the base as well"
 
 
 def _ends_so(ended: dict[str, Any], wanted: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import Field
+
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope
 from holdfast.calls.kind import Answer, Kind, ModelKind
@@ -18,12 +20,37 @@ SCRIPT_LETTERS = 8_000
 Way = Literal["sandbox", "tests"]
 
 
+TESTER = "tester"
+"""File of the system prompt for a test; that for the sandbox is the kind's."""
+
+
 class ProveAnswer(Answer):
-    why: str
-    shows: str
+    why: str = Field(
+        description="Why it shows the defect, or why nothing can, in one or two sentences."
+    )
+    shows: str = Field(
+        description="What is seen, in a sentence with a capital, such as: 7 items in pages of 3 are"
+        " 2 pages, and the last item is lost."
+    )
     script: str
-    path: str
-    fails_with: str
+    fails_with: str = Field(
+        description="Name of the error that ends it today: AssertionError, or the error that the"
+        " defect itself raises."
+    )
+
+
+class TestAnswer(ProveAnswer):
+    # No test of ours, for pytest.
+    __test__ = False
+
+    path: str = Field(
+        description="Path of the new test file from the root of the repository, where the test"
+        " command finds tests; no file stands there yet."
+    )
+    fails_with: str = Field(
+        description="What the test command prints where it fails today: the name of an error such"
+        " as AssertionError, or for `pytest.raises`, which prints no error's name, DID NOT RAISE."
+    )
 
 
 class Script(Contract):
@@ -48,6 +75,8 @@ class Tried(Contract):
     why: str
     output: str = ""
     """The first lines that it ended with, without secrets."""
+    printed: str = ""
+    """The last lines that a test command wrote, without secrets, for whoever writes another."""
     script: str = ""
     """Its text without secrets."""
     final: bool = False
@@ -94,9 +123,10 @@ class ProofCode:
     """Tests beside the code, a path a line."""
 
 
-def to_script(answer: ProveAnswer, material: ProveMaterial) -> Script:
+def to_script(answer: ProveAnswer, _: ProveMaterial) -> Script:
     """Return the script. ValueError, with the reason, if it cannot be run."""
-    text, path = answer.script.strip("\n"), answer.path.strip()
+    text = answer.script.strip("\n")
+    path = answer.path.strip() if isinstance(answer, TestAnswer) else ""
     if not answer.why.strip():
         raise ValueError("why: say why the script shows the defect, or why nothing can")
     if not text.strip():
@@ -105,15 +135,20 @@ def to_script(answer: ProveAnswer, material: ProveMaterial) -> Script:
         raise ValueError(f"script: it has {len(text):,} letters; at most {SCRIPT_LETTERS:,}")
     if not answer.fails_with.strip():
         raise ValueError("fails_with: name the error that it ends with, such as AssertionError")
-    if material.by == "tests":
+    if isinstance(answer, TestAnswer):
         _check_path(path)
     return Script(
         why=answer.why,
         shows=answer.shows,
         text=text + "\n",
-        path=path if material.by == "tests" else "",
+        path=path,
         fails_with=answer.fails_with.strip(),
     )
+
+
+def proof_shape(material: ProveMaterial) -> type[ProveAnswer]:
+    """Return the answer that is asked for: only a test has a path."""
+    return TestAnswer if material.by == "tests" else ProveAnswer
 
 
 def _check_path(path: str) -> None:
@@ -146,18 +181,20 @@ def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:
     parts.append(envelope("the remark", said))
     if material.script is not None and material.tried is not None:
         parts.append(envelope("your first script", material.script.text))
-        ended = f"{material.tried.why}\n{material.tried.output}"
+        tried = material.tried
+        ended = "\n".join([tried.why, tried.output, *([tried.printed] if tried.printed else [])])
         parts.append(envelope("how it ended", ended))
     parts += say_today(material.about)
-    again = " that does not end so" if material.tried is not None else ""
-    if material.by == "tests":
-        parts.append(f"Write one new test file{again} that fails where this remark is right.")
-    else:
-        uses = f", which uses `{code.name}`," if code.name else ""
+    uses = f" It uses `{code.name}`." if code.name else ""
+    if material.tried is not None:
         parts.append(
-            f"Write a script for the sandbox{uses}{again} that fails where this remark is right."
-            " `path` is empty."
+            "Your first script ended as above. Write another that fails where this remark is right,"
+            f" or leave `script` empty if it cannot be done.{uses}"
         )
+    elif material.by == "tests":
+        parts.append("Write one new test file that fails where this remark is right.")
+    else:
+        parts.append(f"Write a script that fails where this remark is right.{uses}")
     return "\n\n".join(parts)
 
 

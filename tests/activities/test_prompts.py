@@ -36,7 +36,7 @@ from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
 from holdfast.calls.fix import FixMaterial, fix_prompt
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
 from holdfast.calls.plan import PlanMaterial, plan_prompt
-from holdfast.calls.prove import ProofCode, ProveMaterial, prove_prompt
+from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, prove_prompt
 from holdfast.calls.refine import RefineMaterial, refine_prompt
 from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
@@ -255,6 +255,32 @@ PROMPTS = {
                 base="    1  def pages(total, size):\n    2      return -(-total // size)",
                 names="pages(total, size)",
             ),
+        ),
+    ),
+    "prove-tests": (
+        SYSTEM["tester"],
+        prove_prompt(
+            ProveMaterial(repository=REPORT, remark=REMARK, by="tests", about=ABOUT),
+            ProofCode("a.py line 3", "the last page is lost", head="    3  return total // size"),
+        ),
+    ),
+    "prove-again": (
+        "",
+        prove_prompt(
+            ProveMaterial(
+                repository=REPORT,
+                remark=REMARK,
+                by="tests",
+                script=Script(why="", text="assert 0", path="test_new.py"),
+                tried=Tried(
+                    verdict="not tried",
+                    why="it did not run: exit code 2, 1 error",
+                    output="head: 1 error",
+                    printed="E   ModuleNotFoundError: No module named 'book'\n1 error",
+                ),
+                about=ABOUT,
+            ),
+            ProofCode("a.py line 3", "the last page is lost", head="    3  return total // size"),
         ),
     ),
     "fix": (

@@ -37,7 +37,6 @@ UNPROVED = {
     "why": "A script cannot show it.",
     "shows": "",
     "script": "",
-    "path": "",
     "fails_with": "",
 }
 

@@ -32,7 +32,6 @@ TRUE = {
     "why": "7 items need a third page.",
     "shows": "7 items in pages of 3 are 2 pages.",
     "script": "assert pages(7, 3) == 3, pages(7, 3)",
-    "path": "",
     "fails_with": "AssertionError",
 }
 BROKEN = {**TRUE, "script": "assert pages(7) == 3"}

@@ -17,7 +17,7 @@ from test_scripts import PINNED, Kept, remark
 
 from holdfast.activities.proofs import contained
 from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
-from holdfast.activities.proofs.proving import Proofs
+from holdfast.activities.proofs.proving import Proofs, _ran, judge, judge_test
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
@@ -208,6 +208,61 @@ async def test_a_test_that_cannot_be_run_was_not_tried(
 ) -> None:
     tried = await prove(proofs(command, tmp_path), "import nothing_of_this_name")
     assert (tried.verdict, "exit code 1" in tried.why) == ("not tried", True), tried
+
+
+RAISES = """import sys; sys.path.insert(0, '.')
+import pytest
+from book import pages
+def test_no_page_is_refused():
+    with pytest.raises(ZeroDivisionError):
+        pages(7, 0)
+"""
+
+
+async def by_pytest(folder: Path, command: TestCommand, test: str) -> Tried:
+    made = proofs(command, folder)
+    (folder / "head" / "book.py").write_text(CODE.format("total // (size or 1)"))
+    command = TestCommand.of(f"{shlex.quote(sys.executable)} -m pytest -q {{test}}", ()) or command
+    return await prove(Proofs(made.snapshots, command), test)
+
+
+async def test_a_deleted_check_is_proved_by_a_test_that_wanted_an_error(
+    command: TestCommand, tmp_path: Path
+) -> None:
+    tried = await by_pytest(tmp_path, command, RAISES)
+    assert tried.verdict == "proved", tried
+    assert "DID NOT RAISE" in tried.printed and len(tried.printed.splitlines()) <= 15
+
+
+async def test_a_test_that_pytest_cannot_collect_was_not_tried(
+    command: TestCommand, tmp_path: Path
+) -> None:
+    tried = await by_pytest(tmp_path, command, f"import nothing_of_this_name\n{RAISES}")
+    assert (tried.verdict, "it did not run: exit code 2" in tried.why) == ("not tried", True), tried
+    assert "No module named" in tried.printed
+
+
+RED, GREEN = Ran(1, "not ok 1"), Ran(0, "ok 1")
+
+
+@pytest.mark.parametrize(
+    ("head", "base", "verdict"),
+    [
+        (RED, GREEN, "proved"),
+        (RED, RED, "not tried"),
+        (RED, None, "not tried"),
+        (GREEN, GREEN, "not proved"),
+        (Ran(1, "AssertionError: 2"), Ran(1, "AssertionError: 2"), "not proved"),
+        (Ran(1, "AssertionError: 2"), Ran(1, "no such module"), "shown"),
+        (Ran(1, "AssertionError: 2"), None, "shown"),
+    ],
+)
+def test_of_any_other_runner_the_base_decides_what_a_failure_means(
+    head: Ran, base: Ran | None, verdict: str
+) -> None:
+    ended = [_ran(each, "AssertionError", by_pytest=False) for each in (head, base) if each]
+    judged = judge_test if head.code else judge
+    assert judged("AssertionError", ended[0], ended[1] if base else None)[0] == verdict
 
 
 async def test_whoever_writes_a_test_is_shown_code_in_any_language(
