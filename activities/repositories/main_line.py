@@ -82,7 +82,7 @@ async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) 
     if not head:
         return Start(why="because there is no commit to compare with")
     found = await _guess_start(view, head, changed)
-    return replace(found, cut=view.view.shallow and not found.commit)
+    return replace(found, cut=is_partial(view) and not found.commit)
 
 
 async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
@@ -93,7 +93,7 @@ async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
     if not name:
         return Start(
             why="because no main line was found: origin names none, and there is no branch"
-            f" {' or '.join(USUAL)}"
+            f" {' or '.join(USUAL)}; fetch it, or give base=REVISION"
         )
     try:
         point = await _find_fork_point(view, head, name)
@@ -118,10 +118,16 @@ def _from_point(view: Git, name: str, point: str, head: str, changed: int | None
     return Start(why=f"because {main} has all of it and nothing is uncommitted")
 
 
+def is_partial(view: Git) -> bool:
+    """True if a clone may lack its main line: it is shallow, or has one branch of origin alone."""
+    origins = [ref for ref in view.view.refs if ref.startswith(ORIGIN)]
+    return view.view.shallow or (len(origins) == 1 and not view.view.main)
+
+
 async def find_main_line(view: Git) -> str:
     """Return the name of the main branch: what origin calls so, else `main` or `master`, else what
-    this user's Git calls a first branch, else the only branch there is, unless the clone is
-    shallow: it may have been asked for that branch alone. Empty: none.
+    this user's Git calls a first branch, else the only branch there is, unless the clone may have
+    been asked for that branch alone. Empty: none.
     """
     for name in (view.view.main, *USUAL):
         if name and _refs_of(view, name):
@@ -129,7 +135,7 @@ async def find_main_line(view: Git) -> str:
     name = await _first_branch()
     if name and _refs_of(view, name):
         return name
-    if view.view.shallow:
+    if is_partial(view):
         return ""
     branches = [ref for ref in view.view.refs if ref.startswith(BRANCHES)]
     return branches[0].removeprefix(BRANCHES) if len(branches) == 1 else ""

@@ -1,6 +1,6 @@
 """Read what a repository says of its own files: attributes, settings of a review, known remarks. If
 only what differs from a base is taken, the base's word counts: a change cannot say of itself what
-is to be overlooked in it. If a shallow clone does not tell what changed, nothing counts.
+is to be overlooked in it. If a clone does not tell what changed, nothing counts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def read_stated(
     cut: bool = False,
 ) -> Stated:
     """Return what is stated in the working tree, whose files are `paths`, or in the base's tree;
-    `cut`: there is no base because the clone is shallow.
+    `cut`: there is no base because the clone is partial.
     """
     here, beyond = _select_stating(paths)
     comparison = Comparison(index, None)
@@ -68,7 +68,7 @@ async def read_stated(
 
 def _doubtful(now: Mapping[str, bytes]) -> Iterator[str]:
     for path in sorted(path for path in now if _differs(path, now, {})):
-        why = "the clone is shallow and nobody named a base: it may be part of what changed"
+        why = "the clone lacks its main line and nobody named a base: it may be part of the change"
         yield f"{display_name(path)}, because {why}"
 
 

@@ -244,6 +244,22 @@ async def test_a_change_of_the_settings_hides_nothing_of_the_same_change(
 
 
 @pytest.mark.anyio
+async def test_a_clone_of_one_branch_hides_nothing_by_its_own_word(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.git("checkout", "-q", "-b", "pr")
+    repository.commit({"b.py": BAD, ".holdfast.toml": "[review]\npaths_out = ['*']\n"})
+    here = Repository(tmp_path / "here")
+    address = f"file://{repository.path}"
+    repository.git("clone", "-q", "--single-branch", "-b", "pr", address, str(here.path))
+    bench = Bench(tmp_path)
+    found = await reviewed(bench, await bench.pin(here, scope="changed"))
+    assert found.data["hidden"] == {} and found.data["remarks"]
+    assert ".holdfast.toml, because the clone lacks its main line" in found.answer
+    assert "fetch it, or give base=REVISION" in found.answer
+
+
+@pytest.mark.anyio
 async def test_a_shallow_clone_without_a_base_hides_nothing_by_its_own_word(
     tmp_path: Path, repository: Repository
 ) -> None:
@@ -266,7 +282,7 @@ async def test_a_shallow_clone_without_a_base_hides_nothing_by_its_own_word(
     found = await reviewed(bench, await bench.pin(here, scope="changed"))
     assert len(found.data["remarks"]) == 2 and found.data["hidden"] == {}  # type: ignore[arg-type]
     for name in (".holdfast.toml", baseline.NAME, ".gitattributes"):
-        why = "the clone is shallow and nobody named a base: it may be part of what changed"
+        why = "the clone lacks its main line and nobody named a base: it may be part of the change"
         assert f"{name}, because {why}" in found.answer
     obeyed = await reviewed(bench, await bench.pin(here, scope="all"))
     assert obeyed.data["remarks"] == [], "whoever wants the whole tree gets it as it says"
