@@ -321,7 +321,7 @@ def _failed(why: str) -> dict[str, Any]:
     return {"head": {"kind": "Failed", "said": why, "printed": ""}, "base": None}
 
 
-UNRUN = ("SyntaxError", "Unused", "Absent", "Failed", "Crashed")
+UNRUN = ("SyntaxError", "Unused", "Absent", "Unloaded", "Failed", "Crashed")
 """How a script ends that did not come to run."""
 
 
@@ -335,6 +335,7 @@ def _tried(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> 
     said = "\n".join(lines[:OUTPUT_LINES])
     return Tried(
         verdict=verdict,
+        final=head["kind"] == "Unloaded",
         why=redactor.message(why, LINE_LETTERS, file),
         output=redactor.message(said, OUTPUT_LINES * LINE_LETTERS, file),
         printed=redactor.message("\n".join(head.get("lines", ())), PRINTED_MOST, file),

@@ -211,6 +211,8 @@ def _imported(node: ast.Import | ast.ImportFrom) -> tuple[str, str]:
     if module == "__future__" or module == "typing":
         return "", ""
     if isinstance(node, ast.ImportFrom):
+        if module == "datetime" and any(each.name == "UTC" for each in node.names):
+            return _without_utc(node), ""
         known = not node.level and (module or "") in MODULES
         return (
             (ast.unparse(node), "") if known else ("", ", ".join(each.name for each in node.names))
@@ -218,6 +220,14 @@ def _imported(node: ast.Import | ast.ImportFrom) -> tuple[str, str]:
     kept = [each for each in node.names if each.name in MODULES]
     left = ", ".join(each.name for each in node.names if each not in kept)
     return (ast.unparse(ast.Import(kept)) if kept else ""), left
+
+
+def _without_utc(node: ast.ImportFrom) -> str:
+    """Return an import of names of `datetime`, of which the sandbox lacks UTC."""
+    aliases = [each.asname or each.name for each in node.names if each.name == "UTC"]
+    others = [each for each in node.names if each.name != "UTC"]
+    kept = ast.ImportFrom("datetime", [*others, ast.alias("timezone", "_timezone")], 0)
+    return "\n".join([ast.unparse(kept), *(f"{each} = _timezone.utc" for each in aliases)])
 
 
 def _error_base(node: ast.ClassDef) -> str:
@@ -266,8 +276,14 @@ def _over(source: str, script: ast.Module, asked: Mapping[str, Any]) -> dict[str
     if about not in names if about else not names:
         return _ended("Unused", f"the script does not use {about or 'anything of the file'}")
     left = [more for _, more in emitted if more]
-    code = "\n".join([*(text for text, _ in emitted if text), ast.unparse(script)])
-    ended = _sandboxed(code, asked)
+    header = "\n".join(text for text, _ in emitted if text)
+    own = "\n".join(
+        _imported(each)[0] if isinstance(each, ast.ImportFrom) else ast.unparse(each)
+        for each in script.body
+    )
+    ended = _sandboxed(f"{header}\n{own}", asked)
+    if ended["kind"] and not left and (alone := _sandboxed(header, asked))["kind"]:
+        return _ended("Unloaded", f"the sandbox cannot load the file's own code: {alone['said']}")
     if left and ended["kind"] == "NameError":
         ended = _ended("NameError", f"{ended['said']}; not there: {', '.join(left)}"[:600])
     return ended

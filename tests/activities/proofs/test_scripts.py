@@ -148,6 +148,28 @@ async def test_what_does_not_fail_as_said_was_not_tried(
     assert (tried.verdict, why in tried.why) == ("not tried", True), tried
 
 
+CLOCK = """from datetime import UTC, datetime
+
+
+def stamp(second: int) -> datetime:
+    return datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
+"""
+
+
+async def test_a_file_that_imports_utc_is_run(tmp_path: Path) -> None:
+    made = proofs(tmp_path, CLOCK.replace("second, tz", "second + 1, tz"), CLOCK)
+    tried = await run(made, "from datetime import UTC\nassert stamp(0).second == 0", line=5)
+    assert tried.verdict == "proved", tried
+
+
+async def test_code_that_the_sandbox_cannot_load_is_not_tried_twice(tmp_path: Path) -> None:
+    made = proofs(tmp_path, "LIMIT = int('x')\n\n\ndef pages(total):\n    return LIMIT\n")
+    tried = await run(made, "assert pages(7) == 3", line=5)
+    assert (tried.verdict, tried.final) == ("not tried", True), tried
+    assert "cannot load the file's own code" in tried.why
+    assert not (await run(proofs(tmp_path), "pages('x')")).final
+
+
 async def test_a_method_runs_over_a_stand_in_for_its_object(tmp_path: Path) -> None:
     text = "class Fake:\n    size = 3\nassert Book_pages(Fake(), 7) == 3"
     tried = await run(proofs(tmp_path), text, line=METHOD)
