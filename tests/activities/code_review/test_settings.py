@@ -249,6 +249,7 @@ async def test_a_clone_of_one_branch_hides_nothing_by_its_own_word(
 ) -> None:
     repository.git("checkout", "-q", "-b", "pr")
     repository.commit({"b.py": BAD, ".holdfast.toml": "[review]\npaths_out = ['*']\n"})
+    repository.git("checkout", "-q", "main")
     here = Repository(tmp_path / "here")
     address = f"file://{repository.path}"
     repository.git("clone", "-q", "--single-branch", "-b", "pr", address, str(here.path))
