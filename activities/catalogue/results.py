@@ -58,8 +58,9 @@ def remarked(kinds: Sequence[str]) -> dict[str, Any]:
         "file": {"type": "string", "description": "Its path below the top of the repository."},
         "line": {
             "type": "integer",
-            "description": "1-based, in the file as it is now; of a deleted line the one before"
-            " it; of a deleted file its old number; 0: the whole file.",
+            "description": "1-based, in the file as it is now; a deleted line: copy it into"
+            " `code`; `line` is the one that now stands before it; of a deleted file its old"
+            " number; 0: the whole file.",
         },
         "code": {
             "type": "string",
@@ -75,7 +76,7 @@ def remarked(kinds: Sequence[str]) -> dict[str, Any]:
             "enum": [*get_args(Severity)],
             "type": "string",
             "description": "critical: wrong results, loss or a hole in production; warning: a"
-            " defect; info: worth knowing.",
+            " defect, or a test that no longer holds what it is called; info: worth knowing.",
         },
         "confidence": {
             "type": "integer",

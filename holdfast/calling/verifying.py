@@ -22,7 +22,7 @@ from holdfast.state.run import State
 from holdfast.text import pluralize
 
 ORDER = (
-    "Verify the remarks 1 to {count}, which others made on this code: one verdict for each. Read"
+    "Verify {which}, which others made on this code: one verdict for each. Read"
     " what is shown of it first; where that does not decide it, look with your tools."
 )
 """What a verifier is asked to do."""
@@ -64,7 +64,7 @@ def subtask_for(state: State, name: str, count: int) -> Subtask:
         id=name,
         title=f"Verify {pluralize(count, 'remark')}",
         role=policies.VERIFIER,
-        instruction=ORDER.format(count=count),
+        instruction=ORDER.format(which="the remark" if count == 1 else f"the remarks 1 to {count}"),
         inputs=tuple(dict.fromkeys((pinned.name, *given))),
         depends_on=tuple(each.subtask_id for each in state.usable),
         max_output=policies.VERIFIER_OUTPUT,
