@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.contracts import Remark, ReportStatus, ReviewData, Severity
-from holdfast.contracts.remarks import SEVERITIES, blocks_change, stands
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, is_question, stands
 from holdfast.rendering.blocks import Marked
 from holdfast.rendering.reach import looked_for_defects, unread_code
 from holdfast.rendering.remarks import by_severity, refuted_of
@@ -129,11 +129,13 @@ def uncounted(review: ReviewData) -> list[str]:
     """Return what was seen and does not count, as `2 outside production code`."""
     apart = [each for each in review.remarks if not blocks_change(each)]
     elsewhere = sum(stands(each) for each in apart)
+    asked = sum(map(is_question, review.unconfirmed))
     counts = {
         "outside production code": elsewhere,
         "refuted": len(apart) - elsewhere,
-        "not confirmed": len(review.unconfirmed),
+        "not confirmed": len(review.unconfirmed) - asked,
         f"below confidence {review.min_confidence}": review.below_confidence,
         "taken out by the repository's settings or a baseline": sum(review.hidden.values()),
     }
-    return [f"{count:,} {what}" for what, count in counts.items() if count]
+    questions = [f"{pluralize(asked, 'question')} to the author"] if asked else []
+    return questions + [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -254,6 +254,8 @@ async def test_open_remarks_that_are_sure_or_bad_enough_are_questions_and_nothin
     assert report.status == "complete", report.gaps
     line = "5 remarks of agents: 1 confirmed, 1 refuted, 3 open (2 shown as questions)."
     assert line in report.answer and line in as_comment(report)
+    apart = "Not counted: 2 questions to the author, 1 refuted, 1 not confirmed."
+    assert apart in report.answer and apart in as_comment(report)
     asked = report.answer.partition("### Questions to the author")[2].partition("###")[0]
     assert "Open and sure" in asked and "Open and bad" in asked
     assert "neither" not in asked and "Open and neither" in report.answer
