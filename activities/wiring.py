@@ -139,7 +139,9 @@ class _Parts:
         )
 
     def _proofs(self) -> Proofs:
-        command = TestCommand.of(self.settings.test_command, self.settings.test_folders)
+        command = TestCommand.of(
+            self.settings.test_command, self.settings.test_folders, as_root=os.geteuid() == 0
+        )
         return Proofs(Snapshots(self.store, self.state.snapshots), command)
 
     def _secrets(self) -> KnownSecrets:

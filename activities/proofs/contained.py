@@ -26,7 +26,7 @@ STARTING_SECONDS = 20.0
 """Extra time to lay out the tree on a busy machine."""
 MEMORY = 2 * 1024 * 1024 * 1024
 DISK = 512 * 1024 * 1024
-"""Bytes of memory of each process, and of all files: the tree, and what the command writes."""
+"""Bytes of memory of all processes, and of all files: the tree, and what the command writes."""
 ANSWER_BYTES = 1024 * 1024
 
 
@@ -51,11 +51,15 @@ class TestCommand:
 
     words: tuple[str, ...]
     folders: tuple[Path, ...] = ()
+    as_root: bool = False
+    """True if the worker runs as root, which is root in the kernel's eyes inside as well."""
 
     @classmethod
-    def of(cls, command: str, folders: tuple[Path, ...]) -> TestCommand | None:
+    def of(
+        cls, command: str, folders: tuple[Path, ...], *, as_root: bool = False
+    ) -> TestCommand | None:
         """Return the command of a setting; None where it is empty."""
-        return cls(tuple(shlex.split(command)), folders) if command else None
+        return cls(tuple(shlex.split(command)), folders, as_root) if command else None
 
     @property
     def by_pytest(self) -> bool:
@@ -100,6 +104,8 @@ class TestCommand:
     ) -> Ran:
         if sys.platform != "linux":
             raise NotContained("only Linux can run it without network")
+        if self.as_root:
+            raise NotContained("the worker runs as root")
         visible = [str(each.absolute()) for each in self.folders]
         asked = {
             "command": command,
@@ -131,6 +137,8 @@ class TestCommand:
             raise NotContained(
                 f"this machine keeps no command from its network ({said['lacking']})"
             )
+        if "stopped" in said:
+            raise NotContained(said["stopped"])
         return Ran(said["code"], said["output"])
 
     def _of_program(self) -> Iterator[Path]:

@@ -4,13 +4,15 @@ memory that vanishes with it. Linux only.
 
 The request, as JSON on the standard input, has `files` ([source, path in the tree]), `texts` (path:
 text), `command`, `visible` (folders and files), `memory` and `disk` (bytes) and `seconds` of
-computing. The answer is `{"code", "output"}`, or `{"lacking"}`: why there can be no such place.
+computing. The answer is `{"code", "output"}`, `{"lacking"}`: why there can be no such place, or
+`{"stopped"}`: why the command was not run to its end.
 Runs isolated, as a program of its own, so it imports nothing of this project.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -21,24 +23,36 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x04000000 | 0x10000000 | 0x20000000 | 0x40000000
 """Of mounts, IPC, host names, users, processes and networks."""
-READ_ONLY, NOSUID, NODEV, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+READ_ONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND = 1, 2, 4, 8, 32, 4096
+RECURSIVE, PRIVATE = 16384, 1 << 18
 KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 """Flags of a mount as statvfs tells them, and as mount takes them; none may get lost."""
 DETACH = 2
-DEATH_SIGNAL, NO_NEW_PRIVILEGES = 1, 38
+DEATH_SIGNAL, SECCOMP, NO_NEW_PRIVILEGES = 1, 22, 38
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 CONFIGURATION = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+HIDDEN = ("kcore", "kmsg", "keys", "timer_list", "sched_debug", "latency_stats", "kpagecount")
+"""Files of /proc that tell of the whole machine."""
+CALLS = {
+    "x86_64": {"arch": 0xC000003E, "clone": 56, "unshare": 272, "no": (29, 68, 319, 435, 447)},
+    "aarch64": {"arch": 0xC00000B7, "clone": 220, "unshare": 97, "no": (194, 186, 279, 435, 447)},
+}
+"""Numbers of system calls; `no` are shmget, msgget, memfd_create, clone3 and memfd_secret."""
+NEW_USER = 0x10000000
 USER = 1000
 PROCESSES, FILES = 512, 1024
+WATCHED_EVERY = 0.05
+"""Seconds."""
 FIRST_BYTES, LAST_BYTES = 2_000, 16_000
 """Of the output that is kept; what stands between is left out."""
 ENVIRONMENT = {
@@ -53,6 +67,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 class Lacking(Exception):
     """The machine gives no such place."""
+
+
+class Stopped(Exception):
+    """The command was not run to its end: why, as the rest of a sentence."""
 
 
 def main() -> None:
@@ -82,10 +100,16 @@ def main() -> None:
 def inside(asked: dict[str, Any]) -> None:
     try:
         build(asked)
+        # A file and no pipe: what the command leaves running does not keep anybody waiting. It is
+        # none of the tree's, so a command that fills its disk can still say so.
+        writing = os.memfd_create("output")
+        forbid_calls()
+        said = carry_out(asked, writing)
     except (OSError, Lacking) as error:
-        answer({"lacking": str(error)})
-        return
-    answer(carry_out(asked))
+        said = {"lacking": str(error)}
+    except Stopped as error:
+        said = {"stopped": str(error)}
+    answer(said)
 
 
 def call(what: str, result: int) -> None:
@@ -117,9 +141,11 @@ def build(asked: dict[str, Any]) -> None:
     Path(root, "etc/passwd").write_text(f"tester:x:{USER}:{USER}::/tmp:/bin/sh\n")
     Path(root, "etc/group").write_text(f"tester:x:{USER}:\n")
     lay_out(asked, Path(root, "work"))
-    with suppress(Lacking):
-        # Some containers do not allow it, and most tests do without.
-        mount("proc", f"{root}/proc", "proc", NOSUID | NODEV | 8)
+    # Read only as a whole: the settings of the kernel below /proc/sys are this machine's.
+    mount("proc", f"{root}/proc", "proc", NOSUID | NODEV | NOEXEC | READ_ONLY)
+    for name in HIDDEN:
+        if os.path.exists(f"{root}/proc/{name}"):
+            mount("/dev/null", f"{root}/proc/{name}", "", BIND)
     numbers = PIVOT_ROOT[platform.machine()]
     call("pivot_root", libc.syscall(numbers, root.encode(), f"{root}/old".encode()))
     os.chdir("/")
@@ -166,14 +192,27 @@ def mounts_below(target: str) -> Iterator[str]:
 
 
 def lay_out(asked: dict[str, Any], work: Path) -> None:
-    for source, path in asked["files"]:
-        target = work / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-    for path, text in asked["texts"].items():
-        target = work / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    try:
+        for source, path in asked["files"]:
+            shutil.copyfile(source, place_in(work, path))
+        for path, text in asked["texts"].items():
+            place_in(work, path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise Stopped(f"its tree takes more than {asked['disk'] >> 20} MB") from None
+        raise
+
+
+def place_in(work: Path, path: str) -> Path:
+    """Return where a file of the tree lies, in a folder that is there. Raise Stopped for a path
+    that leads out.
+    """
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise Stopped(f"the path {path!r} leads out of its tree")
+    target = work / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
 
 
 def bring_up_loopback() -> None:
@@ -181,14 +220,47 @@ def bring_up_loopback() -> None:
         fcntl.ioctl(some, 0x8914, struct.pack("16sh14x", b"lo", 1 | 64))
 
 
+def forbid_calls() -> None:
+    """Forbid, for this process and all that it starts, calls for memory that belongs to no process
+    and so is counted nowhere, and for namespaces in which a command could mount such.
+    """
+    known: Any = CALLS[platform.machine()]
+    numbers = (*known["no"], known["clone"], known["unshare"])
+    load, jump, equal, at_least, any_bit, end = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+    # Steps by their place; a jump counts from the step after it.
+    first = 4
+    flags = first + len(numbers) + 1
+    allowed, denied = flags + 2, flags + 3
+    code = [
+        (load, 0, 0, 4),
+        (equal, 0, denied - 2, known["arch"]),
+        (load, 0, 0, 0),
+        # Numbers from here on are those of x32.
+        (at_least, denied - 4, 0, 0x40000000),
+    ]
+    for at, number in enumerate(numbers, first):
+        code.append((equal, (denied if number in known["no"] else flags) - at - 1, 0, number))
+    code += [
+        (jump, 0, 0, allowed - flags),
+        (load, 0, 0, 16),
+        (any_bit, 1, 0, NEW_USER),
+        (end, 0, 0, 0x7FFF0000),
+        (end, 0, 0, 0x00050000 | errno.ENOSYS),
+    ]
+    packed = b"".join(struct.pack("=HBBI", *each) for each in code)
+    content = ctypes.create_string_buffer(packed)
+    program = struct.pack("@HP", len(code), ctypes.addressof(content))
+    call("no new privileges", libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    call("seccomp", libc.prctl(SECCOMP, 2, program, 0, 0))
+
+
 # ---------------------------------------------------------------- the command
 
 
-def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run the command, and return its exit code with the beginning and the end of its output."""
-    # A file and no pipe: what the command leaves running does not keep anybody waiting.
-    writing = os.open("/output", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    os.unlink("/output")
+def carry_out(asked: dict[str, Any], writing: int) -> dict[str, Any]:
+    """Run the command, and return its exit code with the beginning and the end of its output. Raise
+    Stopped if it takes more memory or processes than it may.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -199,8 +271,13 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     ended = None
     while ended is None:
         # A process that lost its parent is ours to bury.
-        pid, status = os.wait()
-        ended = status if pid == child else None
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == child:
+            ended = status
+        elif pid == 0:
+            if excess := find_excess(asked["memory"]):
+                raise Stopped(f"the test command {excess}")
+            time.sleep(WATCHED_EVERY)
     size = os.fstat(writing).st_size
     output = os.pread(writing, FIRST_BYTES + LAST_BYTES, 0)
     if size > FIRST_BYTES + LAST_BYTES:
@@ -209,13 +286,42 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     return {"code": os.waitstatus_to_exitcode(ended), "output": output.decode("utf-8", "replace")}
 
 
+def find_excess(memory: int) -> str:
+    """Return what all processes here have too much of, as the rest of a sentence; empty: nothing.
+    The limits of the kernel hold for each process, or for no process of root.
+    """
+    pids = [each for each in os.listdir("/proc") if each.isdigit() and each != "1"]
+    if len(pids) > PROCESSES:
+        return f"started more than {PROCESSES} processes"
+    # What processes share counts once; that takes longer to find, and mostly need not be known.
+    if sum(map(read_resident, pids)) > memory and sum(map(read_share, pids)) > memory:
+        return f"took more than {memory >> 20} MB of memory"
+    return ""
+
+
+def read_resident(pid: str) -> int:
+    """Return the bytes of memory that a process has; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
+
+
+def read_share(pid: str) -> int:
+    """Return the bytes of memory of a process, each page divided among those that share it."""
+    try:
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return read_resident(pid)
+    return sum(int(each.split()[1]) << 10 for each in told if each.startswith("Pss:"))
+
+
 def become(asked: dict[str, Any], writing: int) -> None:
     nothing = os.open("/dev/null", os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(writing, 1)
     os.dup2(writing, 2)
     os.closerange(3, FILES)
-    libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     bounds = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: 2 * round(asked["seconds"] + 1),

@@ -154,6 +154,142 @@ async def test_it_cannot_fill_the_memory_of_this_machine(command: TestCommand) -
     assert ran.code != 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import mmap; m = mmap.mmap(-1, 1 << 30)\nfor at in range(0, 1 << 30, 4096): m[at] = 1",
+        """
+import os, time
+for each in range(3):
+    if os.fork() == 0:
+        kept = b"x" * (150 << 20)
+        time.sleep(60)
+time.sleep(60)
+""",
+    ],
+    ids=["shared", "in three processes"],
+)
+async def test_memory_is_bounded_for_all_processes_together(
+    command: TestCommand, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(contained, "MEMORY", 300 << 20)
+    with pytest.raises(NotContained, match="took more than 300 MB of memory"):
+        await run(command, text)
+
+
+async def test_pages_that_processes_share_count_once(
+    command: TestCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contained, "MEMORY", 300 << 20)
+    text = """
+import os, time
+kept = b"x" * (150 << 20)
+for each in range(3):
+    if os.fork() == 0:
+        time.sleep(1)
+        os._exit(0)
+for each in range(3):
+    os.wait()
+print("over")
+"""
+    assert (await run(command, text)).output == "over\n"
+
+
+async def test_there_is_no_memory_that_belongs_to_no_process(command: TestCommand) -> None:
+    text = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for ask in (
+    lambda: os.memfd_create("kept"),
+    lambda: libc.shmget(0, 1 << 20, 0o1600),
+    lambda: libc.unshare(0x10000000),
+):
+    try:
+        assert ask() != -1, os.strerror(ctypes.get_errno())
+        print("given")
+    except (OSError, AssertionError) as error:
+        print("refused:", error)
+import threading
+thread = threading.Thread(target=print, args=("a thread",))
+thread.start()
+thread.join()
+"""
+    *refused, thread = (await run(command, text)).output.splitlines()
+    assert len(refused) == 3 and all("not implemented" in each for each in refused), refused
+    assert thread == "a thread"
+
+
+async def test_a_test_that_starts_too_many_processes_is_ended(command: TestCommand) -> None:
+    text = """
+import os, time
+for each in range(600):
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+    except OSError as error:
+        # Whoever is not root meets the kernel's own limit.
+        raise SystemExit("started more than 512 processes") from error
+time.sleep(60)
+"""
+    try:
+        said = (await run(command, text)).output
+    except NotContained as error:
+        said = str(error)
+    assert "started more than 512 processes" in said
+
+
+async def test_the_settings_of_the_kernel_cannot_be_written(command: TestCommand) -> None:
+    text = """
+import os
+found = [os.path.join(*each) for each in (("/proc/sys", "vm/swappiness"),
+    ("/proc/sys", "kernel/core_pattern"), ("/proc", "sysrq-trigger"), ("/proc/self", "oom_adj"))]
+for path in found:
+    if os.path.exists(path):
+        try:
+            os.close(os.open(path, os.O_WRONLY))
+            print("can be written:", path)
+        except OSError as error:
+            print(type(error).__name__)
+print(open("/proc/self/comm").read().strip() != "", os.listdir("/proc/self/fd") != [])
+for path in ("/proc/kcore", "/proc/kmsg", "/proc/timer_list"):
+    if os.path.exists(path):
+        print(os.stat(path).st_rdev == os.stat("/dev/null").st_rdev)
+"""
+    ran = await run(command, text)
+    assert ran.code == 0 and "can be written" not in ran.output, ran.output
+    assert "OSError" in ran.output and "False" not in ran.output, ran.output
+
+
+@pytest.mark.parametrize("path", ["../out", "a/../../out", "{folder}/out"])
+async def test_no_file_is_written_outside_of_the_tree(
+    command: TestCommand, tmp_path: Path, path: str
+) -> None:
+    path = path.format(folder=tmp_path)
+    (tmp_path / "kept").write_text("x")
+    with pytest.raises(NotContained, match="leads out of its tree"):
+        await command.run({}, path, "x")
+    with pytest.raises(NotContained, match="leads out of its tree"):
+        await run(command, "x", {path: tmp_path / "kept"})
+    assert not (tmp_path / "out").exists()
+
+
+async def test_one_that_fills_its_disk_still_says_so(
+    command: TestCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contained, "DISK", 8 << 20)
+    text = """
+try:
+    with open("big", "wb", buffering=0) as big:
+        while big.write(b"x" * 100_000):
+            pass
+except OSError as error:
+    print(error.strerror)
+"""
+    assert "No space left on device\n" in (await run(command, text)).output
+    with pytest.raises(NotContained, match="its tree takes more than 8 MB"):
+        await run(command, "x" * (9 << 20))
+
+
 # ---------------------------------------------------------------- proofs by it
 
 CODE = "def pages(total, size):\n    return {}\n"
@@ -299,6 +435,12 @@ async def test_where_nothing_can_be_contained_the_sandbox_is_used_and_that_is_sa
     snapshots: Any = None
     way = await Proofs(snapshots, TestCommand.of(PYTHON, ())).find_way()
     assert way.by == "sandbox" and "only Linux" in way.lacking
+
+
+async def test_a_worker_that_runs_as_root_uses_the_sandbox_and_that_is_said() -> None:
+    snapshots: Any = None
+    way = await Proofs(snapshots, TestCommand.of(PYTHON, (), as_root=True)).find_way()
+    assert (way.by, way.lacking) == ("sandbox", "the worker runs as root")
 
 
 @pytest.mark.parametrize("given", ["pytest -q", "pytest 'un{test}ended"])
