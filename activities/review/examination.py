@@ -229,4 +229,5 @@ def _join(parts: Sequence[Parsed], order: Mapping[str, int]) -> Parsed:
         tuple(dict.fromkeys(value for part in parts for value in part.withheld)),
         all(part.whole for part in parts),
         tuple(each for part in parts for each in part.not_reached),
+        tuple(each for part in parts for each in part.not_quotable),
     )

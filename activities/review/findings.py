@@ -194,8 +194,11 @@ class Findings:
         grade, file = self._grade(sighting.grade), self._by_path.get(sighting.file)
         if sighting.rule == SYNTAX and _folder(sighting.file) in self._fragments:
             grade = UNKNOWN
+        severity = grade.severity
+        if severity == "critical" and sighting.rule == SYNTAX and not self._is_broken(file):
+            severity = "warning"
         remark = Remark(
-            severity=grade.severity,
+            severity=severity,
             file=sighting.file,
             line=sighting.line,
             column=sighting.column,
@@ -211,7 +214,18 @@ class Findings:
             new_since=self.manifest.base if untouched else "",
         )
         # Somebody has just put it there: whether it is made up is theirs to say.
-        return remark if self.manifest.base else temper(remark)
+        return remark if self.manifest.base else temper(remark, in_comment=sighting.in_comment)
+
+    def _is_broken(self, file: SnapshotFile | None) -> bool:
+        """True if an error of syntax is in the code and not in the tool: it reads all of the
+        language, or it could read the file's base.
+        """
+        if self.analyser.reads_all:
+            return True
+        if file is None or self.base is None or file.was not in self.base.files:
+            return False
+        parsed = self.base.parsed
+        return file.was not in {*parsed.not_parsed, *parsed.not_reached}
 
     def _clean_all(self, kept: Sequence[Remark]) -> tuple[Remark, ...]:
         """Return the remarks as they leave this process; the first of each file with the code
@@ -249,6 +263,8 @@ class Findings:
 
     def _why_nothing(self) -> str:
         """Complete the sentence "nothing to look at: …"."""
+        if self.analyser.survey is not None and self.manifest.commits:
+            return "no file left of what differs from the base"
         ranged = self.manifest.base and self.analyser.survey is None
         scope = " differing from the base" if ranged else ""
         if self.analyser.explore is not None and not self.manifest.base:

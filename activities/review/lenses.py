@@ -223,11 +223,15 @@ def _redactor(
             range(each.line, max(each.line, each.last_line) + 1)
         )
     # Of what was counted and not named nobody knows the lines.
-    unread = [file for part in parts for file in (*part.not_parsed, *part.not_reached)]
+    unread = [file for part in parts for file in _unsearched(part)]
     unread += [file for part in parts for file, _, _ in part.beyond]
     values = [value for part in parts for value in part.withheld]
     whole = all(part.whole for part in parts)
     return Redactor(values, whole=whole, unread={*unread, *not_searched}, lines=lines)
+
+
+def _unsearched(part: Parsed) -> tuple[str, ...]:
+    return (*part.not_parsed, *part.not_reached, *part.not_quotable)
 
 
 def _is_useless(scan: asyncio.Task[Seen]) -> bool:
@@ -367,5 +371,6 @@ def _make_relative(parsed: Parsed, root: str) -> Parsed:
         ),
         not_parsed=tuple(path.removeprefix(root) for path in parsed.not_parsed),
         not_reached=tuple(path.removeprefix(root) for path in parsed.not_reached),
+        not_quotable=tuple(path.removeprefix(root) for path in parsed.not_quotable),
         beyond=tuple((path.removeprefix(root), row, n) for path, row, n in parsed.beyond),
     )

@@ -139,6 +139,7 @@ ANALYSER = Analyser(
     grades=GRADES,
     languages=("Python",),
     command=ruff.command(GRADES),
+    reads_all=True,
     parse=parse,
     module="ruff",
     marker=ruff.MARKER,

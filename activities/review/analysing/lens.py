@@ -65,6 +65,8 @@ class Sighting:
     name: str = ""
     """The function that the tool measures; empty: it is about the code at its place."""
     suppressed: bool = False
+    in_comment: bool = False
+    """True if it stands in a comment, as far as the tool tells."""
     anywhere: bool = False
     """True if it counts in a file in scope even on a line that was not touched."""
 
@@ -87,6 +89,10 @@ class Parsed:
     """True if these are all the values there are."""
     not_reached: tuple[str, ...] = ()
     """Files that were not looked at before the time limit; not among those `read`."""
+    not_quotable: tuple[str, ...] = ()
+    """Files in which a secret may be that was not seen: in lines that are too long for all
+    detectors.
+    """
     changed: tuple[ChangedDefinition, ...] = ()
     """Of a lens that looks for who uses what; without the code at the uses."""
     changed_in_all: int = 0
@@ -139,6 +145,10 @@ class Analyser:
     """Files at the top of a repository without one of which it has nothing to look at."""
     summed: bool = False
     """True if what it sees is told in a paragraph, and not remark by remark."""
+    reads_all: bool = False
+    """True if what its parser cannot read is an error in the language as it is today: other tools
+    are stricter, or older, than the language.
+    """
     rules: tuple[str, ...] = ()
     """The names of its rules, if its table's rows do not begin with them."""
 
@@ -207,6 +217,7 @@ def parse_items(stdout: bytes) -> Parsed:
             weight=int(item.get("weight") or 0),
             name=str(item.get("name") or ""),
             suppressed=bool(item.get("suppressed")),
+            in_comment=bool(item.get("in_comment")),
             anywhere=item["rule"] == SYNTAX,
         )
         for item in printed["items"]
@@ -218,6 +229,7 @@ def parse_items(stdout: bytes) -> Parsed:
         beyond=parse_beyond(printed),
         withheld=tuple(map(str, printed.get("values", ()))),
         whole=bool(printed.get("whole", True)),
+        not_quotable=tuple(map(str, printed.get("not_quotable", ()))),
     )
 
 

@@ -25,13 +25,15 @@ MADE_UP = (
 )
 
 
-def temper(remark: Remark) -> Remark:
-    """Make what is critical in tests, examples or docs a warning: broken files are often meant to
-    be, nobody from outside reaches the code, and a credential is mostly made up, as is advised.
+def temper(remark: Remark, *, in_comment: bool = False) -> Remark:
+    """Make what is critical in tests, examples, docs or comments a warning: broken files are often
+    meant to be, nobody from outside reaches the code, and a credential is mostly made up, as is
+    advised.
     """
-    if remark.kind not in WRITTEN or remark.severity != "critical":
+    if remark.severity != "critical" or not (in_comment or remark.kind in WRITTEN):
         return remark
-    advice = MADE_UP.format(kind=remark.kind) if is_credential(remark) else remark.suggestion
+    place = remark.kind if remark.kind in WRITTEN else "comments"
+    advice = MADE_UP.format(kind=place) if is_credential(remark) else remark.suggestion
     return remark.model_copy(update={"severity": "warning", "suggestion": advice})
 
 

@@ -33,7 +33,14 @@ NONE = Attributes()
         ("src/attestation/check.go", "production"),
         ("src/workbench/panel.ts", "production"),
         ("src/history.ts", "production"),
+        ("src/tap/pipe.ts", "production"),
+        ("src/test.ts", "tests"),
         ("tests/test_app.py", "tests"),
+        ("tap/run.ts", "tests"),
+        ("src/fixtures.ts", "tests"),
+        ("pkg/user_fixtures.go", "tests"),
+        ("src/clock.mock.ts", "tests"),
+        ("lib/test-server.js", "tests"),
         ("pkg/app_test.go", "tests"),
         ("src/app.spec.ts", "tests"),
         ("src/test/java/AppTest.java", "tests"),
@@ -178,6 +185,8 @@ def test_a_key_of_a_fixture_is_a_warning_that_says_so_and_one_in_production_is_c
     assert tempered.severity == "warning" and "taken for made up" in tempered.suggestion
     for kind in ("production", "vendored", "built"):
         assert elsewhere.temper(remark(kind, **key)).severity == "critical"
+    commented = elsewhere.temper(remark("production", **key), in_comment=True)
+    assert commented.severity == "warning" and "In comments a key" in commented.suggestion
     told = elsewhere.temper(remark("tests", severity="critical"))
     assert told.severity == "warning" and "made up" not in told.suggestion
 

@@ -242,3 +242,40 @@ def test_what_is_measured_is_known_by_its_name_and_new_if_it_grew(tmp_path: Path
         complexity.ANALYSER, measured("a.py", 30, 19, 21), tmp_path, {"a.py": HEAD}, before
     )
     assert seen == Comparison(frozenset([2]), frozenset([2]))
+
+
+BROKEN_SHELL = "if true; then\n"
+
+
+async def test_an_error_of_syntax_is_critical_where_the_tool_could_read_the_base(
+    tmp_path: Path,
+) -> None:
+    repository, bench = Repository.at(tmp_path / "repo"), Bench(tmp_path)
+    first = repository.commit({"a.sh": "true\n", "odd.sh": f"true\n{BROKEN_SHELL}"})
+    (whole,) = remarks_of(await bench.look("shell", repository))
+    assert (whole.file, whole.severity) == ("odd.sh", "warning"), "its parser may be the older one"
+    repository.commit(
+        {"a.sh": BROKEN_SHELL, "odd.sh": f"false\n{BROKEN_SHELL}x\n", "new.sh": BROKEN_SHELL}
+    )
+    changed = remarks_of(await bench.look("shell", repository, first))
+    severities = {each.file: each.severity for each in changed}
+    assert severities["a.sh"] == "critical" and severities["new.sh"] == "warning"
+    assert severities.get("odd.sh", "warning") == "warning"
+
+
+async def test_python_that_does_not_parse_is_critical_on_a_whole_tree(tmp_path: Path) -> None:
+    repository = Repository.at(tmp_path / "repo")
+    repository.commit({"a.py": BROKEN})
+    (remark,) = remarks_of(await Bench(tmp_path).look("bugs", repository))
+    assert (remark.rule, remark.severity) == ("invalid-syntax", "critical")
+
+
+async def test_history_of_a_change_that_only_deletes_does_not_say_that_there_are_no_commits(
+    tmp_path: Path,
+) -> None:
+    repository = Repository.at(tmp_path / "repo")
+    first = repository.commit({"a.py": "x = 1\n", "b.py": "y = 1\n"})
+    (repository.path / "a.py").unlink()
+    repository.commit({})
+    draft = await Bench(tmp_path).look("history", repository, first)
+    assert "no file left of what differs" in str(draft.data["nothing_to_look_at"])

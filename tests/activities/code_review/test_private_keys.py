@@ -83,8 +83,51 @@ async def test_a_key_is_found_however_it_is_written_and_has_one_mark(
     repository.commit(dict(HELD))
     found = await keys_of(repository, tmp_path)
     assert {each.file for each in found} == set(HELD)
-    assert {each.severity for each in found} == {"critical"}
+    in_comments = {each.file for each in found if each.severity == "warning"}
+    assert in_comments == {"quoted.sh"}
     assert len({each.message for each in found}) == 1
+
+
+async def test_a_key_in_a_comment_is_a_warning_and_in_code_beside_it_a_critical(
+    repository: Repository, tmp_path: Path
+) -> None:
+    stars = textwrap.indent(KEY, " * ")
+    comments = {
+        "stars.ts": f"/**\n * @example\n{stars} */\nexport const a = 1\n",
+        "block.ts": f"/*\n{KEY}*/\nexport const a = 1\n",
+        "lines.go": textwrap.indent(KEY, "// "),
+        "docstring.py": f'def load():\n    """Load it.\n\n{KEY}"""\n',
+    }
+    codes = {
+        "below.ts": f"/** A key. */\nconst key = `{KEY}`\n",
+        "globs.ts": f'const all = "src/*"\nconst key = `{KEY}`\n',
+        "private.ts": f"class A {{\n  #key = `{KEY}`\n}}\n",
+        "pointer.c": "*key = " + " ".join(f'"{line}\\n"' for line in KEY.splitlines()) + ";\n",
+        "value.py": f'def load():\n    key = """{KEY}"""\n    return key\n',
+    }
+    repository.commit({**comments, **codes})
+    found = {each.file: each.severity for each in await keys_of(repository, tmp_path)}
+    assert found == dict.fromkeys(comments, "warning") | dict.fromkeys(codes, "critical")
+
+
+async def test_a_key_that_a_change_brings_in_a_comment_is_critical(
+    repository: Repository, tmp_path: Path
+) -> None:
+    first = repository.commit({"a.sh": "true\n"})
+    repository.commit({"a.sh": "true\n" + textwrap.indent(KEY, "# ")})
+    draft = await Bench(tmp_path).look("secrets", repository, first)
+    assert [each.severity for each in remarks_of(draft)] == ["critical"]
+
+
+async def test_a_picture_in_one_long_line_is_read_and_nothing_of_it_is_quoted(
+    repository: Repository, tmp_path: Path
+) -> None:
+    token = "ghp_" + "".join(random.Random(3).choices("abcdefghkmnpqrstuvwxyzABCDEF345679", k=36))
+    repository.commit({"logo.svg": f"<svg>{'<g d=1 />' * 900} {token} </svg>\n"})
+    draft = await Bench(tmp_path).look("secrets", repository)
+    assert draft.data["not_parsed"] == []
+    assert "github-token" in {each.rule for each in remarks_of(draft)}
+    assert token not in draft.model_dump_json()
 
 
 async def test_a_header_without_a_body_is_no_key(repository: Repository, tmp_path: Path) -> None:

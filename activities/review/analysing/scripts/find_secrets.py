@@ -6,6 +6,7 @@ then absolute paths. Prints JSON. Runs isolated, as a program of its own, so it 
 this project. Nothing is verified over the network.
 """
 
+import ast
 import base64
 import functools
 import hashlib
@@ -92,6 +93,11 @@ PLACEHOLDER = re.compile(
 )
 PROSE = re.compile(r"\.(?:md|rst|txt|html?|ipynb|baseline|lock)\Z")
 COMMENT = re.compile(r"\s*(?:#|//|\*|>>>|--|<!--|;)")
+OF_C = re.compile(
+    r"\.(?:[cm]?[jt]sx?|vue|svelte|c|h|cc|cpp|hpp|cs|java|kt|scala|go|rs|swift|dart|php|groovy)\Z"
+)
+"""Files in which a comment begins as in C; `#` and `*` may begin code there."""
+BLOCK = re.compile(r"/\*|\*/")
 LIKELY_LETTERS = range(8, 201)
 LIKELY_BITS = 2.8
 """Entropy per character."""
@@ -107,6 +113,8 @@ OPTIONS.log_errors = False
 class Printed(TypedDict):
     items: list[dict[str, Any]]
     errors: list[str]
+    not_quotable: list[str]
+    """Files with a line that is too long for all detectors."""
     read: int
     beyond: list[tuple[str, str, int]]
     values: list[str]
@@ -119,7 +127,9 @@ def main() -> None:
     kinds: list[type] = list(get_mapping_from_secret_type_to_class().values())
     plugins = [{"name": kind.__name__} for kind in kinds if kind.__name__ not in LEFT_OUT]
     filters = [{"path": f"detect_secrets.filters.heuristic.{name}"} for name in HEURISTICS]
-    printed = Printed(items=[], errors=[], read=0, beyond=[], values=[], whole=True)
+    printed = Printed(
+        items=[], errors=[], not_quotable=[], read=0, beyond=[], values=[], whole=True
+    )
     with transient_settings({"plugins_used": plugins, "filters_used": filters}):
         make_linear()
         values: dict[str, None] = {}
@@ -141,7 +151,7 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
     keys = list(find_keys(text, values))
     printed["read"] += 1
     if any(len(line) > LONGEST_LINE for line in lines):
-        printed["errors"].append(path)
+        printed["not_quotable"].append(path)
     shapes = set(find_in_long_lines(lines, own))
     lines = [line if len(line) <= LONGEST_LINE else "" for line in lines]
     seen: Counter[str] = Counter()
@@ -164,11 +174,45 @@ def look_at(path: str, salt: bytes, own: Kinds, printed: Printed, values: dict[s
             "scale": f"{kind}, likely" if is_likely else kind,
             "message": f"{kind} in the code (value marked {digest})",
             "suppressed": allowed,
+            "in_comment": is_in_comment(text, number, path),
         }
         printed["items"].append(entry)
     printed["beyond"] += [
         (path, kind, count - OF_A_KIND) for kind, count in seen.items() if count > OF_A_KIND
     ]
+
+
+def is_in_comment(text: str, number: int, path: str) -> bool:
+    """True if a line is a comment, of a block of comment, or of a docstring of Python. Where
+    something else stands before it in the line it is not told.
+    """
+    lines = text.split("\n", number)[:number]
+    if OF_C.search(path):
+        if re.match(r"\s*(?://|/\*|\*(?!\w))", lines[-1]):
+            return True
+        opened = next((line for line in reversed(lines) if BLOCK.search(line)), "")
+        return BLOCK.findall(opened)[-1:] == ["/*"] and opened.lstrip().startswith("/*")
+    if re.match(r"\s*(?:#|//|--(?!-)|<!--|;|>>>)", lines[-1]):
+        return True
+    return path.endswith(".py") and number in docstring_lines(text)
+
+
+@functools.lru_cache(maxsize=1)
+def docstring_lines(text: str) -> frozenset[int]:
+    """Return the lines of the docstrings of a module; none if it is not Python of today."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    firsts = (
+        each.body[0]
+        for each in ast.walk(tree)
+        if isinstance(each, documented) and ast.get_docstring(each, clean=False) is not None
+    )
+    return frozenset(
+        line for each in firsts for line in range(each.lineno, (each.end_lineno or 0) + 1)
+    )
 
 
 def looks_random(value: str, line: str, path: str) -> bool:

@@ -6,6 +6,7 @@ Runs the command in its arguments, after the name of its tool, and prints `{"ite
 of this project: what is long, or nested, is met here and not in the process that serves all runs.
 """
 
+import ast
 import functools
 import itertools
 import json
@@ -105,7 +106,7 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             known = file in lost
             lost.add(file)
             errors.append(file)
-            if known or rule == RUFF_UNREADABLE:
+            if known or rule == RUFF_UNREADABLE or is_python(file):
                 continue
         message, fix = item["message"], item.get("fix") or {}
         yield {
@@ -116,6 +117,16 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "message": cut(f"Syntax error: {message}" if rule == SYNTAX else message),
             "suggestion": advice(fix.get("message")),
         }
+
+
+def is_python(path: str) -> bool:
+    """True if the Python that runs this can read a file: then a tool that cannot is at fault."""
+    with open(path, "rb") as file:
+        try:
+            ast.parse(file.read())
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
 
 
 def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
