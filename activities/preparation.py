@@ -36,7 +36,6 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     serve,
 )
-from holdfast.calling.fixing import FIX_INPUT
 from holdfast.calls.changes import first_subject
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
@@ -136,8 +135,6 @@ class Preparation:
                 raise BadGoal(f"depth {goal.depth}: the limit is {goal.limits.depth} levels")
             if goal.use_models:
                 self._check_models(goal)
-            elif any(each.name == FIX_INPUT for each in goal.inputs):
-                raise BadGoal(f"input {FIX_INPUT!r}: a model writes patches; add --models")
             cards = self.catalogue.roles_for(_whose(goal))
             barred = bar_teams(cards, goal.path)
             cards = tuple(card for card in cards if card.name not in barred)
@@ -307,6 +304,8 @@ class Preparation:
                 raise BadGoal(f"playbook {goal.playbook!r} needs the input {name!r}")
             if given and given.kind != spec.kind:
                 raise BadGoal(f"input {name!r} must be a {spec.kind}, not a {given.kind}")
+            if given and spec.for_models and not goal.use_models:
+                raise BadGoal(f"input {name!r}: only models read it; add --models")
             if given is not None and (wrong := refuse_choice(spec.one_of, given.value)):
                 raise BadGoal(f"input {name!r}: {wrong}")
         return goal.inputs

@@ -113,6 +113,8 @@ class PlaybookInput(BaseModel):
     description: str = ""
     one_of: tuple[str, ...] = ()
     """The values that a text may have; empty: any."""
+    for_models: bool = False
+    """True if only models read it: a run without them refuses it."""
     by_others: bool = False
     """True if strangers wrote it: what looks like a secret is taken out before it is kept."""
 

@@ -81,6 +81,9 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     await check_documents(inputs)
     without = _works_without_models(ready, catalogue)
     use_models = wish.models or not without
+    for name in [] if use_models else [one.name for one in inputs]:
+        if name in declared and declared[name].for_models:
+            raise Refused(f"--input {name}: only models read it; add --models")
     form = form_of(wish.form, playbook, use_models=use_models)
     if use_models:
         check_payable(limits, unpriced=wish.unpriced)

@@ -136,7 +136,7 @@ def board(view: RunView) -> str:
 def _plan(view: RunView) -> Iterator[Block]:
     plan = view.preview
     if plan and view.phase == "approval":
-        yield plan_table(plan, ROWS)
+        yield plan_table(plan, view.dollars_cap, ROWS)
         yield from listed(f"{each.id}: {each.why[:200]}" for each in plan.subtasks if each.why)
         yield from listed(each[:TEXT_LETTERS] for each in totals(plan, view.dollars_cap))
         run_id = shlex.quote(view.run_id)

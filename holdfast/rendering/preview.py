@@ -32,7 +32,7 @@ ALTERNATIVES = (
 )
 
 
-def plan_table(plan: Preview, most: int = HARD_SUBTASK_LIMIT) -> Table:
+def plan_table(plan: Preview, cap: Money, most: int = HARD_SUBTASK_LIMIT) -> Table:
     """Return the parts of a plan with their prices, which add up; of very many the first."""
     shown, left = beginning(plan.subtasks, most)
     ids = {each.id for each in shown}
@@ -40,7 +40,8 @@ def plan_table(plan: Preview, most: int = HARD_SUBTASK_LIMIT) -> Table:
     if left:
         lines.append(Line(("", f"… and {left} more subtasks", *[""] * 7)))
     if _priced(plan):
-        whole = (format_price(plan.low), format_price(plan.expected), format_price(plan.high))
+        high = "the cap" if _may_reach(plan, cap) else format_price(plan.high)
+        whole = (format_price(plan.low), format_price(plan.expected), high)
         lines.append(Line(("", "together", "", "", "", *whole, ""), total=True))
     return table(COLUMNS, lines)
 
@@ -83,7 +84,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     first, more = beginning(plan.critical_path, LINES)
     path = " → ".join([*first, *([f"{more} more"] if more else [])])
     work = f"about {seconds(plan.makespan)} of work"
-    lines = [f"Expected: {price(plan)}{_against(plan, cap)} · {work}"]
+    lines = [f"Expected: {_price_under(plan, cap)} · {work}"]
     lines += filter(None, (plan.choice, plan.single, _alone(plan), plan.overstaffed))
     lines += _under(plan, cap)
     if len(plan.critical_path) > 1:
@@ -117,12 +118,21 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     return lines
 
 
-def _against(plan: Preview, cap: Money) -> str:
+def _may_reach(plan: Preview, cap: Money) -> bool:
+    return plan.asks and plan.high is not None and plan.high > cap
+
+
+def _price_under(plan: Preview, cap: Money) -> str:
+    """Return what a plan is expected to cost, whose upper bound is at most the cap."""
     if not plan.asks:
-        return ""
+        return price(plan)
     if plan.expected is not None and plan.expected > cap:
-        return f", more than the cap of {money(cap)}: work stops there, at what is finished"
-    return f", never above {money(cap)}"
+        more = f"more than the cap of {money(cap)}: work stops there, at what is finished"
+        return f"{format_price(plan.expected)}, {more}"
+    if _may_reach(plan, cap):
+        low, expected = format_price(plan.low), format_price(plan.expected)
+        return f"{expected} ({low} to the cap of {money(cap)})"
+    return f"{price(plan)}, never above {money(cap)}"
 
 
 def _alone(plan: Preview) -> str:

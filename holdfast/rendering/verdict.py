@@ -18,6 +18,8 @@ from holdfast.rendering.reach import looked_for_defects, unread_code
 from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.text import inline, pluralize
 
+BASELINE = "known"
+"""Key of what a baseline takes out, in `ReviewData.hidden`."""
 LEAST_SHARE = 5
 """Percent of the files from which a language that nobody looked at is named beside the verdict."""
 MOST_NAMES = 3
@@ -55,7 +57,9 @@ def judge(review: ReviewData, status: ReportStatus = "complete") -> Verdict:
     told, lacks, unread = counted(review), (*_lacks(review, status),), _unread(review)
     if not told:
         known = review.nothing_differs or looked_for_defects(review)
-        return Verdict(_nothing(review), None, lacks, unread, bool(known))
+        hidden = review.hidden.get(BASELINE, 0)
+        but = f", {hidden:,} known by a baseline" if hidden else ""
+        return Verdict(f"{_nothing(review)}{but}", None, lacks, unread, bool(known))
     counts = Counter(each.severity for each in told)
     files = pluralize(len({each.file for each in told}), "file")
     said = f"{by_severity(counts)} in {files}{refuted_of(told)}"

@@ -589,3 +589,13 @@ async def test_a_briefing_says_where_the_tools_of_its_roles_come_from(
     told = replace(preparation, tool_sources=sources, lacking={"web_search": "needs a key"})
     briefing = await ActivityEnvironment().run(told.prepare, goal())
     assert briefing.tool_sources == {"read_file": "from your project"}
+
+
+async def test_an_input_that_only_models_read_is_refused_without_them(
+    preparation: Preparation, allowed: Path
+) -> None:
+    repo = given(allowed, "repository", "repo")
+    told = goal(
+        playbook="code-review", use_models=False, inputs=(*repo, *given("yes", "text", "fix"))
+    )
+    assert await refusal(preparation, told) == "input 'fix': only models read it; add --models"

@@ -167,6 +167,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
     [
         (["--fail-on", ""], "--fail-on is empty; name one, or leave the option out"),
         (["--sarif", "a.md", "--comment", "./a.md"], "--sarif and --comment name the same file"),
+        (["--models", "--sarif", "a", "--fix", "a"], "--sarif and --fix name the same file"),
         (["--sarif", "a.json", "--out", "a.json"], "--sarif and --out name the same file"),
         (["--comment", "b/../a.md", "--out", "a.md"], "--comment and --out name the same file"),
         (["--comment", "link.md", "--out", "a.md"], "--comment and --out name the same file"),

@@ -17,7 +17,7 @@ from drawn import START
 from holdfast.calls import KINDS
 from holdfast.calls.prove import ProveMaterial
 from holdfast.calls.work import WorkMaterial
-from holdfast.contracts import Draft, PinnedInput, Remark, Subtask
+from holdfast.contracts import Draft, PinnedInput, Remark, ReviewData, Subtask
 from holdfast.rendering.blocks import Paragraph
 from holdfast.rendering.html import exchanges
 from holdfast.rendering.html.layout import HEIGHT, WIDTH, layout
@@ -28,6 +28,7 @@ from holdfast.rendering.html.prose import cited, prose
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.turns import turns
 from holdfast.rendering.report import CHAPTERS
+from holdfast.rendering.verdict import judge
 from holdfast.tracing.steps import TraceStep
 from paged import HARM, HISTORIES, WORD, recorded, reviewed, shown, subtasks
 
@@ -323,3 +324,8 @@ def test_the_page_says_how_sure_an_agent_is_only_where_it_said_so(
 ) -> None:
     (first, *_) = exchanges._value(Draft(content="It is 42.", confidence=sure))
     assert first == Paragraph(said)
+
+
+def test_a_review_whose_remarks_a_baseline_all_hides_says_so_in_its_verdict() -> None:
+    review = ReviewData(looked_at={"bugs": 7}, hidden={"known": 5})
+    assert judge(review).said.endswith(", 5 known by a baseline")

@@ -31,6 +31,7 @@ from holdfast.contracts import (
 from holdfast.contracts.view import Preview
 from holdfast.ledger.ledger import Amount
 from holdfast.ledger.ranges import format_price
+from holdfast.rendering.amounts import money
 from holdfast.rendering.board import board
 from holdfast.rendering.preview import alternatives, totals
 from holdfast.rendering.running import run_view
@@ -568,7 +569,9 @@ def test_what_a_cap_lowers_is_said_and_the_cap_that_is_named_lowers_nothing(
     said = totals(preview, cap)
     assert all(any(each in line for line in said) for each in preview.lowered)
     more = preview.expected is not None and preview.expected > cap
-    assert ("never above" in said[0]) != more or not preview.asks
+    assert ("more than the cap" in said[0]) == more or not preview.asks
+    over = preview.asks and preview.high is not None and preview.high > cap and not more
+    assert (f"to the cap of {money(cap)})" in said[0]) == over
     if preview.enough is None:
         return
     assert preview.enough > cap and (preview.lowered or more)

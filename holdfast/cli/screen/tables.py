@@ -88,7 +88,7 @@ def preview(
     `full` adds all that each subtask is told, `compared` what the same work costs otherwise.
     """
     parts: list[RenderableType] = [
-        drawn(plan_table(plan), width, wide=WIDE, heads=True),
+        drawn(plan_table(plan, cap), width, wide=WIDE, heads=True),
         Text(""),
     ]
     if tree := _tree(plan, width):

@@ -305,7 +305,12 @@ Links = Annotated[
 
 
 def pipeline_of(
-    fail_on: str, sarif: Path | None, comment: Path | None, links: str, out: Path | None = None
+    fail_on: str,
+    sarif: Path | None,
+    comment: Path | None,
+    links: str,
+    out: Path | None = None,
+    fix: Path | None = None,
 ) -> Pipeline:
     """Return what a review writes beside its report in `out`. Exit for options that do not fit."""
     if fail_on and fail_on not in FAILING:
@@ -317,8 +322,16 @@ def pipeline_of(
     if links and comment is None:
         raise Exit("--links is for the places of a comment; name its file with --comment")
     sarif_file, comment_file = check_file(sarif, "--sarif"), check_file(comment, "--comment")
-    _check_apart({"--sarif": sarif_file, "--comment": comment_file, "--out": check_out(out)})
-    return Pipeline(fail_on, sarif_file, comment_file, links.rstrip("/"))
+    fix_file = check_file(fix, "--fix")
+    _check_apart(
+        {
+            "--sarif": sarif_file,
+            "--comment": comment_file,
+            "--fix": fix_file,
+            "--out": check_out(out),
+        }
+    )
+    return Pipeline(fail_on, sarif_file, comment_file, links.rstrip("/"), fix_file)
 
 
 def _check_apart(files: Mapping[str, Path | None]) -> None:

@@ -40,7 +40,7 @@ def plan(run: Pictured) -> Node:
     if run.preview:
         cap = run.view.dollars_cap if run.view else Decimal(0)
         said = listed(totals(run.preview, cap))
-        priced = (plan_table(run.preview), *alternatives(run.preview), *said)
+        priced = (plan_table(run.preview, cap), *alternatives(run.preview), *said)
         return section("plan", write(run, priced), picture)
     rows, expected = None if run.over else run.rows, run.view.preview if run.view else None
     table = subtask_table(run.report, rows, expected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +46,6 @@ from holdfast.cli.shared.options import (
     Unpriced,
     WaitForRaise,
     Yes,
-    check_file,
     check_out,
     pipeline_of,
 )
@@ -140,9 +139,7 @@ def command(
         role,
     )
     dry_run.check_own(dry, run_id)
-    pipeline = replace(
-        pipeline_of(fail_on, sarif, comment, links, out), fix=check_file(fix, "--fix")
-    )
+    pipeline = pipeline_of(fail_on, sarif, comment, links, out, fix)
     if dry and pipeline.wanted:
         raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
     options = RunOptions(check_id(run_id), as_json, check_out(out), stay, full, pipeline)
