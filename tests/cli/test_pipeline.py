@@ -167,7 +167,6 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
     [
         (["--fail-on", ""], "--fail-on is empty; name one, or leave the option out"),
         (["--sarif", "a.md", "--comment", "./a.md"], "--sarif and --comment name the same file"),
-        (["--models", "--sarif", "a", "--fix", "a"], "--sarif and --fix name the same file"),
         (["--sarif", "a.json", "--out", "a.json"], "--sarif and --out name the same file"),
         (["--comment", "b/../a.md", "--out", "a.md"], "--comment and --out name the same file"),
         (["--comment", "link.md", "--out", "a.md"], "--comment and --out name the same file"),
@@ -213,3 +212,9 @@ def test_the_example_workflow_types_options_that_there_are_and_trusts_no_event()
         for each in parameter.opts
     }
     assert typed and typed <= options
+
+
+def test_a_patch_and_the_sarif_file_of_a_review_have_files_of_their_own(tmp_path: Path) -> None:
+    one = tmp_path / "a"
+    with pytest.raises(Exit, match="--sarif and --fix name the same file"):
+        pipeline_of("", one, None, "", None, one)
