@@ -288,6 +288,10 @@ class Findings:
             lines.append(f"{pluralize(suppressed, 'remark')} suppressed in the code.")
         if parsed.not_parsed:
             lines.append(f"{pluralize(len(parsed.not_parsed), 'file')} could not be parsed.")
+        if parsed.not_quotable:
+            count = pluralize(len(parsed.not_quotable), "file")
+            kinds = "in a line above 5,000 characters only secrets of known kinds are looked for"
+            lines.append(f"{count}: {kinds}.")
         if parsed.not_reached:
             count = pluralize(len(parsed.not_reached), "file")
             lines.append(f"{count} not looked at: the time limit was reached.")

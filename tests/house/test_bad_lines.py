@@ -186,6 +186,8 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "endpoint_web": ("nope", "2", "tru"),
     "python_sandbox": ("nope", "http://example.com", "ftp://x", "https://a:b@c/d"),
     "python_sandbox_key": ("a\nb", "é", "a b"),
+    "test_command": ("pytest", "pytest {tests}", "pytest '{test}"),
+    "test_folders": (),
     "mcp_file": ("looping",),
     "idle_seconds": ("0", "-1", "x", "1.5", "1e999"),
     "keep_megabytes": ("0", "49", "x", "nan"),
