@@ -4,7 +4,7 @@ column limit tears their sentences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.activities.catalogue.files import text_of
@@ -28,12 +28,14 @@ PARTS = ("answering", "confidence", "proving")
 LONGEST_BYTES = PROMPT_OVERHEAD_TOKENS
 """A longer prompt would not fit what is reserved around a call's material."""
 REMEDY = "mend or restore what calls are told"
+MOST_NAMED = 12
+"""Files named for one reason: a refusal is cut to 500 characters where a run is told of it."""
 
 
 def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     """Return the system prompt of each kind of call, by the name of its file, with the note on
-    untrusted material at its end, unless another stands below it. Raise CatalogueError naming each
-    file that cannot be used, and why.
+    untrusted material at its end, unless another stands below it. Raise CatalogueError naming the
+    files that cannot be used, and why.
     """
     if not (home / FOLDER).is_dir():
         raise CatalogueError(f"there is no folder {FOLDER}/; {REMEDY}")
@@ -47,12 +49,17 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
         except CatalogueError as error:
             wrong.setdefault(str(error), []).append(f"{FOLDER}/{path.name}")
     if wrong:
-        told = "; ".join(f"{', '.join(names)}: {why}" for why, names in wrong.items())
+        told = "; ".join(f"{_list(names)}: {why}" for why, names in wrong.items())
         raise CatalogueError(f"{told}; {REMEDY}")
     parts = {f"{{{name}}}": texts.pop(name) for name in PARTS} | {CHECKS: checks.KINDS}
     shared = texts.pop(SHARED)
     filled = {name: _fill(text, parts) for name, text in texts.items()}
     return {n: text if n in ABOVE else f"{text}\n\n{shared}" for n, text in filled.items()}
+
+
+def _list(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _fill(text: str, parts: Mapping[str, str]) -> str:
