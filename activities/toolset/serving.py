@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.calls.turn import OF_SERVERS, READS_ON
 from holdfast.contracts import Omission, Outlet, PinnedInput, Plan, RoleCard
+from holdfast.text import pluralize
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class FromServers:
     """A line for each server whose earlier list is used, with the reason."""
 
 
+NO_MODEL = "needs a model, and this run uses none: --models asks them"
 Offer = Callable[[Mapping[str, Sequence[str]]], Awaitable[Mapping[str, FromServers]]]
 """(the tools of servers that each role names, by role) -> what each of these roles is offered."""
 
@@ -111,7 +113,7 @@ def serve(
         useless = [name for name in card.tools if name in lacking]
         left = tuple(name for name in card.tools if name not in useless)
         if card.tier != "none" and not use_models:
-            missing[card.name] = "needs a model, and this run uses none: --models asks them"
+            missing[card.name] = NO_MODEL
         elif absent:
             missing[card.name] = f"needs {', '.join(absent)}, which this worker does not have"
         elif useless and {*left} <= {READS_ON}:
@@ -279,7 +281,11 @@ def keep_servable(
     titles: dict[str, list[str]] = {}
     for each in left_out:
         titles.setdefault(missing[each.role], []).append(each.title)
-    omissions = tuple(Omission(what=", ".join(what), why=why) for why, what in titles.items())
+    agents = len(titles.pop(NO_MODEL, ()))
+    omissions = [Omission(what=", ".join(what), why=why) for why, what in titles.items()]
+    if agents:
+        why = "no model; set ANTHROPIC_API_KEY and run with --models"
+        omissions.append(Omission(what=pluralize(agents, "agent"), why=why, agents=agents))
     gone = {each.id for each in left_out}
     kept = tuple(
         each.model_copy(
@@ -290,4 +296,4 @@ def keep_servable(
         )
         for each in kept
     )
-    return plan.model_copy(update={"subtasks": kept}), omissions
+    return plan.model_copy(update={"subtasks": kept}), tuple(omissions)

@@ -122,6 +122,10 @@ class Omission(Contract):
     why: str
     roles: tuple[str, ...] = ()
     """It is reported where the plan has one of these roles; empty: always."""
+    agents: int = 0
+    """Agents of a playbook that stay out because the run was to ask no model: a fact of the run,
+    and nothing that it misses.
+    """
 
 
 class Outlet(Contract):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from holdfast.contracts import Remark
 from holdfast.contracts.remarks import RUNS, SEVERITIES, group_same, harm, is_credential
-from holdfast.rendering.remarks import place, prose, said
-from holdfast.text import pluralize
+from holdfast.rendering.remarks import place, place_of, prose, said
+from holdfast.text import one_line, pluralize
 
 OTHER = "nothing that is listed can do more harm"
 HARMS = (
@@ -50,17 +50,31 @@ def one_thing(standing: Sequence[Remark]) -> str:
     """Return the remark to act on first, and why it is that one; empty where one is all there is,
     or none is urgent. `standing`: the remarks that count and that no model refuted.
     """
-    groups = [each for each in group_same(standing) if _is_urgent(each[0])]
+    groups = _urgent(standing)
     if not groups or len(group_same(standing)) < 2:
         return ""
-    chosen = min(groups, key=lambda group: _order(group[0]))
-    first, *others = chosen
+    first, *others = groups[0]
     parts = [f"**If you do one thing**, look at {place(first)} ({first.severity}): {said(first)}"]
     if first.matters:
         parts.append(prose(first.matters))
     if others:
         parts.append(f"It stands in {pluralize(len(others), 'more place')}.")
-    return " ".join([*parts, _why(first, [each[0] for each in groups if each is not chosen])])
+    return " ".join([*parts, _why(first, [each[0] for each in groups[1:]])])
+
+
+def first_in_line(standing: Sequence[Remark]) -> str:
+    """Return the same remark in a line of plain text; empty where none is urgent."""
+    groups = _urgent(standing)
+    if not groups:
+        return ""
+    first = groups[0][0]
+    return f"{place_of(first) or 'the repository'}: {one_line(first.message)}"
+
+
+def _urgent(standing: Sequence[Remark]) -> list[tuple[Remark, ...]]:
+    """Return the defects that one may act on first, the first of them first."""
+    groups = (each for each in group_same(standing) if _is_urgent(each[0]))
+    return sorted(groups, key=lambda group: _order(group[0]))
 
 
 def _is_urgent(remark: Remark) -> bool:

@@ -133,6 +133,7 @@ def facts(
     if count := len(planned | {each.subtask_id for each in report.findings}):
         complete = sum(each.status == "complete" for each in report.findings)
         found.append(Fact("Subtasks", f"{complete} of {count} complete"))
+    found += [Fact("Not run", each.what, each.why) for each in report.not_run if each.agents]
     asked = calls(report.model_calls) if report.model_calls else "no model was asked"
     found.append(Fact("Price", at_most(report.dollars, report.assumed), asked))
     more = ("" if over else "so far", f"{seconds(waited)} waiting" if waited else "")
@@ -169,8 +170,12 @@ def _gone(file: MadeFile) -> str:
 
 
 def missing(report: Report) -> list[Block]:
-    """Return gaps, contradictions and what was not run."""
-    not_run = (Marked(f"**{inline(each.what)}**: {inline(each.why)}") for each in report.not_run)
+    """Return gaps, contradictions and what was not run; agents that were not wanted are a fact."""
+    not_run = (
+        Marked(f"**{inline(each.what)}**: {inline(each.why)}")
+        for each in report.not_run
+        if not each.agents
+    )
     return [
         *listed(_gaps(report)),
         *listed(report.conflicts, "Contradictions", 3),

@@ -161,7 +161,7 @@ async def test_a_run_without_a_model_gets_no_models_and_only_the_roles_it_can_se
     assert {each.name for each in briefing.roles} == set(REVIEW_TOOLS)
     assert not any(each.prompt for each in briefing.roles), "nobody is told anything"
     (agents,) = briefing.not_run
-    assert "Read for mistakes of logic" in agents.what and "needs a model" in agents.why
+    assert (agents.what, agents.agents) == ("6 agents", 6) and "--models" in agents.why
 
 
 async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
@@ -176,7 +176,7 @@ async def test_a_lens_whose_tool_is_missing_is_said_and_not_planned(
     briefing = await prepare(replace(preparation, lenses=("bugs", "history")), review)
     assert briefing.playbook is not None and briefing.playbook.plan is not None
     assert [each.role for each in briefing.playbook.plan.subtasks] == ["bugs", "history"]
-    lenses = [each for each in briefing.not_run if "needs a model" not in each.why]
+    lenses = [each for each in briefing.not_run if not each.agents]
     assert len(lenses) == len(REVIEW_TOOLS) - 2
     assert all("which this worker does not have" in each.why for each in lenses)
 

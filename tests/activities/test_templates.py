@@ -12,7 +12,7 @@ from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_SH
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from holdfast.contracts.remarks import merge_remarks
-from holdfast.rendering.foremost import HARMS, harm_of, one_thing
+from holdfast.rendering.foremost import HARMS, first_in_line, harm_of, one_thing
 from holdfast.text import code_span, for_terminal
 
 
@@ -448,6 +448,14 @@ def test_of_what_does_as_much_harm_what_was_shown_comes_first_even_of_an_agent()
     assert "A shell" in one_thing([shell, remark(line=9, **agents)])
     told = one_thing([shell, remark(line=9, **agents, proof=proof)])
     assert "A query" in told and "and what was run shows it" in told
+
+
+def test_the_last_line_of_a_terminal_names_the_same_remark_on_one_line() -> None:
+    weak = remark(line=9, rule="B324", message="MD5", severity="critical")
+    shell = remark(file="b.py", line=3, rule="B602", message="A\x1b[2J\nshell", severity="critical")
+    assert first_in_line([weak, shell]) == "b.py:3: A\\x1b[2J shell"
+    assert first_in_line([shell]) and not one_thing([shell]), "even where it is the only one"
+    assert first_in_line([remark(severity="info")]) == ""
 
 
 def test_a_matter_of_style_or_outside_production_is_not_the_one_thing_to_do() -> None:

@@ -111,6 +111,13 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
         assert part in page
 
 
+def test_agents_that_were_not_to_be_asked_are_a_fact_and_nothing_that_is_missing() -> None:
+    out = Omission(what="6 agents", why="no model", agents=6)
+    page = pages.as_markdown(report(not_run=(out,), gaps=(), model_calls=0))
+    assert "not run 6 agents, no model" in page.split("## ")[0]
+    assert "What is missing" not in page and "6 agents" not in page.split("## ", 1)[1]
+
+
 def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated() -> None:
     tries = (
         Try(

@@ -16,12 +16,13 @@ from holdfast.cli.shared.delivery import deliver, files_of, place, with_files
 from holdfast.cli.shared.doing import Turns
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.reading import Look, with_notes
-from holdfast.contracts import Report
-from holdfast.contracts.remarks import read_review
+from holdfast.contracts import Report, ReviewData
+from holdfast.contracts.remarks import read_review, stands
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
+from holdfast.rendering.foremost import first_in_line
 from holdfast.rendering.status import SEVERITY_SIGNS
-from holdfast.rendering.verdict import Verdict, judge
+from holdfast.rendering.verdict import Verdict, counted, judge
 from holdfast.rules.reporting import report
 
 CLOSED: dict[WorkflowExecutionStatus, str] = {
@@ -104,7 +105,7 @@ async def print_outcome(
     if not announced:
         await say_where(connection, run_id)
     if made is not None and (review := read_review(made)):
-        _say_verdict(judge(review, made.status))
+        _say_verdict(judge(review, made.status), review)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
     if made is not None:
         code = pipeline.pass_on(made, code)
@@ -112,11 +113,15 @@ async def print_outcome(
     return code
 
 
-def _say_verdict(verdict: Verdict) -> None:
-    """Say last what stands first, which the terminal has scrolled away."""
+def _say_verdict(verdict: Verdict, review: ReviewData) -> None:
+    """Say last what stands first, which the terminal has scrolled away: the counts, and what to do
+    first.
+    """
     sign = f"{SEVERITY_SIGNS[verdict.worst]} " if verdict.worst else ""
     if verdict.worst:
         style = "bold red" if verdict.worst == "critical" else "bold magenta"
     else:
         style = "bold green" if verdict.known and not verdict.beside else "bold"
     say(f"{sign}{verdict.line}", style)
+    if first := first_in_line([each for each in counted(review) if stands(each)]):
+        say(f"First: {first}")
