@@ -30,7 +30,8 @@ from holdfast.activities.asking import senders
 from holdfast.contracts import Usage
 from holdfast.contracts.errors import AllowanceReached, NotBilled, SpendLimitReached
 from holdfast.contracts.policies import MOST_DAY, MOST_RUN
-from holdfast.embedded import EmbeddedError, private
+from holdfast.embedded import private
+from holdfast.errors import EmbeddedError
 from holdfast.ports import PriceOf
 from holdfast.storage.files import to_disk
 

@@ -24,7 +24,7 @@ from holdfast.activities.gate.queue_rates import CANNOT, QueueRate, read_rate, w
 from holdfast.activities.gate.quotas import Cost, Sent, cost_of
 from holdfast.activities.gate.throttle import FULL_SPEED, LONGEST_SHUT, describe
 from holdfast.contracts.errors import NotBilled
-from holdfast.embedded.trouble import EmbeddedError
+from holdfast.errors import EmbeddedError
 from holdfast.ports import Head
 
 HOLD_SECONDS = 5.0

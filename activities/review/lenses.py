@@ -31,7 +31,7 @@ from holdfast.contracts import Draft
 from holdfast.contracts.errors import LensFailed
 from holdfast.deployment import importing
 from holdfast.deployment.packages import of_group
-from holdfast.deployment.project import BadSettings
+from holdfast.errors import BadSettings
 from holdfast.ports import Lens, Store
 from holdfast.untrusted.redact import Redactor
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from holdfast.activities.toolset.mcp import Listed
 from holdfast.activities.toolset.servers import SCRIPT, Server
 from holdfast.embedded import private
-from holdfast.embedded.trouble import EmbeddedError
+from holdfast.errors import EmbeddedError
 from holdfast.storage.files import write_whole
 
 logger = logging.getLogger(__name__)

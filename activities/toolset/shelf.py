@@ -21,8 +21,8 @@ from holdfast.calls.turn import WEB_FETCH, WEB_SEARCH
 from holdfast.contracts import Outlet
 from holdfast.deployment import importing
 from holdfast.deployment.packages import Brought, of_group
-from holdfast.deployment.project import BadSettings
 from holdfast.deployment.settings import Settings
+from holdfast.errors import BadSettings
 from holdfast.text import one_line
 from holdfast.untrusted.folders import open_regular, resolve_path
 

@@ -25,9 +25,10 @@ from bench.instruments.clients import ended, outcome
 from bench.instruments.proxy import Proxy, proxied
 from holdfast.contracts import Goal, Limits, Plan, Report, Subtask
 from holdfast.deployment.settings import HOME, Settings
-from holdfast.embedded import EmbeddedError, Programs, down, ensure_up, server, status, up
+from holdfast.embedded import Programs, down, ensure_up, server, status, up
 from holdfast.embedded.state import StateDir
 from holdfast.embedded.supervision import WORKER
+from holdfast.errors import EmbeddedError
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, connect
 from holdfast.workers.served import find_served

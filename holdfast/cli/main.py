@@ -18,16 +18,14 @@ from pydantic import ValidationError
 from holdfast import __version__
 from holdfast.cli.screen import looks
 from holdfast.cli.screen.exits import Code, Exit, exit_of
-from holdfast.cli.screen.invocation import OPTION, PROGRAM, STARTER, taken_out
 from holdfast.cli.screen.streams import put, say
 from holdfast.cli.shared import completion
 from holdfast.contracts.errors import BlobLost
 from holdfast.deployment import project
-from holdfast.deployment.settings import NAME, BadSettings, Settings
-from holdfast.embedded import EmbeddedError
-from holdfast.intake.refusal import Refused
+from holdfast.deployment.invocation import OPTION, PROGRAM, STARTER, taken_out
+from holdfast.deployment.settings import NAME, Settings
+from holdfast.errors import HoldfastError
 from holdfast.storage.payloads import PayloadLost
-from holdfast.temporal.connection import Unreachable
 from holdfast.text import for_terminal
 from holdfast.text.mistakes import as_rest
 
@@ -211,18 +209,14 @@ def explain(error: Exception) -> tuple[str, Code]:
     match error:
         case Exit():
             return str(error), error.code
-        case Refused():
+        case HoldfastError():
             return explain(exit_of(error))
         case typer.TyperException():
             return _usage(error), Code.REFUSED
         case ValidationError() if error.title == Settings.__name__:
             return _settings(error), Code.REFUSED
-        case BadSettings():
-            return str(error), Code.REFUSED
         case PayloadLost() | BlobLost():
             return str(error), Code.FAILED
-        case EmbeddedError() | Unreachable():
-            return str(error), Code.UNREACHABLE
         case OSError():
             remedy = "; free some space there" if error.errno in FULL else ""
             return f"{error.filename or 'system'}: {error.strerror or error}{remedy}", Code.FAILED

@@ -20,6 +20,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.deployment.address import withheld_of
+from holdfast.errors import BadSettings
 from holdfast.text.mistakes import as_rest, suggest
 from holdfast.untrusted.folders import Unreadable, read_named
 
@@ -33,10 +34,6 @@ NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,39}")
 FILE_BYTES = 1024 * 1024
 _MARK = "project"
 """A file in the state folder of a trusted project: which one it is."""
-
-
-class BadSettings(ValueError):
-    """A setting that cannot be used. The message is the whole line for the user."""
 
 
 def state_home() -> Path:

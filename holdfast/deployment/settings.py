@@ -50,7 +50,7 @@ from holdfast.deployment.places import (
     web_address,
     with_test,
 )
-from holdfast.deployment.project import BadSettings as BadSettings
+from holdfast.errors import BadSettings
 from holdfast.text.mistakes import suggest
 from holdfast.untrusted.folders import Unreadable, read_named
 

@@ -11,10 +11,8 @@ from holdfast.embedded.allowed import count_unreadable, read_registered, registe
 from holdfast.embedded.server import probe_local
 from holdfast.embedded.state import Endpoint, StateDir, embedded_target, lease
 from holdfast.embedded.supervision import Programs, Status, down, ensure_up, status, up
-from holdfast.embedded.trouble import EmbeddedError
 
 __all__ = [
-    "EmbeddedError",
     "Endpoint",
     "Programs",
     "StateDir",

@@ -16,7 +16,8 @@ from holdfast.embedded import private, processes, server
 from holdfast.embedded.processes import Record
 from holdfast.embedded.state import StateDir, is_leased, retiring
 from holdfast.embedded.supervision import ensure_up
-from holdfast.embedded.trouble import EmbeddedError, StateGone
+from holdfast.embedded.trouble import StateGone
+from holdfast.errors import EmbeddedError
 from holdfast.temporal.connection import Target
 
 HEAL_SECONDS = 2.0

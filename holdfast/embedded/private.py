@@ -9,7 +9,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.embedded.trouble import EmbeddedError
+from holdfast.errors import EmbeddedError
 from holdfast.storage.files import create
 from holdfast.untrusted.folders import read_regular
 

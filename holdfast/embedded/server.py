@@ -25,7 +25,7 @@ from holdfast.deployment import extras
 from holdfast.embedded import processes
 from holdfast.embedded.processes import Record
 from holdfast.embedded.state import Endpoint, StateDir
-from holdfast.embedded.trouble import EmbeddedError
+from holdfast.errors import EmbeddedError
 
 NAMESPACE = "default"
 RETENTION = timedelta(days=30)

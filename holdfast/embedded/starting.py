@@ -14,7 +14,7 @@ from typing import Literal
 from holdfast.embedded import database, processes, server
 from holdfast.embedded.processes import Record
 from holdfast.embedded.state import Endpoint, StateDir
-from holdfast.embedded.trouble import EmbeddedError
+from holdfast.errors import EmbeddedError
 
 READY_SECONDS = 30.0
 ENDING_SECONDS = 2.0

@@ -33,7 +33,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import private
 from holdfast.embedded.processes import Record
-from holdfast.embedded.trouble import EmbeddedError, explained
+from holdfast.embedded.trouble import explained
+from holdfast.errors import EmbeddedError
 from holdfast.temporal.connection import Target
 from holdfast.text.mistakes import mistakes
 

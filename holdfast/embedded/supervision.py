@@ -15,7 +15,8 @@ from holdfast.embedded import private, processes, server
 from holdfast.embedded.identity import code_version, model_environment, worker_environment
 from holdfast.embedded.starting import first_endpoint, pid_file, record_of, running_pid, with_server
 from holdfast.embedded.state import Endpoint, StateDir, is_leased
-from holdfast.embedded.trouble import EmbeddedError, StateGone, explained
+from holdfast.embedded.trouble import StateGone, explained
+from holdfast.errors import EmbeddedError
 
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0

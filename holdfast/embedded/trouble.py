@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
-class EmbeddedError(Exception):
-    """The embedded server cannot run. One line: what, which, what to do."""
-
-    def __init__(self, what: str, which: object, remedy: str) -> None:
-        super().__init__(f"{what}: {which}; {remedy}")
+from holdfast.errors import EmbeddedError
 
 
 class StateGone(EmbeddedError):

@@ -9,8 +9,8 @@ from typing import get_args
 from holdfast.activities.catalogue.answer_forms import BadForm, check_form, check_writer
 from holdfast.activities.catalogue.files import PlaybookFile
 from holdfast.contracts import AnswerForm, AnswerKind
+from holdfast.errors import Refused
 from holdfast.intake.files import read_text
-from holdfast.intake.refusal import Refused
 from holdfast.untrusted.reading import NotPlain, from_json
 
 KINDS: tuple[AnswerKind, ...] = tuple(filter(None, get_args(AnswerKind)))

@@ -12,7 +12,7 @@ from temporalio.service import RPCError
 
 from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
-from holdfast.intake.refusal import Refused
+from holdfast.errors import NoWorker
 from holdfast.storage import DirectoryStore, store_at
 from holdfast.temporal.connection import Target
 from holdfast.workers.pollers import find_pollers
@@ -75,10 +75,14 @@ class Tell(Protocol):
         ...
 
 
+def tell_nobody(line: str, *, warning: bool = False) -> None:
+    """Show nothing: nobody waits who would read it."""
+
+
 async def require_worker(
     connection: Connection, tell: Tell, *, models: bool, wait: float = WORKER_SECONDS
 ) -> None:
-    """Return once a live worker polls the queue; Refused after `wait` seconds without one.
+    """Return once a live worker polls the queue; NoWorker after `wait` seconds without one.
 
     Warns if the run asks models and no worker does. The embedded server has its own worker.
     """
@@ -90,10 +94,9 @@ async def require_worker(
     told = False
     while not await _is_polled(connection.client, target.task_queue):
         if loop.time() >= until:
-            raise Refused(
+            raise NoWorker(
                 f"no worker polls task queue {target.task_queue!r} at {target.address};"
-                " nothing was started",
-                "no worker",
+                " nothing was started"
             )
         if not told:
             told = True

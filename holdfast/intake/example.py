@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.deployment.settings import HOME
-from holdfast.intake.refusal import Refused
+from holdfast.errors import Refused
 
 SHOP = HOME / "examples" / "shop"
 MAIN, BRANCH = "main", "receipts"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.intake.refusal import Refused
+from holdfast.errors import Refused
 from holdfast.untrusted.folders import Unreadable, read_named
 
 TEXT_BYTES = 4 * 1024 * 1024

@@ -19,10 +19,10 @@ from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.toolset.shelf import tools_for
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan, policies
 from holdfast.deployment.settings import Settings
+from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.intake.answers import WantedForm, form_of
 from holdfast.intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
-from holdfast.intake.refusal import Refused
 from holdfast.intake.repositories import check_repositories
 from holdfast.plans import validity
 from holdfast.text import says_something

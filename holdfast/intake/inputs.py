@@ -15,7 +15,7 @@ from holdfast.activities.repositories.documents import (
     reader_of,
 )
 from holdfast.contracts import GoalInput, InputKind
-from holdfast.intake.refusal import Refused
+from holdfast.errors import Refused
 from holdfast.text import one_line, says_something
 from holdfast.text.mistakes import refuse_choice
 from holdfast.untrusted.folders import read_regular, resolve_path

@@ -28,9 +28,9 @@ from holdfast.contracts.search import (
 )
 from holdfast.contracts.titles import title_of
 from holdfast.embedded import register_root
+from holdfast.errors import IdTaken, Refused
 from holdfast.intake.connection import Connection, Tell, require_worker
 from holdfast.intake.login import login
-from holdfast.intake.refusal import Refused
 from holdfast.intake.repositories import describe_inputs, roots_of
 from holdfast.rendering.amounts import money, seconds
 from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
@@ -101,10 +101,8 @@ async def launch(
         )
     except WorkflowAlreadyStartedError as error:
         if not _same(await goal_of_run(connection, chosen), goal):
-            raise Refused(
-                f"--id {chosen!r} is in use by a run with another goal; choose another id",
-                "taken",
-                chosen,
+            raise IdTaken(
+                f"--id {chosen!r} is in use by a run with another goal; choose another id", chosen
             ) from error
         return Launched(chosen, attached=True)
     return Launched(chosen)

@@ -10,8 +10,8 @@ import yaml
 from pydantic import ValidationError
 
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Plan
+from holdfast.errors import Refused
 from holdfast.intake.files import read_text
-from holdfast.intake.refusal import Refused
 from holdfast.text.mistakes import as_rest
 from holdfast.untrusted.reading import NotPlain, from_json, from_yaml
 from holdfast.untrusted.unread import find_unread

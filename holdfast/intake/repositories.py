@@ -13,7 +13,7 @@ from holdfast.contracts import GoalInput, PinnedInput
 from holdfast.contracts.errors import BadGoal
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import read_registered
-from holdfast.intake.refusal import Refused
+from holdfast.errors import Refused
 from holdfast.rules.leaving import BASE
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots, roots_at

@@ -45,13 +45,14 @@ from holdfast.deployment import project
 from holdfast.deployment.address import OFFICIAL, address_of
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
-from holdfast.embedded import EmbeddedError, StateDir, attendance, embedded_target
+from holdfast.embedded import StateDir, attendance, embedded_target
+from holdfast.errors import EmbeddedError, Unreachable
 from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.telemetry.logs import LogContext, configure_logging, flush_logs, measured_runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges
 from holdfast.telemetry.otel.closed_runs import send_spans
 from holdfast.telemetry.otel.exporting import spans_wanted
-from holdfast.temporal.connection import Target, Unreachable, connect
+from holdfast.temporal.connection import Target, connect
 from holdfast.temporal.own_server import configured_target
 from holdfast.upkeep.daily import keep_clean
 from holdfast.workers.held import Held, hand_back

@@ -38,6 +38,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from holdfast.contracts import Goal, Report
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import FILE_BYTES
+from holdfast.errors import Unreachable
 from holdfast.storage import DirectoryStore, store_at
 from holdfast.storage.payloads import READABLE, PayloadLost, external_storage
 from holdfast.temporal.activations import OneAtATime
@@ -81,10 +82,6 @@ WorkflowExecutionStatus._missing_ = classmethod(  # type: ignore[method-assign, 
 def is_paused(run: WorkflowExecution) -> bool:
     """True if an operator has paused the whole workflow by Temporal's own means."""
     return run.raw_info.status == RawStatus.WORKFLOW_EXECUTION_STATUS_PAUSED
-
-
-class Unreachable(Exception):
-    """The server did not answer in time; the message names its address."""
 
 
 class _Converter(PydanticJSONPlainPayloadConverter):

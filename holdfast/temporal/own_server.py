@@ -4,7 +4,8 @@ worker and starter share.
 
 from __future__ import annotations
 
-from holdfast.deployment.settings import BadSettings, Settings
+from holdfast.deployment.settings import Settings
+from holdfast.errors import BadSettings
 from holdfast.storage import BadStore, store_at
 from holdfast.temporal.connection import Target, read_configuration
 

@@ -31,7 +31,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from holdfast.contracts.errors import WorkerDied
 from holdfast.embedded import private
 from holdfast.embedded.state import flock
-from holdfast.embedded.trouble import EmbeddedError
+from holdfast.errors import EmbeddedError
 
 MOST_BYTES = 16 * 2**20
 """A file that is larger is not ours."""

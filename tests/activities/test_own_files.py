@@ -18,8 +18,8 @@ from holdfast.activities.review import lenses
 from holdfast.activities.toolset import shelf
 from holdfast.cli.commands.care import doctor
 from holdfast.deployment.packages import Brought
-from holdfast.deployment.project import BadSettings
 from holdfast.deployment.settings import HOME
+from holdfast.errors import BadSettings
 
 TOOL = '''
 from holdfast import Here, tool

@@ -18,15 +18,14 @@ from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.commands.care import doctor
 from holdfast.cli.main import explain, main, program
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import PROGRAM, STARTER, WORKER, to_type
 from holdfast.cli.shared.starting import endpoint_known
 from holdfast.contracts import Goal
+from holdfast.deployment.invocation import PROGRAM, STARTER, WORKER, to_type
 from holdfast.deployment.settings import FILE_BYTES, OTHERS, Settings
-from holdfast.embedded import EmbeddedError
+from holdfast.errors import EmbeddedError, IdTaken, NoWorker, Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import Wish, goal_of
 from holdfast.intake.launch import check_id, new_id
-from holdfast.intake.refusal import Refused
 from holdfast.serving import worker
 from holdfast.temporal.own_server import web_ui_of
 from scripted import plan_file, subtask
@@ -360,8 +359,8 @@ def test_the_web_ui_of_a_known_kind_of_server_is_known(address: str, web_ui: str
     [
         (Exit("no worker", Code.UNREACHABLE), "no worker", Code.UNREACHABLE),
         (Refused("an empty goal"), "an empty goal", Code.REFUSED),
-        (Refused("nobody polls", "no worker"), f"start one with: {WORKER}", Code.UNREACHABLE),
-        (Refused("in use", "taken", "a-1"), to_type("show", "a-1"), Code.REFUSED),
+        (NoWorker("nobody polls"), f"start one with: {WORKER}", Code.UNREACHABLE),
+        (IdTaken("in use", "a-1"), to_type("show", "a-1"), Code.REFUSED),
         (EmbeddedError("a", "b", "c"), "a: b; c", Code.UNREACHABLE),
         (
             OSError(28, "No space left on device", "/x"),

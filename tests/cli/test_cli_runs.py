@@ -19,15 +19,15 @@ from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.runs import run, show, start, watch
 from holdfast.cli.commands.steering import cancel
 from holdfast.cli.main import explain
-from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import STARTER, WORKER, to_type
+from holdfast.cli.screen.exits import Code, Exit, exit_of
 from holdfast.cli.shared import follow
 from holdfast.cli.shared.connection import tell
-from holdfast.cli.shared.reading import Look, Reader
+from holdfast.client.reading import Look, Reader
 from holdfast.contracts import Goal, Limits, Report
 from holdfast.contracts.view import RunView
+from holdfast.deployment.invocation import STARTER, WORKER, to_type
+from holdfast.errors import HoldfastError, NoWorker, Refused
 from holdfast.intake.connection import Connection, require_worker
-from holdfast.intake.refusal import Refused
 from scripted import works
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -236,9 +236,9 @@ async def test_an_unknown_run_is_refused_by_every_command_that_takes_an_id(
         cancel.run(connection, "nobody"),
         export.run(connection, "nobody", None),
     ):
-        with pytest.raises(Exit, match="no run 'nobody'") as refusal:
+        with pytest.raises(HoldfastError, match="no run 'nobody'") as refusal:
             await asked
-        assert refusal.value.code == Code.REFUSED
+        assert exit_of(refusal.value).code == Code.REFUSED
 
 
 @pytest.mark.anyio
@@ -267,7 +267,7 @@ async def test_a_watcher_waits_for_the_first_worker_and_through_the_death_of_ano
 
 @pytest.mark.anyio
 async def test_nothing_starts_on_a_queue_that_nobody_polls(connection: Connection) -> None:
-    with pytest.raises(Refused, match="no worker polls task queue") as refusal:
+    with pytest.raises(NoWorker, match="no worker polls task queue") as refusal:
         await require_worker(connection, tell, models=False, wait=0.0)
     said, code = explain(refusal.value)
     assert code == Code.UNREACHABLE

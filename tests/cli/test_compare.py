@@ -10,9 +10,10 @@ import pytest
 from commanded import refused, script
 from conftest import Runs
 from holdfast.cli.commands.runs import compare, run, start
-from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import to_type
+from holdfast.cli.screen.exits import Code, Exit, exit_of
 from holdfast.contracts import Goal
+from holdfast.deployment.invocation import to_type
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 from scripted import synthesizes, works
 
@@ -48,9 +49,9 @@ async def test_two_runs_of_one_goal_are_compared_in_text_and_as_json(
         ("t1", []),
         ("t2", ["text"]),
     ]
-    with pytest.raises(Exit, match="no run 'third'") as unknown:
+    with pytest.raises(HoldfastError, match="no run 'third'") as unknown:
         await compare.run(connection, "first", "third", as_json=False)
-    assert unknown.value.code == Code.REFUSED
+    assert exit_of(unknown.value).code == Code.REFUSED
 
 
 @pytest.mark.anyio

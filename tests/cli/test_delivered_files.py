@@ -13,7 +13,7 @@ import pytest
 
 from driving import Drive, subtask
 from holdfast.cli.shared.delivery import deliver, files_of, with_files
-from holdfast.cli.shared.reading import Look
+from holdfast.client.reading import Look
 from holdfast.contracts import Finding, MadeFile, Plan, Report
 from holdfast.contracts.made_files import (
     ENDINGS,

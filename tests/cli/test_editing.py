@@ -10,11 +10,11 @@ import pytest
 from conftest import Runs
 from holdfast.cli.commands.steering import edit
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.shared import orders
+from holdfast.client import orders
 from holdfast.contracts import Order
+from holdfast.errors import HoldfastError, Refused
 from holdfast.intake import plans
 from holdfast.intake.connection import Connection
-from holdfast.intake.refusal import Refused
 from scripted import ready, subtask, synthesizes, works
 from steered import report_of, script, waiting
 
@@ -46,7 +46,7 @@ async def test_an_edited_plan_from_a_file_runs_and_its_mistakes_are_listed_befor
         assert await edit.run(connection, "cli-edit", file, yes=True) == Code.COMPLETE
         assert "the edited plan runs" in capsys.readouterr().err
         report = await report_of(connection, "cli-edit")
-        with pytest.raises(Exit, match="is over"):
+        with pytest.raises(HoldfastError, match="is over"):
             await edit.run(connection, "cli-edit", file)
     assert [each.subtask_id for each in report.findings] == ["t7"]
     assert report.findings[0].tries[0].tier == "opus", "a person may choose any tier"

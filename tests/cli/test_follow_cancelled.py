@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.shared import follow
-from holdfast.cli.shared.reading import Look
+from holdfast.client.reading import Look
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,7 @@ from holdfast.cli.commands.runs import fork, start, watch
 from holdfast.cli.commands.runs.dry_run import APPROVAL
 from holdfast.cli.commands.steering import cancel
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import STARTER
-from holdfast.cli.shared import orders
+from holdfast.client import orders
 from holdfast.contracts import (
     Approval,
     Finding,
@@ -30,9 +29,10 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import AuthenticationRefused
 from holdfast.contracts.view import Preview
+from holdfast.deployment.invocation import STARTER
+from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
-from holdfast.intake.refusal import Refused
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from steered import GOAL, report_of, script, waiting
 

@@ -19,8 +19,8 @@ from holdfast.activities.wiring import build
 from holdfast.cli.commands.care import doctor, init
 from holdfast.cli.main import main, with_project
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import taken_out
 from holdfast.deployment import project
+from holdfast.deployment.invocation import taken_out
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.serving import worker
 from holdfast.temporal.connection import Target

@@ -15,12 +15,11 @@ import pytest
 from holdfast import __version__
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.main import main
-from holdfast.cli.screen import invocation
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import as_called, starter
 from holdfast.cli.shared import completion
 from holdfast.contracts import Limits
-from holdfast.deployment import extras
+from holdfast.deployment import extras, invocation
+from holdfast.deployment.invocation import as_called, starter
 from holdfast.deployment.settings import HOME, NAME
 
 

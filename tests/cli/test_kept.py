@@ -14,11 +14,12 @@ import pytest
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.cli.checks import kept as module
 from holdfast.cli.checks.kept import check_storage
-from holdfast.cli.shared import reading
+from holdfast.client import reading
 from holdfast.deployment.settings import Settings
-from holdfast.embedded import EmbeddedError, Programs, StateDir, ensure_up
+from holdfast.embedded import Programs, StateDir, ensure_up
 from holdfast.embedded.database import find_trouble
 from holdfast.embedded.state import Endpoint
+from holdfast.errors import EmbeddedError
 from holdfast.storage import DirectoryStore
 from holdfast.temporal.connection import Target
 

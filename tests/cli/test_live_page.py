@@ -22,7 +22,7 @@ from holdfast.cli.live.guard import COOKIE, Guard
 from holdfast.cli.live.server import LivePage, live
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.tables import preview as plan_preview
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.contracts import Goal, Limits
 from holdfast.intake.connection import Connection
 from holdfast.ledger.ranges import format_price

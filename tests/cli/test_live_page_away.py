@@ -149,7 +149,7 @@ async def test_an_order_that_meets_no_server_is_not_said_to_have_arrived(
     async def lost(*_: object) -> str:
         raise RPCError("connection refused", RPCStatusCode.UNAVAILABLE, b"")
 
-    monkeypatch.setattr("holdfast.cli.shared.orders.send", lost)
+    monkeypatch.setattr("holdfast.client.orders.send", lost)
     async with waiting(runs) as handle, visiting(connection, handle.id) as visitor:
         await visitor.page()
         own = {"Origin": visitor.origin}

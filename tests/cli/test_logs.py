@@ -11,13 +11,13 @@ import pytest
 from holdfast.cli.commands.runs.logs import format_line
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.shared.connection import own_target
+from holdfast.client.connecting import own_target
 from holdfast.temporal.connection import Target
 
 
 @pytest.fixture(autouse=True)
 def no_server(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("holdfast.cli.shared.connection.probe_local", lambda _: False)
+    monkeypatch.setattr("holdfast.client.connecting.probe_local", lambda _: False)
     logs = bare_environment / "logs"
     logs.mkdir(parents=True)
     return logs
@@ -78,7 +78,7 @@ def test_with_a_server_of_ones_own_it_says_where_its_workers_write(
 ) -> None:
     put(no_server)
     own = Target("localhost:7233", store_url="file:///srv/store", embedded=False)
-    monkeypatch.setattr(f"holdfast.cli.commands.runs.logs.{own_target.__name__}", lambda _: own)
+    monkeypatch.setattr(f"holdfast.cli.commands.runs.logs.{own_target.__name__}", lambda *_: own)
     assert main(["logs", "r1"]) == Code.REFUSED
     assert "workflow_id r1" in capsys.readouterr().err
     assert main(["logs", "r1", "--embedded"]) == Code.COMPLETE

@@ -9,10 +9,10 @@ import pytest
 
 from drawn import HOSTILE, OUR_STYLES, UNSEEN, drawn, view
 from holdfast.cli.screen.board import board
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.tables import preview
 from holdfast.contracts import Check, Plan, Subtask
 from holdfast.contracts.view import Preview, Question
+from holdfast.deployment.invocation import STARTER
 
 
 def planned(*rows: dict[str, object], **fields: object) -> Preview:

@@ -22,10 +22,10 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared.options import check_out
 from holdfast.contracts import Plan
+from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.intake.files import read_text
 from holdfast.intake.inputs import input_of
-from holdfast.intake.refusal import Refused
 from holdfast.untrusted.reading import DEPTH, NotPlain, from_json, from_yaml
 from holdfast.untrusted.roots import Outside, open_file, roots_at
 

@@ -12,11 +12,11 @@ from holdfast.cli.checks.endpoint import mask
 from holdfast.cli.commands.runs.inbox import WaitingRun, as_data
 from holdfast.cli.screen.board import board, changes
 from holdfast.cli.screen.exits import Code, code_of
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.waiting import reminders
 from holdfast.cli.shared.follow import LiveBoard
 from holdfast.contracts.view import Question
 from holdfast.deployment.address import address_of
+from holdfast.deployment.invocation import STARTER
 from holdfast.rendering.amounts import money, seconds
 
 # ---------------------------------------------------------------- the board

@@ -16,11 +16,10 @@ from rich.markdown import Markdown
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
 from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.board import board, headline
-from holdfast.cli.screen.invocation import STARTER, to_type
 from holdfast.cli.screen.streams import Safe
 from holdfast.cli.screen.typeset import Page
 from holdfast.cli.shared import delivery
-from holdfast.cli.shared.reading import Look
+from holdfast.client.reading import Look
 from holdfast.contracts import (
     Finding,
     Gap,
@@ -38,6 +37,7 @@ from holdfast.contracts import (
     Try,
     Usage,
 )
+from holdfast.deployment.invocation import STARTER, to_type
 from holdfast.rendering import findings
 from holdfast.rendering.board import board as details
 from holdfast.rendering.report import as_markdown

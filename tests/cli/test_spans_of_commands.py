@@ -167,7 +167,7 @@ async def test_a_command_that_fails_says_so_in_its_span_and_a_backend_that_is_aw
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    monkeypatch.setattr("holdfast.cli.shared.connection.CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr("holdfast.client.connecting.CONNECT_SECONDS", 0.1)
     assert await typed("start 'Compare engines' --models") == Code.UNREACHABLE
     (span,) = backend.spans
     assert span.status.code == Status.STATUS_CODE_ERROR

@@ -17,13 +17,15 @@ import pytest
 from conftest import Runs
 from holdfast.cli.commands.runs import approval, inbox, run, watch
 from holdfast.cli.commands.steering import raising, rows
-from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import STARTER
+from holdfast.cli.screen.exits import Code, exit_of
 from holdfast.cli.shared import completion, orders
 from holdfast.cli.shared.connection import tell
 from holdfast.cli.shared.starting import approval_when
+from holdfast.client.orders import send
 from holdfast.contracts import Approval, Goal, Limits, Order
 from holdfast.contracts.view import Preview
+from holdfast.deployment.invocation import STARTER
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
 from holdfast.intake.launch import goal_of_run, launch
@@ -78,9 +80,9 @@ async def test_what_makes_no_sense_is_refused_with_the_reason_in_one_line(
         await waiting(runs, connection, "cli-nonsense")
 
         async def refusal(run_id: str, update: str, **fields: object) -> str:
-            with pytest.raises(Exit) as refused:
-                await orders.send(connection, run_id, update, Order.model_validate(fields))
-            assert refused.value.code == Code.REFUSED
+            with pytest.raises(HoldfastError) as refused:
+                await send(connection, run_id, update, Order.model_validate(fields))
+            assert exit_of(refused.value).code == Code.REFUSED
             return str(refused.value)
 
         said = await refusal("cli-nonsense", "resume")
@@ -154,7 +156,7 @@ async def test_the_question_is_withdrawn_when_somebody_else_decides(
         await waiting(runs, connection, "cli-elsewhere")
         with typing(monkeypatch) as keys:
             deciding = asyncio.create_task(approval.decide(connection, "cli-elsewhere"))
-            await orders.send(connection, "cli-elsewhere", "approve", Order())
+            await send(connection, "cli-elsewhere", "approve", Order())
             assert await deciding
             os.close(keys)
         assert "Decided elsewhere" in capsys.readouterr().err
@@ -169,7 +171,7 @@ async def test_the_end_of_the_input_leaves_the_plan_waiting(
         with typing(monkeypatch) as keys:
             os.close(keys)
             assert not await approval.decide(connection, "cli-nobody")
-        await orders.send(connection, "cli-nobody", "approve", Order())
+        await send(connection, "cli-nobody", "approve", Order())
         assert (await report_of(connection, "cli-nobody")).status == "complete"
 
 
@@ -200,7 +202,7 @@ async def test_the_inbox_says_what_is_asked_and_the_command_that_answers_it(
                 "command": f'{STARTER} answer cli-inbox t1 "your answer"',
             }
         ]
-        await orders.send(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
+        await send(connection, "cli-inbox", "answer", rows.answer("t1", "2025"))
         await report_of(connection, "cli-inbox")
         assert await asked() == []
 
@@ -227,7 +229,7 @@ async def test_the_inbox_has_what_a_person_may_decide_about_a_subtask(
             "skip cli-decide t1",
         ]
         assert all(f"{STARTER} {each}" in said for each in ways)
-        await orders.send(connection, "cli-decide", "skip", rows.skip("t1"))
+        await send(connection, "cli-decide", "skip", rows.skip("t1"))
         assert (await report_of(connection, "cli-decide")).status == "failed"
 
 
@@ -241,7 +243,7 @@ async def test_raising_one_cap_keeps_what_was_raised_before(
         await waiting(runs, connection, "cli-raise", goal)
         await raising.run(connection, "cli-raise", limits_of(("dollars=3",)))
         await raising.run(connection, "cli-raise", limits_of(("tokens=6000000",)))
-        with pytest.raises(Exit, match="dollars: below the present cap"):
+        with pytest.raises(HoldfastError, match="dollars: below the present cap"):
             await raising.run(connection, "cli-raise", limits_of(("dollars=2.50",)))
         await raising.run(connection, "cli-raise", limits_of(("model_calls=10",)))
         assert "At most $3.00 and 10 model calls now." in capsys.readouterr().err
@@ -293,7 +295,7 @@ async def test_a_dry_run_whose_command_was_killed_ends_by_itself_and_nobody_can_
     async with runs.worker(model):
         run_id = (await launch(connection, goal, "cli-dry-left", tell)).run_id
         assert (await report_of(connection, run_id)).status == "declined"
-        with pytest.raises(Exit, match="over"):
+        with pytest.raises(HoldfastError, match="over"):
             await orders.run(connection, run_id, "approve", Order())
     assert model.heard == ["plan"]
 
@@ -332,7 +334,7 @@ async def test_completion_knows_runs_and_their_subtasks(
         context = type("Context", (), {"params": {"run_id": "cli-tab"}})()
         subtasks = await asyncio.to_thread(completion.subtask_ids, context, "")
         assert subtasks == ["t1", "t2"], "plain ids, and no words of a model's"
-        await orders.send(connection, "cli-tab", "reject", Order())
+        await send(connection, "cli-tab", "reject", Order())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "", "not an address"])

@@ -13,9 +13,10 @@ from commanded import script
 from conftest import Runs
 from holdfast.cli.commands.runs import run, trace
 from holdfast.cli.main import main
-from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.exits import Code
 from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 from holdfast.replaying.tracing import read_trace
 
@@ -100,5 +101,5 @@ async def test_a_run_is_traced_by_its_id_and_an_unknown_one_is_refused(
     shown = capsys.readouterr().out
     assert "very-secret" not in shown and "[redacted] to nobody" in shown
     assert {json.loads(line)["session"] for line in shown.splitlines()} == {"cli-traced"}
-    with pytest.raises(Exit, match="no run 'nobody'"):
+    with pytest.raises(HoldfastError, match="no run 'nobody'"):
         await trace.of_run(connection, "nobody", content=False)

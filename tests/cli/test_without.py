@@ -14,8 +14,8 @@ from holdfast.cli.commands.runs import run, start
 from holdfast.cli.shared import without
 from holdfast.contracts import Goal, Plan
 from holdfast.deployment.settings import HOME, Settings
+from holdfast.errors import Refused
 from holdfast.intake.goals import Wish, goal_of
-from holdfast.intake.refusal import Refused
 
 
 @pytest.fixture

@@ -325,7 +325,7 @@ async def test_a_server_that_cannot_be_read_costs_the_store_nothing(
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
     settings = Settings(_env_file=None, state_dir=tmp_path / "state", store_url=store.root.as_uri())
     old = write(StateDir.of(settings).journal, "a.answer", days=31)
-    monkeypatch.setattr("holdfast.cli.shared.connection.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("holdfast.client.connecting.CONNECT_SECONDS", 0.3)
     assert await clean.run(settings, yes=False, only_embedded=False) == Code.COMPLETE
     assert old.exists(), "nobody agreed"
     assert await clean.run(settings, yes=True, only_embedded=False) == Code.COMPLETE

@@ -24,7 +24,6 @@ import pytest
 
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import (
-    EmbeddedError,
     Endpoint,
     Programs,
     StateDir,
@@ -42,6 +41,7 @@ from holdfast.embedded import (
     supervision,
     up,
 )
+from holdfast.errors import EmbeddedError
 
 SLEEP = """
 import os, sys, time

@@ -13,11 +13,11 @@ from holdfast.cli.commands.care import doctor
 from holdfast.cli.screen.exits import Code
 from holdfast.deployment import packages, project
 from holdfast.deployment.packages import Brought
-from holdfast.deployment.project import BadSettings
 from holdfast.deployment.settings import HOME, Settings
-from holdfast.embedded import EmbeddedError, identity, supervision
+from holdfast.embedded import identity, supervision
 from holdfast.embedded.starting import first_endpoint
 from holdfast.embedded.state import StateDir
+from holdfast.errors import BadSettings, EmbeddedError
 from holdfast.intake.goals import Wish, goal_of
 from holdfast.serving import worker
 

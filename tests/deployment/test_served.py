@@ -26,11 +26,11 @@ from test_embedded import killed
 from boards import view
 from holdfast.cli.checks.endpoint import check_models, check_worker
 from holdfast.cli.commands.care import doctor
-from holdfast.cli.screen.invocation import STARTER
-from holdfast.cli.shared import connection
-from holdfast.cli.shared.reading import Reader
+from holdfast.client import connecting as connection
+from holdfast.client.reading import Reader
 from holdfast.contracts import Goal, Report
 from holdfast.contracts.view import RunView
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import Endpoint, StateDir, down, ensure_up, up
 from holdfast.embedded.processes import Record
@@ -212,7 +212,6 @@ async def test_while_a_worker_takes_the_place_of_another_nobody_is_called_missin
 async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_heals_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     before: str,
     after: str,
     said: bool,
@@ -223,9 +222,14 @@ async def test_the_command_that_takes_a_workers_endpoint_away_says_so_and_what_h
     now = known.model_copy(update={"worker_environment": after})
     monkeypatch.setattr(connection, "ensure_up", lambda _: now)
     then = known.model_copy(update={"worker_environment": before})
-    assert await connection._up(settings, then) == now
-    told = " ".join(capsys.readouterr().err.split())
-    assert told == (connection.LOST_ENDPOINT if said else "")
+    told: list[str] = []
+
+    def tell(line: str, *, warning: bool = False) -> None:
+        assert warning
+        told.append(line)
+
+    assert await connection._up(settings, then, tell, connection.wait_silently) == now
+    assert told == [connection.LOST_ENDPOINT] * said
     assert connection.LOST_ENDPOINT.endswith(f"run: {STARTER} up")
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import (
-    EmbeddedError,
     Endpoint,
     Programs,
     StateDir,
@@ -28,6 +27,7 @@ from holdfast.embedded import (
     supervision,
 )
 from holdfast.embedded.processes import Record
+from holdfast.errors import EmbeddedError
 
 SLEEPER = Programs(worker=(sys.executable, "-c", "import time; time.sleep(600)"))
 

@@ -36,7 +36,8 @@ from holdfast.cli.main import explain, main, program
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared import connection, replayed
 from holdfast.deployment.settings import HOME, Settings
-from holdfast.embedded import EmbeddedError, StateDir
+from holdfast.embedded import StateDir
+from holdfast.errors import EmbeddedError
 from holdfast.intake import example, plans
 from holdfast.intake.answers import WantedForm, form_of
 from holdfast.plans import validity

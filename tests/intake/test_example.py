@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.review.lenses import analysers
+from holdfast.errors import Refused
 from holdfast.intake import example
 from holdfast.intake.example import ASSEMBLED, MAIN, SHOP, make_repository
-from holdfast.intake.refusal import Refused
 from holdfast.untrusted.secret_shapes import SHAPES
 from repositories import Bench, Repository, remarks_of
 

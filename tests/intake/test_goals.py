@@ -18,10 +18,10 @@ from holdfast.activities.tools import read_document
 from holdfast.cli.commands.care import export
 from holdfast.contracts import Goal, Limits, RoleCard
 from holdfast.deployment.settings import Settings
+from holdfast.errors import Refused
 from holdfast.intake import goals
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import Wish, goal_of, limits_of
-from holdfast.intake.refusal import Refused
 from scripted import plans, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

@@ -10,8 +10,8 @@ import pytest
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
+from holdfast.errors import Refused
 from holdfast.intake.goals import Wish, goal_of
-from holdfast.intake.refusal import Refused
 from scripted import ready, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")

@@ -16,10 +16,10 @@ from holdfast.activities.catalogue.answer_forms import MOST_COLUMNS
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import AnswerForm, Goal
 from holdfast.deployment.settings import Settings
+from holdfast.errors import Refused
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.goals import Wish, goal_of
 from holdfast.intake.launch import details
-from holdfast.intake.refusal import Refused
 
 GOOD: dict[str, Any] = {"type": "object", "properties": {"best": {"type": "string"}}}
 CLOSED = {**GOOD, "additionalProperties": False}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.shared.delivery import files_of, keep
-from holdfast.cli.shared.reading import Look
+from holdfast.client.reading import Look
 from holdfast.contracts import AnswerForm, Report
 from holdfast.rendering.answers import answer_file, as_csv
 

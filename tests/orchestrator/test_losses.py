@@ -11,8 +11,8 @@ from temporalio.api.enums.v1 import TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
 
-from holdfast.cli.shared import outcome
-from holdfast.cli.shared.reading import Look
+from holdfast.client.ended import read_end
+from holdfast.client.reading import Look
 from holdfast.contracts import Bill
 from holdfast.history.fold import Fold
 from holdfast.history.losses import Loss, describe_losses
@@ -83,7 +83,7 @@ async def test_a_worker_that_was_lost_is_a_note_of_the_report(kind: str, said: s
     assert look.report is not None and look.state is not None
     ((subtask, _),) = look.lost
     assert subtask in look.state.work
-    made = outcome.read("run", look).report
+    made = read_end("run", look).report
     assert made is not None
     assert made.notes == (*look.report.notes, f"{said} ({subtask}). Nothing was paid again.")
 

@@ -23,8 +23,8 @@ from holdfast.activities.asking.journal import FileJournal
 from holdfast.cli.commands.runs import show
 from holdfast.cli.commands.steering import cancel, reset
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.shared import orders
-from holdfast.cli.shared.reading import Reader
+from holdfast.client import orders
+from holdfast.client.reading import Reader
 from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, seal_word
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults

@@ -25,7 +25,8 @@ from holdfast.cli.commands.care.doctor import check_deployment
 from holdfast.deployment import siblings
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import Endpoint, Programs, StateDir, down, status, up
-from holdfast.temporal.connection import Unreachable, connect
+from holdfast.errors import Unreachable
+from holdfast.temporal.connection import connect
 from holdfast.workers.pollers import find_pollers
 
 pytestmark = pytest.mark.long

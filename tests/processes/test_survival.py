@@ -25,7 +25,8 @@ from temporalio.service import RPCError
 from holdfast.contracts import Report
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import down, status
-from holdfast.temporal.connection import Unreachable, connect
+from holdfast.errors import Unreachable
+from holdfast.temporal.connection import connect
 
 VICTIMS = {
     "worker": ("worker",),

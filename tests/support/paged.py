@@ -9,7 +9,6 @@ from pathlib import Path
 from temporalio.client import WorkflowHistory
 
 from drawn import START
-from holdfast.cli.screen.invocation import to_type
 from holdfast.contracts import (
     Check,
     Finding,
@@ -22,6 +21,7 @@ from holdfast.contracts import (
     Timings,
     Try,
 )
+from holdfast.deployment.invocation import to_type
 from holdfast.history.fold import Fold
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.running import run_view

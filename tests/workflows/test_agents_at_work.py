@@ -13,7 +13,7 @@ from drawn import drawn
 from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Here, tool
 from holdfast.cli.screen.board import board
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, calls, synthesizes, works
 

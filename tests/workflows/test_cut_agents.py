@@ -13,7 +13,7 @@ from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
 from holdfast.cli.commands.steering import cancel, reset
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.contracts import Bill, Order, Report
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.intake.connection import Connection

@@ -11,8 +11,9 @@ from temporalio.exceptions import ApplicationError
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.shared import outcome as ends
-from holdfast.cli.shared.reading import Look
+from holdfast.cli.shared.outcome import exit_code
+from holdfast.client.ended import Ended, read_end
+from holdfast.client.reading import Look
 from holdfast.contracts import Goal, Report
 from holdfast.history.fold import Fold
 from holdfast.replaying.replay import export
@@ -41,13 +42,13 @@ async def failed(runs: Runs, model: ScriptedModel, wanted: Goal) -> tuple[Handle
     return handle, cause
 
 
-async def read(runs: Runs, handle: Handle) -> ends.Ended:
+async def read(runs: Runs, handle: Handle) -> Ended:
     """As the starter reads it: from the history alone."""
     fold = Fold(handle.id, runs.client.data_converter)
     async for event in handle.fetch_history_events():
         await fold.take(event)
     status = (await handle.describe()).status
-    return ends.read(handle.id, Look(status, fold.state, fold.report))
+    return read_end(handle.id, Look(status, fold.state, fold.report))
 
 
 async def test_a_run_that_failed_fails_its_workflow_with_the_report_as_the_failures_detail(
@@ -61,7 +62,7 @@ async def test_a_run_that_failed_fails_its_workflow_with_the_report_as_the_failu
     report = await outcome(handle)
     assert (report.status, report.model_calls) == ("failed", 1)
     ended = await read(runs, handle)
-    assert (ended.code, ended.report) == (Code.FAILED, report)
+    assert (exit_code(ended), ended.report) == (Code.FAILED, report)
 
 
 async def test_a_report_above_the_blob_limit_is_kept_whole_outside_of_history(runs: Runs) -> None:
@@ -88,4 +89,4 @@ async def test_what_prepare_refuses_still_closes_as_refused(runs: Runs) -> None:
         with pytest.raises(WorkflowFailureError):
             await handle.result()
     ended = await read(runs, handle)
-    assert (ended.code, ended.report) == (Code.REFUSED, None)
+    assert (exit_code(ended), ended.report) == (Code.REFUSED, None)

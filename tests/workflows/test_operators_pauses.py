@@ -22,9 +22,10 @@ from conftest import Handle, Runs
 from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.runs import report, show
 from holdfast.cli.commands.steering import cancel
-from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.shared import orders
+from holdfast.cli.screen.exits import Code, Exit, exit_of
+from holdfast.client import orders
 from holdfast.contracts import Goal, Order
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
@@ -88,9 +89,9 @@ async def test_a_run_that_is_paused_in_temporal_says_so_and_keeps_nobody_waiting
         said = f"paused in Temporal by an operator: .*unpause --workflow-id {handle.id}"
         for text in await shown(connection, handle, capsys):
             assert "paused in Temporal by an operator" in text
-        with pytest.raises(Exit, match=said) as refused:
+        with pytest.raises(HoldfastError, match=said) as refused:
             await orders.send(connection, handle.id, "pause", Order())
-        assert refused.value.code == Code.FAILED
+        assert exit_of(refused.value).code == Code.FAILED
         with pytest.raises(Exit, match=f"cancel of {handle.id} waits until it is free: {said}"):
             await cancel.run(connection, handle.id)
         lands.set()

@@ -14,7 +14,7 @@ from conftest import Runs
 from holdfast.cli.commands.care import replay as command
 from holdfast.cli.shared import replayed
 from holdfast.contracts import Goal, GoalInput
-from holdfast.intake.refusal import Refused
+from holdfast.errors import Refused
 from holdfast.replaying.replay import export, find_divergence, replay
 from holdfast.rules import reducer
 from holdfast.state.events import Event, Prepared

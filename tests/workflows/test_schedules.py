@@ -23,7 +23,7 @@ from holdfast.cli.commands.runs import compare, report, show
 from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.steering import cancel
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.shared import orders
+from holdfast.client import orders
 from holdfast.contracts import Approval, Goal, Order, Report
 from holdfast.intake.connection import Connection
 from holdfast.text import PLAIN_ID

@@ -9,7 +9,7 @@ from test_supervisor import goal
 
 from conftest import Runs
 from holdfast.cli.commands.runs.report import page_of
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.contracts import Bill
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.intake.connection import Connection

@@ -11,7 +11,7 @@ from temporalio.client import WorkflowFailureError
 from conftest import Runs, asking_once
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.runs.report import page_of
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.contracts import Goal, GoalInput
 from holdfast.intake.connection import Connection
 from holdfast.replaying.replay import replay

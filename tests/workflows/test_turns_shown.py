@@ -12,8 +12,8 @@ from test_approved_calls import ROLE, asks, say, script, written
 
 from conftest import Runs, seen
 from holdfast.cli.commands.runs import report as command
-from holdfast.cli.shared.doing import Turns
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.doing import Turns
+from holdfast.client.reading import Reader
 from holdfast.intake.connection import Connection
 from holdfast.replaying.tracing import read_trace
 from paged import HARM
@@ -85,5 +85,5 @@ async def test_of_an_agent_whose_history_is_gone_that_is_said(
     async def unasked(*_: object) -> None:
         raise AssertionError("what has ended is read once")
 
-    monkeypatch.setattr("holdfast.cli.shared.doing.read_turns", unasked)
+    monkeypatch.setattr("holdfast.client.doing.read_turns", unasked)
     assert await turns.of(look.steps) == found

@@ -14,7 +14,7 @@ from holdfast.cli.commands.runs.fork import ForkChange, fork_goal
 from holdfast.cli.commands.runs.report import page_of
 from holdfast.cli.screen.exits import Code, code_of
 from holdfast.cli.screen.report import as_markdown
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.contracts import Goal, GoalInput
 from holdfast.intake.connection import Connection
 from holdfast.ports import ModelAnswer

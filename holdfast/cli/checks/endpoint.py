@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 from holdfast import embedded
 from holdfast.cli.checks.diagnosis import Checkup, Mark
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.deployment.address import OFFICIAL, address_of
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.identity import model_environment
+from holdfast.errors import EmbeddedError
 from holdfast.text import for_terminal
 from holdfast.untrusted.known_secrets import KnownSecrets
 from holdfast.workers.served import VARIABLES
@@ -68,7 +69,7 @@ def check_worker(settings: Settings, only_embedded: bool) -> list[Checkup]:
         return [Checkup("models", "worker's endpoint", "note", detail)]
     try:
         status = embedded.status(settings)
-    except embedded.EmbeddedError:
+    except EmbeddedError:
         # Said of the server already.
         return []
     if status.endpoint is None or status.worker_pid is None:

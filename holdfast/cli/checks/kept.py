@@ -11,13 +11,14 @@ from pathlib import Path
 
 from holdfast.activities.asking import allowance, journal
 from holdfast.cli.checks.diagnosis import Mark
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.contracts.policies import MOST_DAY
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.pacing import paces
 from holdfast.deployment.settings import Settings
-from holdfast.embedded import EmbeddedError, StateDir, count_unreadable
+from holdfast.embedded import StateDir, count_unreadable
 from holdfast.embedded.database import find_trouble
 from holdfast.embedded.starting import SPACE_BYTES
+from holdfast.errors import EmbeddedError
 from holdfast.storage import BadStore, DirectoryStore, store_at
 
 Line = tuple[str, Mark, str]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from holdfast.cli.planned import Waiting
 from holdfast.cli.screen.exits import Exit
+from holdfast.client.planned import Waiting
 from holdfast.contracts import Limits, Order, Plan
 from holdfast.contracts.view import RunView
 from holdfast.intake import plans

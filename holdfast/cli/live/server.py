@@ -20,14 +20,15 @@ from holdfast.cli.live.forms import changed_plan, order_of
 from holdfast.cli.live.guard import COOKIE, Guard
 from holdfast.cli.live.sight import Sight, Sights
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.invocation import to_type
-from holdfast.cli.shared import orders, outcome
 from holdfast.cli.shared.delivery import as_page
-from holdfast.cli.shared.reading import with_notes
+from holdfast.client import orders
+from holdfast.client.ended import read_end
+from holdfast.client.reading import with_notes
 from holdfast.contracts import Order
+from holdfast.deployment.invocation import to_type
+from holdfast.errors import HoldfastError, Refused
 from holdfast.intake import plans
 from holdfast.intake.connection import Connection
-from holdfast.intake.refusal import Refused
 from holdfast.rules.reporting import report
 from holdfast.state.run import State
 from holdfast.text import for_terminal, one_line
@@ -147,7 +148,7 @@ class LivePage:
             self.refused = False
         except Refused as error:
             self.said, self.refused = for_terminal(str(error), lines=True), True
-        except Exit as error:
+        except HoldfastError as error:
             self.said, self.refused = one_line(str(error)), True
         except RPCError as error:
             self.said, self.refused = f"{UNSURE} ({one_line(error.message)})", True
@@ -180,7 +181,7 @@ class LivePage:
         )
         if look is None or look.state is None:
             return as_notice(self.run_id, sight.away, live, over=look is not None), policy(scripts)
-        made = outcome.read(self.run_id, look).report if look.closed else None
+        made = read_end(self.run_id, look).report if look.closed else None
         over = bool(look.closed)
         made = made or with_notes(report(look.state), look.besides)
         page = as_page(made, look, over=over, live=live, drawn=None if sight.away else _moment())
@@ -224,7 +225,7 @@ async def live(connection: Connection, run_id: str) -> AsyncIterator[str]:
             await web.SockSite(runner, listening).start()
             yield page.guard.address
             await _until_seen(page)
-        except Exit:
+        except HoldfastError:
             # The run is gone: whoever has its page open is told why.
             await _until_seen(page)
             raise

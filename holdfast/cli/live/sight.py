@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
 
-from holdfast.cli.screen.exits import Exit
-from holdfast.cli.shared import outcome
-from holdfast.cli.shared.doing import Turns
-from holdfast.cli.shared.reading import Look, Reader
+from holdfast.client.doing import Turns
+from holdfast.client.ended import read_end
+from holdfast.client.reading import Look, Reader
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 
 LOOK_SECONDS = 2.0
@@ -55,7 +55,7 @@ class Sights:
     async def next(self) -> Sight:
         try:
             look = await self._look()
-        except Exit as error:
+        except HoldfastError as error:
             if self._last is None:
                 return self._old(HTTPStatus.NOT_FOUND, str(error))
             return self._old(HTTPStatus.GONE, f"there is no run {self.run_id} any more: {WHY}")
@@ -95,7 +95,7 @@ class Sights:
 
     def _not_begun(self, look: Look) -> Sight:
         if look.closed:
-            return Sight(look, away=f"{_upper(outcome.read(self.run_id, look).reason)}.")
+            return Sight(look, away=f"{_upper(read_end(self.run_id, look).reason)}.")
         said = "; ".join(("The run has not begun", *look.notes))
         return Sight(look, HTTPStatus.SERVICE_UNAVAILABLE, f"{said}.")
 

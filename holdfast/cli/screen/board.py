@@ -9,11 +9,11 @@ from rich.cells import chop_cells
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from holdfast.cli.screen.invocation import STARTER, as_called
 from holdfast.cli.screen.streams import Safe
 from holdfast.cli.screen.tables import drawn, preview
 from holdfast.cli.screen.waiting import reminders
 from holdfast.contracts.view import Row, RunView
+from holdfast.deployment.invocation import STARTER, as_called
 from holdfast.rendering.amounts import seconds
 from holdfast.rendering.board import price, row_table, spent, who
 from holdfast.rendering.many import LINES, beginning, chosen, fold_quiet

@@ -6,9 +6,18 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from holdfast.cli.screen.invocation import WORKER, to_type
 from holdfast.contracts import ReportStatus
-from holdfast.intake.refusal import Refused
+from holdfast.deployment.invocation import WORKER, to_type
+from holdfast.errors import (
+    HoldfastError,
+    IdTaken,
+    NoSuchRun,
+    NoWorker,
+    OrderRefused,
+    Refused,
+    RunOver,
+    Unreachable,
+)
 
 
 class Code(IntEnum):
@@ -40,7 +49,7 @@ def code_of(status: ReportStatus) -> Code:
     return _OF_STATUS[status]
 
 
-class Exit(Exception):
+class Exit(HoldfastError):
     """Ends the command with a message for a person and an exit code; never a traceback. The message
     says what is wrong, with which thing, and what to do, in one line, except where several mistakes
     are listed at once.
@@ -51,13 +60,24 @@ class Exit(Exception):
         self.code = code
 
 
-def exit_of(refused: Refused) -> Exit:
-    """Return how a command ends that intake has refused, with what to type where that helps."""
-    match refused.kind:
-        case "input":
-            return Exit(str(refused))
-        case "taken":
-            show = to_type("show", refused.run_id)
-            return Exit(f"{refused}, or look at it with: {show}")
-        case "no worker":
-            return Exit(f"{refused}; start one with: {WORKER}", Code.UNREACHABLE)
+_OF_ERROR: dict[type[HoldfastError], Code] = {
+    Refused: Code.REFUSED,
+    NoSuchRun: Code.REFUSED,
+    RunOver: Code.REFUSED,
+    OrderRefused: Code.REFUSED,
+    Unreachable: Code.UNREACHABLE,
+}
+
+
+def exit_of(error: HoldfastError) -> Exit:
+    """Return how a command ends that met an error, with what to type where that helps."""
+    if isinstance(error, Exit):
+        return error
+    kinds = (kind for kind in type(error).__mro__ if kind in _OF_ERROR)
+    code = next((_OF_ERROR[kind] for kind in kinds), Code.FAILED)
+    message = str(error)
+    if isinstance(error, IdTaken):
+        message += f", or look at it with: {to_type('show', error.run_id)}"
+    if isinstance(error, NoWorker):
+        message += f"; start one with: {WORKER}"
+    return Exit(message, code)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.cli.screen.invocation import as_called, to_type
 from holdfast.cli.screen.streams import OUT, Safe, put, put_json
 from holdfast.contracts import Finding, Report
+from holdfast.deployment.invocation import as_called, to_type
 from holdfast.rendering import findings
 from holdfast.rendering import report as made
 from holdfast.text import for_terminal

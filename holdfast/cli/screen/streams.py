@@ -16,8 +16,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from holdfast.cli.screen.invocation import as_called
 from holdfast.cli.screen.looks import console
+from holdfast.deployment.invocation import as_called
 from holdfast.text import for_json, for_terminal
 
 OUT = console()

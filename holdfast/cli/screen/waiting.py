@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.looks import exactly
 from holdfast.contracts.view import Question, RunView
+from holdfast.deployment.invocation import to_type
 from holdfast.rendering.amounts import money
 from holdfast.rendering.status import ANSWERED_BY, question_text
 

@@ -126,7 +126,7 @@ def _look(look: Callable[[Target], Awaitable[Ids]]) -> Ids:
 def _target() -> Target | None:
     """Return the server that a command would use, if it is running."""
     from holdfast import embedded
-    from holdfast.cli.shared.connection import configured_target
+    from holdfast.client.connecting import configured_target
     from holdfast.deployment.settings import Settings
 
     settings = Settings()
@@ -149,7 +149,7 @@ async def _runs(target: Target, which: str, incomplete: str) -> Ids:
 
 
 async def _subtasks(target: Target, run_id: str, incomplete: str) -> Ids:
-    from holdfast.cli.shared.reading import Reader
+    from holdfast.client.reading import Reader
     from holdfast.deployment.settings import Settings
     from holdfast.intake.connection import Connection
     from holdfast.temporal.connection import connect

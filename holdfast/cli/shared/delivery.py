@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.report import as_markdown
 from holdfast.cli.screen.streams import say
-from holdfast.cli.shared.reading import Look
+from holdfast.client.reading import Look
 from holdfast.contracts import MadeFile, Report
 from holdfast.contracts.errors import BlobLost
 from holdfast.contracts.made_files import FILE_BYTES, place_files
+from holdfast.deployment.invocation import to_type
 from holdfast.rendering.answers import answer_file
 from holdfast.storage import DirectoryStore
 from holdfast.storage.files import write_whole

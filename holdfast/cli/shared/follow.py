@@ -17,8 +17,8 @@ from rich.text import Text
 
 from holdfast.cli.screen.board import board, changes
 from holdfast.cli.screen.streams import ERR, say_all
-from holdfast.cli.shared import outcome
-from holdfast.cli.shared.reading import Look, Reader
+from holdfast.client.ended import Ended, read_end
+from holdfast.client.reading import Look, Reader
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
 
@@ -100,9 +100,9 @@ def display() -> Iterator[Display]:
             ERR.print()
 
 
-async def follow(connection: Connection, run_id: str, shown: Display) -> outcome.Ended:
+async def follow(connection: Connection, run_id: str, shown: Display) -> Ended:
     """Show a run until it closes; return how it ended. Exit if there is no such run."""
-    return outcome.read(run_id, await watch(connection, run_id, shown, lambda _: False))
+    return read_end(run_id, await watch(connection, run_id, shown, lambda _: False))
 
 
 async def watch(

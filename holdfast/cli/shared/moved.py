@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.deployment import project
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 
 

@@ -2,78 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from temporalio.client import WorkflowExecutionStatus
-
 from holdfast.cli.screen import report as pages
-from holdfast.cli.screen.exits import Code, code_of
-from holdfast.cli.screen.invocation import STARTER, to_type
+from holdfast.cli.screen.exits import Code, code_of, exit_of
 from holdfast.cli.screen.streams import say
 from holdfast.cli.shared.connection import say_where
 from holdfast.cli.shared.delivery import deliver, files_of, place, with_files
-from holdfast.cli.shared.doing import Turns
 from holdfast.cli.shared.pipeline import Pipeline
-from holdfast.cli.shared.reading import Look, with_notes
-from holdfast.contracts import Report, ReviewData
+from holdfast.client.doing import Turns
+from holdfast.client.ended import Ended, is_damaged, read_end
+from holdfast.contracts import ReviewData
 from holdfast.contracts.remarks import read_review, stands
+from holdfast.deployment.invocation import STARTER, to_type
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
 from holdfast.rendering.foremost import first_in_line
 from holdfast.rendering.status import SEVERITY_SIGNS
 from holdfast.rendering.verdict import Verdict, counted, judge
-from holdfast.rules.reporting import report
-
-CLOSED: dict[WorkflowExecutionStatus, str] = {
-    WorkflowExecutionStatus.COMPLETED: "completed",
-    WorkflowExecutionStatus.FAILED: "ended as failed",
-    WorkflowExecutionStatus.CANCELED: "cancelled",
-    WorkflowExecutionStatus.TERMINATED: "terminated",
-    WorkflowExecutionStatus.TIMED_OUT: "timed out",
-    WorkflowExecutionStatus.CONTINUED_AS_NEW: "continued",
-}
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A closed run: its exit code, and its report or the reason why there is none."""
-
-    code: Code
-    report: Report | None = None
-    reason: str = ""
-    look: Look = field(default_factory=Look)
-    """The last look at its history."""
-
-
-def read(run_id: str, look: Look) -> Ended:
-    """Return how a closed run ended, from its history."""
-    assert look.closed is not None, "only a closed run has ended"
-    if is_damaged(look):
-        was = f"run {run_id} was {CLOSED[look.closed]}"
-        why = f"{was}, and what it found cannot be read: {look.unreadable}"
-        return Ended(Code.FAILED, reason=why, look=look)
-    if look.state is None:
-        return Ended(Code.FAILED, reason=f"run {run_id} was {CLOSED[look.closed]} before it began")
-    made = with_notes(look.report or report(look.state), look.besides)
-    if look.report is not None or look.closed is WorkflowExecutionStatus.COMPLETED:
-        return Ended(code_of(made.status), made, look=look)
-    if look.state.stop and look.state.stopped_by("refused", "small cap"):
-        return Ended(Code.REFUSED, reason=look.state.stop.why)
-    if look.state.stop and look.state.stopped_by("unprepared"):
-        return Ended(Code.FAILED, reason=f"run {run_id} failed: {look.state.stop.why}")
-    if look.closed is WorkflowExecutionStatus.CANCELED:
-        return Ended(Code.CANCELLED, made.model_copy(update={"status": "cancelled"}), look=look)
-    # Who closed the run from outside left it no time to judge itself.
-    why = f"The run was {CLOSED[look.closed]} from outside."
-    judged = made.model_copy(update={"status": "failed", "notes": (*made.notes, why)})
-    return Ended(Code.FAILED, judged, look=look)
-
-
-def is_damaged(look: Look) -> bool:
-    """True if the history of a closed run cannot be read up to how it ended."""
-    told = look.report is not None or (look.state is not None and look.state.phase == "closed")
-    return bool(look.unreadable) and not told
+def exit_code(ended: Ended) -> Code:
+    """Return the exit code of a command that has followed a run to this end."""
+    if ended.failure:
+        return exit_of(ended.failure).code
+    assert ended.report is not None
+    return code_of(ended.report.status)
 
 
 async def print_outcome(
@@ -92,8 +47,8 @@ async def print_outcome(
     its files and its page; return the exit code.
     """
     turns = await Turns(connection, run_id).of(ended.look.steps)
-    ended = read(run_id, replace(ended.look, turns=turns)) if turns else ended
-    code, made, reports = ended.code, ended.report, StateDir.of(connection.settings).reports
+    ended = read_end(run_id, replace(ended.look, turns=turns)) if turns else ended
+    code, made, reports = exit_code(ended), ended.report, StateDir.of(connection.settings).reports
     if made is None:
         say(ended.reason, "bold red")
         before = place(run_id, reports, ".md")

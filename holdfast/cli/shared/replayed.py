@@ -18,8 +18,8 @@ from temporalio.client import WorkflowHistory
 
 from holdfast.contracts.errors import BlobLost
 from holdfast.deployment.settings import Settings
+from holdfast.errors import Refused
 from holdfast.intake.files import read_text
-from holdfast.intake.refusal import Refused
 from holdfast.replaying.replay import replay
 from holdfast.storage import BadStore, DirectoryStore, store_at
 from holdfast.storage.payloads import find_stored

@@ -12,9 +12,9 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import say
-from holdfast.cli.shared.reading import STUCK_ATTEMPTS, no_such_run
+from holdfast.client.reading import STUCK_ATTEMPTS, no_such_run
+from holdfast.deployment.invocation import to_type
 from holdfast.history.fold import last_failure
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults, undoing

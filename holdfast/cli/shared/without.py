@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.calls.turn import OF_SERVERS, READS_ON
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import say_all
 from holdfast.contracts import Goal, RoleCard
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.text import one_line
 

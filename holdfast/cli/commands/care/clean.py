@@ -15,14 +15,16 @@ from temporalio.service import RPCError
 
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.streams import ask, at_terminal, draw, read_line, say
-from holdfast.cli.shared.connection import configured_target, connect_command
+from holdfast.cli.shared.connection import connect_command
 from holdfast.cli.shared.options import Embedded
+from holdfast.client.connecting import configured_target
 from holdfast.deployment.settings import Settings
-from holdfast.embedded import EmbeddedError, StateDir
+from holdfast.embedded import StateDir
 from holdfast.embedded.server import RETENTION
+from holdfast.errors import EmbeddedError, Unreachable
 from holdfast.storage import DirectoryStore
 from holdfast.storage.references import find_needed
-from holdfast.temporal.connection import Target, Unreachable
+from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning
 from holdfast.upkeep.cleaning import Kind, Needed
 

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import typer
 
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import put
 from holdfast.cli.shared.completion import VARIABLE
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import HOME, NAME
 
 SCRIPTS = {

@@ -37,23 +37,24 @@ from holdfast.cli.checks.endpoint import check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
 from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import OPTION, STARTER, is_project_typed
 from holdfast.cli.screen.streams import OUT, draw, say
-from holdfast.cli.shared.connection import CONNECT_SECONDS, configured_target
 from holdfast.cli.shared.moved import describe_moved
 from holdfast.cli.shared.options import Embedded
+from holdfast.client.connecting import CONNECT_SECONDS, configured_target
 from holdfast.contracts import Tier
 from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.deployment import extras
 from holdfast.deployment.address import address_of
+from holdfast.deployment.invocation import OPTION, STARTER, is_project_typed
 from holdfast.deployment.project import FILE, read_values
-from holdfast.deployment.settings import HOME, BadSettings, Settings, as_text
+from holdfast.deployment.settings import HOME, Settings, as_text
 from holdfast.embedded.server import binary
 from holdfast.embedded.supervision import refuse_other_project
+from holdfast.errors import BadSettings, EmbeddedError, Unreachable
 from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.rendering.amounts import seconds
-from holdfast.temporal.connection import Target, Unreachable, connect
+from holdfast.temporal.connection import Target, connect
 from holdfast.workers.pollers import Poller, any_alive, count_waiting, find_pollers
 from holdfast.workers.served import describe_missing, find_served
 
@@ -178,7 +179,7 @@ async def check_deployment(settings: Settings, only_embedded: bool) -> AsyncIter
     except BadSettings as error:
         yield Checkup("server", "own", "bad", str(error))
         return
-    except embedded.EmbeddedError as error:
+    except EmbeddedError as error:
         yield Checkup("server", "embedded", "bad", str(error))
         return
     held = ", held up" if status.held else ""

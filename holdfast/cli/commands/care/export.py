@@ -12,7 +12,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put_json, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, RunId, check_file
-from holdfast.cli.shared.reading import no_such_run
+from holdfast.client.reading import no_such_run
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.replaying.replay import export

@@ -15,10 +15,10 @@ import typer
 from pydantic.fields import FieldInfo
 
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import OPTION, STARTER
 from holdfast.cli.screen.streams import put, say
 from holdfast.cli.shared.options import Like
 from holdfast.deployment import project
+from holdfast.deployment.invocation import OPTION, STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.text.mistakes import suggest
 

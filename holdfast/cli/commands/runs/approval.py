@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.cli.commands.steering import edit
-from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.streams import ask, read_line, say
 from holdfast.cli.shared import orders
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.orders import POLL_SECONDS
+from holdfast.client.reading import Reader
 from holdfast.contracts import Order
 from holdfast.contracts.view import RunView
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 from holdfast.rendering.preview import told
 
@@ -52,7 +53,7 @@ async def decide(connection: Connection, run_id: str) -> bool:
                     await edit.run(connection, run_id, None)
                 case "f" | "full":
                     await _tell_in_full(Reader(connection, run_id))
-        except Exit as ended:
+        except HoldfastError as ended:
             say(str(ended), "red")
         if not await _is_undecided(Reader(connection, run_id)):
             return True
@@ -64,7 +65,7 @@ async def _unless_decided(connection: Connection, run_id: str) -> str | None:
     reader = Reader(connection, run_id)
     try:
         while not typing.done():
-            await asyncio.wait({typing}, timeout=orders.POLL_SECONDS)
+            await asyncio.wait({typing}, timeout=POLL_SECONDS)
             if not typing.done() and not await _is_undecided(reader):
                 return None
         return typing.result()

@@ -11,14 +11,14 @@ import typer
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.review.scope import baseline
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import say
-from holdfast.cli.shared import outcome
-from holdfast.cli.shared.connection import configured_target
 from holdfast.cli.shared.follow import display, watch
 from holdfast.cli.shared.options import Embedded, Inputs
 from holdfast.cli.shared.starting import start_run, with_span
+from holdfast.client.connecting import configured_target
+from holdfast.client.ended import read_end
 from holdfast.contracts import Goal, Report
+from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.embedded.private import make_folder
@@ -68,8 +68,8 @@ async def run(
     run_id = await start_run(connection, goal, "", span=span)
     with display() as shown:
         look = await watch(connection, run_id, shown, lambda _: False)
-    ended = outcome.read(run_id, look)
-    if ended.report is None or ended.code is not Code.COMPLETE:
+    ended = read_end(run_id, look)
+    if ended.report is None or ended.report.status != "complete":
         why = ended.reason or "not every lens had its say"
         raise Exit(
             f"no baseline is written: {why}; `{to_type('show', run_id)}` says more",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.report import show_markdown
 from holdfast.cli.screen.streams import put_json
-from holdfast.cli.shared import outcome
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import AsJson, Embedded, finished_run
-from holdfast.cli.shared.reading import Reader
+from holdfast.cli.shared.outcome import exit_code
+from holdfast.client.ended import read_end
+from holdfast.client.reading import Reader
 from holdfast.contracts import Report
+from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.rendering.compared import as_markdown
@@ -51,7 +52,8 @@ async def _report(connection: Connection, run_id: str) -> Report:
     if not look.closed:
         follow = to_type("watch", run_id)
         raise Exit(f"{run_id} is not finished; compare it when it is: {follow}")
-    ended = outcome.read(run_id, look)
+    ended = read_end(run_id, look)
     if ended.report is None:
-        raise Exit(f"{run_id} has no report to compare: {ended.reason}", ended.code)
+        code = exit_code(ended)
+        raise Exit(f"{run_id} has no report to compare: {ended.reason}", code)
     return ended.report

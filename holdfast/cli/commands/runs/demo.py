@@ -8,9 +8,9 @@ import typer
 
 from holdfast.cli.commands.runs import run
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import say
 from holdfast.deployment import extras
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.embedded.server import find_binary

@@ -9,6 +9,7 @@ from holdfast.cli.screen.streams import OUT, draw, put_json, say
 from holdfast.cli.screen.tables import preview
 from holdfast.cli.shared import outcome
 from holdfast.cli.shared.follow import Lines, watch
+from holdfast.client.ended import read_end
 from holdfast.contracts import Approval
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
@@ -36,7 +37,7 @@ async def finish(connection: Connection, run_id: str, *, as_json: bool, full: bo
         raise
     view = look.view
     if view is None or view.preview is None or view.status != "declined":
-        ended = outcome.read(run_id, look)
+        ended = read_end(run_id, look)
         return await outcome.print_outcome(
             connection, run_id, ended, as_json=as_json, out=None, subtasks=True, announced=True
         )

@@ -14,9 +14,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.runs import dry_run
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.invocation import OPTION
 from holdfast.cli.screen.streams import at_terminal, say
-from holdfast.cli.shared import outcome
 from holdfast.cli.shared.follow import look_at
 from holdfast.cli.shared.options import (
     Approve,
@@ -39,6 +37,7 @@ from holdfast.cli.shared.starting import (
     start_run,
     with_span,
 )
+from holdfast.client.ended import read_end
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
     Approval,
@@ -51,6 +50,7 @@ from holdfast.contracts import (
     Tier,
     policies,
 )
+from holdfast.deployment.invocation import OPTION
 from holdfast.deployment.settings import Settings
 from holdfast.intake import plans
 from holdfast.intake.connection import Connection
@@ -170,7 +170,7 @@ async def _read_finished(connection: Connection, run_id: str) -> tuple[Goal, Rep
     look = await look_at(connection, run_id)
     if not look.closed:
         raise Exit(f"run {run_id} is not over; steer it instead, or cancel it first")
-    ended = outcome.read(run_id, look)
+    ended = read_end(run_id, look)
     goal = await goal_of_run(connection, run_id)
     if ended.report is None or ended.report.plan is None or goal is None:
         raise Exit(f"run {run_id} has no plan to fork; {ended.reason or 'start it anew'}")

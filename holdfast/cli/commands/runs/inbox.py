@@ -11,13 +11,13 @@ from rich.text import Text
 from temporalio.client import WorkflowExecution
 
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import OUT, put_json, say
 from holdfast.cli.screen.waiting import Reminder, reminders
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import AsJson, Embedded
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.reading import Reader
 from holdfast.contracts.search import RUNS, WAITING
+from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import in_outage, search_attributes_of

@@ -14,7 +14,6 @@ from rich.cells import cell_len, set_cell_size
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.patience import patience
 from holdfast.cli.screen.streams import OUT, put, put_json, say
 from holdfast.cli.shared.connection import with_connection
@@ -36,6 +35,7 @@ from holdfast.contracts.search import (
     UNPRICED,
     WAITING,
 )
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection

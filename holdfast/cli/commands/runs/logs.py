@@ -13,8 +13,9 @@ import typer
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import OUT, put_json
-from holdfast.cli.shared.connection import own_target
+from holdfast.cli.shared.connection import tell
 from holdfast.cli.shared.options import AsJson, Embedded, RunId
+from holdfast.client.connecting import own_target
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.rendering.amounts import money
@@ -38,7 +39,7 @@ def command(
 ) -> int:
     """Print a run's story from the logs of its workers: plan, calls, tries, people, answer."""
     settings = Settings()
-    if not embedded and own_target(settings) is not None:
+    if not embedded and own_target(settings, tell) is not None:
         raise Exit(
             "workers of a server of your own write their logs to their standard error, as JSON"
             f" lines: look there for workflow_id {run_id}; `trace {run_id}` tells the same from the"

@@ -14,12 +14,12 @@ from temporalio.client import WorkflowExecutionStatus
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, say_all
-from holdfast.cli.shared import outcome
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.delivery import as_bytes, as_page, files_of, from_beside, place, with_files
-from holdfast.cli.shared.doing import Turns
 from holdfast.cli.shared.options import Embedded, RunId, check_file
-from holdfast.cli.shared.reading import Look, Reader, with_notes
+from holdfast.client.doing import Turns
+from holdfast.client.ended import is_damaged, read_end
+from holdfast.client.reading import Look, Reader, with_notes
 from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
@@ -75,8 +75,8 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     if look.state is None:
         say_all(look.notes, "magenta")
         raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
-    if look.closed and outcome.is_damaged(look):
-        raise Exit(outcome.read(run_id, look).reason, Code.FAILED)
+    if look.closed and is_damaged(look):
+        raise Exit(read_end(run_id, look).reason, Code.FAILED)
     made = _report_of(run_id, look)
     if not look.closed:
         made = made.model_copy(update={"notes": (*look.notes, *made.notes)})
@@ -125,7 +125,7 @@ def page_of(
 def _report_of(run_id: str, look: Look) -> Report:
     """Return the report of a run as far as it has come."""
     assert look.state is not None
-    made = outcome.read(run_id, look).report if look.closed else None
+    made = read_end(run_id, look).report if look.closed else None
     return made or with_notes(report(look.state), look.besides)
 
 

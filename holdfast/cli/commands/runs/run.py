@@ -15,9 +15,7 @@ from holdfast.calling.fixing import FIX_INPUT
 from holdfast.cli.commands.runs import dry_run
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import at_terminal, read_line, say
-from holdfast.cli.shared.connection import configured_target
 from holdfast.cli.shared.options import (
     AnswerAs,
     Approve,
@@ -58,7 +56,9 @@ from holdfast.cli.shared.starting import (
     with_span,
 )
 from holdfast.cli.shared.without import say_without
+from holdfast.client.connecting import configured_target
 from holdfast.contracts import Goal
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.connection import Connection

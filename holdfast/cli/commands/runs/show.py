@@ -27,7 +27,8 @@ from holdfast.cli.shared.options import (
     pipeline_of,
 )
 from holdfast.cli.shared.pipeline import Pipeline
-from holdfast.cli.shared.reading import Reader
+from holdfast.client.ended import CLOSED, read_end
+from holdfast.client.reading import Reader
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.rules.reporting import report
@@ -84,7 +85,7 @@ async def run_finding(connection: Connection, run_id: str, subtask: str, as_json
         names = ", ".join(known) or "none yet"
         raise Exit(f"there is no subtask {subtask!r} in {run_id}; known: {names}")
     if look.closed:
-        raise Exit(f"{subtask} had not ended when {run_id} closed ({outcome.CLOSED[look.closed]})")
+        raise Exit(f"{subtask} had not ended when {run_id} closed ({CLOSED[look.closed]})")
     raise Exit(f"{subtask} of {run_id} has not ended; `show {run_id}` says where it stands")
 
 
@@ -106,7 +107,7 @@ async def run(
         await reader.find_doing()
         look = await reader.look()
     if look.closed:
-        ended = outcome.read(run_id, look)
+        ended = read_end(run_id, look)
         return await outcome.print_outcome(
             connection,
             run_id,

@@ -6,9 +6,7 @@ import asyncio
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import put, say, say_all
-from holdfast.cli.shared.connection import configured_target
 from holdfast.cli.shared.options import (
     AnswerAs,
     Approve,
@@ -30,7 +28,9 @@ from holdfast.cli.shared.options import (
 )
 from holdfast.cli.shared.starting import endpoint_known, say_what_is_sent, start_run, with_span
 from holdfast.cli.shared.without import say_without
+from holdfast.client.connecting import configured_target
 from holdfast.contracts import Approval, Goal
+from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.connection import Connection

@@ -15,11 +15,11 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import OUT, put, put_json, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, RunId, check_file
-from holdfast.cli.shared.reading import no_such_run
 from holdfast.cli.shared.replayed import read_history
+from holdfast.client.reading import no_such_run
 from holdfast.deployment.settings import NAME, Settings
+from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
-from holdfast.intake.refusal import Refused
 from holdfast.rendering.trace_lines import lines
 from holdfast.replaying.tracing import read_trace, read_trace_file
 from holdfast.storage.files import write_whole

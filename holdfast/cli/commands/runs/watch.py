@@ -10,7 +10,6 @@ import typer
 
 from holdfast.cli.commands.runs import approval
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import ERR, at_terminal, say
 from holdfast.cli.shared import outcome
 from holdfast.cli.shared.connection import announce, with_connection
@@ -28,8 +27,10 @@ from holdfast.cli.shared.options import (
     pipeline_of,
 )
 from holdfast.cli.shared.pipeline import Pipeline
-from holdfast.cli.shared.reading import Look
+from holdfast.client.ended import read_end
+from holdfast.client.reading import Look
 from holdfast.deployment import extras
+from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 
@@ -105,7 +106,7 @@ async def to_the_end(
         say(f"Left. The run goes on; come back with: {to_type('watch', run_id)}")
         raise
     assert look.closed is not None
-    ended = outcome.read(run_id, look)
+    ended = read_end(run_id, look)
     return await outcome.print_outcome(
         connection,
         run_id,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast import embedded
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.invocation import STARTER
 from holdfast.cli.screen.streams import say
+from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.intake.goals import check_startable
 

@@ -6,14 +6,15 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import to_type
 from holdfast.cli.screen.streams import say
-from holdfast.cli.shared import orders, outcome
+from holdfast.cli.shared import orders
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.follow import display, watch
 from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId
-from holdfast.cli.shared.reading import agent_of, no_such_run
+from holdfast.client.ended import read_end
+from holdfast.client.reading import agent_of, no_such_run
 from holdfast.contracts import Order
+from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.history.executions import AGENT
 from holdfast.intake.connection import Connection
@@ -61,8 +62,8 @@ async def run(connection: Connection, run_id: str) -> int:
         look = await watch(connection, run_id, shown, lambda _: False, while_stuck=False)
     if not look.closed:
         raise Exit(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
-    ended = outcome.read(run_id, look)
-    if ended.code is Code.CANCELLED:
+    ended = read_end(run_id, look)
+    if ended.report and ended.report.status == "cancelled":
         say(f"Cancelled. What it had found: {to_type('show', run_id)}")
     else:
         say(f"It ended before the cancel arrived. Its report: {to_type('show', run_id)}")

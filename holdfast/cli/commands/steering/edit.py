@@ -16,19 +16,20 @@ from urllib.parse import quote
 
 import typer
 
-from holdfast.cli.planned import Waiting
-from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.exits import Code, Exit, exit_of
 from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, read_line, say
 from holdfast.cli.screen.tables import preview
 from holdfast.cli.shared import orders
-from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
+from holdfast.client.orders import state_of
+from holdfast.client.planned import Waiting
 from holdfast.contracts import Order, Plan
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
+from holdfast.errors import HoldfastError, Refused
 from holdfast.intake import plans
 from holdfast.intake.connection import Connection
-from holdfast.intake.refusal import Refused
 from holdfast.rendering.preview import price
 
 HEADER = """\
@@ -70,7 +71,7 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
     Exit lists every mistake in the plan. An unchanged plan is not sent. The text stays in its file
     until the run has taken it.
     """
-    waiting = Waiting.of(await orders.state_of(connection, run_id))
+    waiting = Waiting.of(await state_of(connection, run_id, tell))
     text = file or _open(connection, waiting)
     try:
         changed = await _decide(waiting, text, given=file is not None, yes=yes)
@@ -78,9 +79,9 @@ async def run(connection: Connection, run_id: str, file: Path | None, *, yes: bo
             say(f"{run_id}: the plan is unchanged; nothing was sent.")
         else:
             await orders.run(connection, run_id, "edit", Order(plan=changed))
-    except Exit as ended:
+    except HoldfastError as ended:
         kept = "" if file else f"\nYour text is in {text}; the next edit of {run_id} opens it again"
-        raise Exit(f"{ended}{kept}", ended.code) from ended
+        raise Exit(f"{ended}{kept}", exit_of(ended).code) from ended
     if not file:
         # With whatever the editor has left beside it.
         shutil.rmtree(text.parent, ignore_errors=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.streams import say
 from holdfast.cli.shared import orders
-from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId, RaisedLimits
+from holdfast.client.orders import state_of
 from holdfast.contracts import Limits, Order
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import Settings
@@ -28,7 +29,7 @@ def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False)
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:
     """Raise the given limits; the others stay as they are."""
-    present = _caps(run_view(await orders.state_of(connection, run_id)))
+    present = _caps(run_view(await state_of(connection, run_id, tell)))
     named = {name: getattr(given, name) for name in given.model_fields_set}
     wanted = present.model_copy(update=named)
     code = await orders.run(connection, run_id, "raise_cap", Order(limits=wanted))

@@ -19,13 +19,13 @@ from temporalio.client import (
 from temporalio.service import RPCError
 
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.invocation import STARTER, to_type
 from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, read_line, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
 from holdfast.cli.shared.stuck import Stuck, examine, examine_again
 from holdfast.contracts import Lost, Undone, seal_word
 from holdfast.contracts.signals import RESET
+from holdfast.deployment.invocation import STARTER, to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.login import login

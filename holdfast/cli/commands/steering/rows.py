@@ -3,7 +3,7 @@ Order.
 
 `edit` and `raise`, which start from what the run has now, and `cancel`, which can also end a whole
 run, have modules of their own and send their Order in the same way, by
-`holdfast/cli/shared/orders.py`.
+`holdfast/client/orders.py`.
 """
 
 from __future__ import annotations

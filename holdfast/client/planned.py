@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.cli.screen.exits import Exit
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Plan
 from holdfast.contracts.view import Preview
+from holdfast.errors import OrderRefused
 from holdfast.intake import plans
 from holdfast.plans import validity
 from holdfast.rules import planning
@@ -23,9 +23,9 @@ class Waiting:
 
     @staticmethod
     def of(state: State) -> Waiting:
-        """Return the plan that a run waits with. Exit where it waits with none."""
+        """Return the plan that a run waits with. OrderRefused where it waits with none."""
         if state.phase != "approval" or state.plan is None:
-            raise Exit(f"{state.run_id}: no plan waits for approval")
+            raise OrderRefused(f"{state.run_id}: no plan waits for approval")
         return Waiting(state, state.plan)
 
     @property

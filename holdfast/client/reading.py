@@ -19,10 +19,8 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionSta
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.gate.queue_rates import read_rate
-from holdfast.cli.screen.exits import Exit
-from holdfast.cli.screen.invocation import to_type
-from holdfast.cli.shared.doing import agents_at
-from holdfast.cli.shared.pauses import (
+from holdfast.client.doing import agents_at
+from holdfast.client.pauses import (
     pause_notes,
     paused_activities,
     paused_below,
@@ -31,7 +29,9 @@ from holdfast.cli.shared.pauses import (
 )
 from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
+from holdfast.deployment.invocation import to_type
 from holdfast.embedded.starting import SPACE_BYTES
+from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
 from holdfast.history.executions import AGENT
 from holdfast.history.fold import Fold
@@ -144,13 +144,13 @@ class Reader:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> Look:
-        """Return the run as it stands now, as far as the server answers. Exit if there is none."""
+        """Return the run as it stands now, as far as the server answers. Raise NoSuchRun."""
         limit = timedelta(seconds=LOOK_SECONDS)
         trouble = (self.connection.trouble,) if self.connection.trouble else ()
         try:
             description = await self.connection.handle(self.run_id).describe(rpc_timeout=limit)
             if description.workflow_type == AGENT:
-                raise Exit(agent_of(description))
+                raise NoSuchRun(agent_of(description))
             await self._catch_up(description)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
@@ -337,6 +337,6 @@ def agent_of(description: WorkflowExecutionDescription) -> str:
     return f"{description.id} is an agent of {run_id}, no run; its run shows it: {shown}"
 
 
-def no_such_run(run_id: str) -> Exit:
+def no_such_run(run_id: str) -> NoSuchRun:
     """Return the refusal of an unknown id."""
-    return Exit(f"no run {run_id!r}; `list` shows the runs there are")
+    return NoSuchRun(f"no run {run_id!r}; `list` shows the runs there are")

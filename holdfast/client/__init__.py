@@ -1,0 +1,1 @@
+"""What every door is a client of: connect, start, look, follow, order, report."""

@@ -1,0 +1,127 @@
+"""Telling a run what to do: an Order as an Update, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from holdfast.client.reading import Reader, no_such_run
+from holdfast.contracts import Order
+from holdfast.deployment.invocation import STARTER, to_type
+from holdfast.errors import HoldfastError, NoAnswer, OrderRefused, RunOver, RunStuck
+from holdfast.intake.connection import Connection, Tell, tell_nobody
+from holdfast.intake.login import login
+from holdfast.state.run import State
+
+PATIENCE_SECONDS = 3.0
+"""After which the waiting itself is worth a line."""
+POLL_SECONDS = 0.4
+ANSWER_SECONDS = 60.0
+"""How long a run may take to say what came of a command; ending a subtask waits for its call."""
+
+
+async def send(
+    connection: Connection,
+    run_id: str,
+    update: str,
+    order: Order,
+    tell: Tell = tell_nobody,
+) -> str:
+    """Send an order to a run; return the outcome. It is given by `order.by`, else by this login.
+
+    Raise OrderRefused if the run refuses it, RunOver or NoSuchRun if it takes none, RunStuck or
+    NoAnswer if it does not say in time what came of it.
+    """
+    order = order.model_copy(update={"by": order.by or login()})
+    handle = connection.handle(run_id)
+    asking = asyncio.ensure_future(_send(handle, update, order))
+    try:
+        await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+        done = asking.done()
+        if not done:
+            tell(f"Waiting for {run_id} to answer …")
+            done = await _wait_for_answer(connection, run_id, asking)
+        if not done:
+            raise NoAnswer(
+                f"{run_id}: no answer within {ANSWER_SECONDS:.0f} s;"
+                f" {STARTER} doctor says whether a worker runs"
+            )
+        said: str = asking.result()
+        return said
+    except WorkflowUpdateFailedError as error:
+        why = error.cause.message if isinstance(error.cause, ApplicationError) else error.cause
+        raise OrderRefused(f"{run_id}: refused: {why}") from error
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        raise await _explain_absence(connection, run_id) from error
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+async def _wait_for_answer(
+    connection: Connection, run_id: str, asking: asyncio.Future[str]
+) -> bool:
+    """True if a run answers in time. Raise RunStuck as soon as it is known that it cannot."""
+    reader = Reader(connection, run_id)
+    until = asyncio.get_running_loop().time() + ANSWER_SECONDS
+    while not asking.done() and asyncio.get_running_loop().time() < until:
+        stuck = (await reader.look()).stuck
+        if stuck:
+            raise RunStuck(f"{run_id}: {stuck}")
+        await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+    return asking.done()
+
+
+async def _send(handle: WorkflowHandle[Any, Any], update: str, order: Order) -> str:
+    while True:
+        try:
+            said: str = await handle.execute_update(update, order, result_type=str)
+            return said
+        except RPCError as error:
+            # "No poller seen recently": nothing was taken, and the worker may be coming back.
+            if error.status is not RPCStatusCode.FAILED_PRECONDITION:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def state_of(connection: Connection, run_id: str, tell: Tell = tell_nobody) -> State:
+    """Return the state of an open run. Raise RunOver if it is closed, NoSuchRun if it is unknown,
+    NoAnswer if it has not begun in time.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + ANSWER_SECONDS
+    reader = Reader(connection, run_id)
+    said = False
+    while True:
+        look = await reader.look()
+        if look.closed:
+            raise _over(run_id)
+        if look.state:
+            return look.state
+        if loop.time() > until:
+            raise NoAnswer(f"{run_id}: {'; '.join(look.notes)}")
+        if not said:
+            said = True
+            tell(f"Waiting for {run_id} to answer …")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _explain_absence(connection: Connection, run_id: str) -> HoldfastError:
+    """Return why a run takes no orders: it is closed, or was never there."""
+    try:
+        await connection.handle(run_id).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return no_such_run(run_id)
+        return OrderRefused(str(error))
+    return _over(run_id)
+
+
+def _over(run_id: str) -> RunOver:
+    return RunOver(f"run {run_id} is over; its report: {to_type('show', run_id)}")
