@@ -41,12 +41,13 @@ async def test_a_run_outlives_its_endpoint_and_pays_each_call_once(tmp_path: Pat
     assert log["duplicates"] == 0 and report.assumed == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind",
     [
         "lists its models and loses calls",
-        pytest.param("resets", marks=pytest.mark.long),
-        pytest.param("502", marks=pytest.mark.long),
+        "resets",
+        "502",
     ],
 )
 async def test_a_run_outlives_an_endpoint_that_loses_calls_and_books_what_was_in_flight(

@@ -358,7 +358,13 @@ async def test_a_tree_of_three_thousand_files_takes_seconds(
     assert told(draft) == [("use.py", 1, "removed-name")]
 
 
-@pytest.mark.parametrize("project", seeded.projects(), ids=lambda each: each.language)
+@pytest.mark.parametrize(
+    "project",
+    [
+        pytest.param(each, id=each.language, marks=[pytest.mark.long] * (each.language != "Python"))
+        for each in seeded.projects()
+    ],
+)
 async def test_seeded_breakages_are_found_and_clean_changes_are_no_remark(
     project: seeded.Project,
 ) -> None:
