@@ -62,7 +62,10 @@ def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
         path = resolve_path(Path(value).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
         # ValueError: a NUL in it; RuntimeError: a user there is not.
-        hint = "" if kind else f"; for literal text write {name}={LITERAL}..."
+        hint = f"; for literal text write {name}={LITERAL}..."
+        if kind:
+            file = f"; a {_KINDS[kind]} is needed, so put the text into one"
+            hint = file if value.startswith(LITERAL) and kind == "file" else ""
         raise Refused(f"--input {name}: there is no file or folder {value!r}{hint}") from error
     found = _kind_of(path, kind)
     if kind and kind != found:

@@ -112,9 +112,10 @@ def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping
 
 def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> str:
     tool = reader or "list_files and read_file"
+    text = ", or its text as a plain file" if reader == "read_document" else ""
     return (
         f"{subtask.id}: input {name!r} is {_what(reader)}, and role {role.name!r} has no tool that"
-        f" reads it; give it to one that has {tool}"
+        f" reads it; give it to one that has {tool}{text}"
     )
 
 

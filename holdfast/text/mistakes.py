@@ -37,4 +37,6 @@ def refuse_choice(choices: Sequence[str], value: str) -> str:
     """Return why a value is not one of the choices, if there are any and it is not."""
     if not choices or value in choices:
         return ""
+    if len(choices) == 1:
+        return f"{value[:80]!r} is not {choices[0]!r}, which is all that it can be"
     return f"{value[:80]!r} is none of {', '.join(choices)}; give one of these"

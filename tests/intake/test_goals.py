@@ -37,6 +37,8 @@ REVIEW = Catalogue(
                     "repo": {"kind": "repository", "required": True},
                     "base": {"kind": "text", "description": "a revision"},
                     "scope": {"kind": "text", "one_of": ["changed", "all"]},
+                    "fix": {"kind": "text", "one_of": ["yes"]},
+                    "intent": {"kind": "file"},
                 },
                 "plan": plans(subtask("bugs", role="lens", inputs=["repo"]) | {"tier": None}),
             }
@@ -84,12 +86,16 @@ def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(reposito
     [
         ((), ["'repo' is missing", "--input repo=PATH"]),
         (("repo=code", "base=v9"), ["--input repo", "'v9'"]),
-        (("repo=code", "bse=HEAD"), ["--input bse", "base, repo"]),
+        (("repo=code", "bse=HEAD"), ["--input bse", "base, fix, intent, repo"]),
         (("repo=code", "scope=some"), ["--input scope: 'some' is none of changed, all"]),
         (("repo=code", "scope=all", "base=HEAD"), ["scope=all", "base='HEAD'", "give one"]),
         (("repo=code/a.py",), ["--input repo", "a repository is needed"]),
         (("repo=.",), ["--input repo", "not a Git repository"]),
         (("repo=text:x",), ["--input repo", "'text:x'"]),
+        (("repo=code", "fix=a.patch"), ["'a.patch' is not 'yes', which is all that it can be"]),
+        (("repo=code", "intent=text:x"), ["'text:x'; a file is needed, so put the text into one"]),
+        (("repo=code", "intent=code"), ["--input intent: 'code' is a repository, a file is needed"]),
+        (("repo=code", "intent=none"), ["--input intent: there is no file or folder 'none'"]),
     ],
 )
 @pytest.mark.usefixtures("repository")
