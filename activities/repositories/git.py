@@ -95,9 +95,11 @@ class Git:
                 raise BadGoal(f"revision {readable!r} cannot be looked up: {error}") from None
             except GitFailed:
                 pass
+        remedy = "name a branch, a tag or a commit"
+        if self.view.shallow:
+            remedy = f"the clone is shallow: `git fetch --unshallow`, or {remedy} that is in it"
         raise BadGoal(
-            f"revision {readable!r} does not exist in {str(self.layout.tree.path)!r}; "
-            "name a branch, a tag or a commit"
+            f"revision {readable!r} does not exist in {str(self.layout.tree.path)!r}; {remedy}"
         )
 
     async def head(self) -> str:

@@ -184,7 +184,7 @@ def _rest(outcome: Outcome) -> str:
         lines.append(f"{many(data.unread_in_all, 'file')} not read: {listed}")
     if data.missed_in_all:
         lines.append(_missed(data))
-    lines += [for_markdown(note) for note in outcome.notes]
+    lines += [for_markdown(note) for note in data.notes]
     return _list("Not shown, not read", lines)
 
 

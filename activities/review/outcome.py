@@ -24,7 +24,6 @@ class Outcome:
     to_verify: int
     """Remarks that a model was to verify."""
     unread_why: Mapping[str, int]
-    notes: tuple[str, ...]
 
     @property
     def standing(self) -> list[Remark]:

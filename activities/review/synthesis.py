@@ -122,6 +122,7 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
         languages=next((each.languages for each in lenses.values() if each.languages), ()),
         base=next((each.base for each in lenses.values() if each.base), ""),
         scope=next((each.scope for each in lenses.values() if each.scope), ""),
+        notes=tuple(dict.fromkeys(note for each in lenses.values() for note in each.notes)),
     )
     verdict = judge(data)
     came_to = {
@@ -136,7 +137,6 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
         taken_out=taken_out.describe_taken_out(narrowing, above, material.min_confidence),
         to_verify=material.to_verify,
         unread_why=unread.unread_why,
-        notes=tuple(dict.fromkeys(note for each in lenses.values() for note in each.notes)),
     )
 
 

@@ -12,6 +12,7 @@ import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -35,7 +36,7 @@ from holdfast.activities.repositories.output import LogEntry, TreeEntry, ranges_
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.repositories.working_tree import MOST_UNREAD, Specials
-from holdfast.activities.review.scope import baseline, marks
+from holdfast.activities.review.scope import baseline
 from holdfast.activities.review.scope.attributes import Attributes
 from holdfast.activities.review.scope.kinds import Base, is_written, kind_of
 from holdfast.activities.review.scope.rule_files import find_rule_files
@@ -43,11 +44,11 @@ from holdfast.activities.snapshots import past, statements
 from holdfast.activities.snapshots.around import Around, read_around
 from holdfast.activities.snapshots.changes import Changes, read_changes
 from holdfast.activities.snapshots.diff import add_diff
+from holdfast.activities.snapshots.file_kinds import decide_kinds
 from holdfast.activities.snapshots.statements import read_narrowing
-from holdfast.contracts import FileKind, PinnedInput, Unread
+from holdfast.contracts import PinnedInput, Unread
 from holdfast.contracts.errors import BadGoal
 from holdfast.ports import Store
-from holdfast.text import pluralize
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots
 
@@ -151,8 +152,9 @@ async def _read(view: Git, wanted: Wanted, known_here: bytes | None) -> _Taken:
         attributes,
     )
     commits, patches, cut = await _history(view, head, start.commit, wanted, changes, notes)
+    make = partial(_make_manifest, cut_off=start.cut)
     manifest = await anyio.to_thread.run_sync(
-        _make_manifest, changes, around, attributes, tree, commits, cut, head, notes
+        make, changes, around, attributes, tree, commits, cut, head, notes
     )
     narrowing, known = await anyio.to_thread.run_sync(
         read_narrowing, stated, start.name, known_here
@@ -219,6 +221,8 @@ def _make_manifest(
     cut: bool,
     head: str,
     notes: list[str],
+    *,
+    cut_off: bool,
 ) -> Manifest:
     collected, hunks = changes.collected, changes.hunks
     touched = None
@@ -226,13 +230,7 @@ def _make_manifest(
         touched = {
             path: ranges_of(hunk[2:] for hunk in hunks.get(path, ())) for path in collected.files
         }
-    kinds, ignored = _kinds(collected.files, touched, attributes, tree)
-    if ignored:
-        notes.append(
-            f"{pluralize(ignored, 'mark')} in changed lines {'was' if ignored == 1 else 'were'} not"
-            " honoured: what suppresses remarks, or says that nobody wrote a file, counts where the"
-            " base has it"
-        )
+    decided = decide_kinds(collected.files, touched, attributes, tree, partial=cut_off)
     missed = _missed(collected.missed, attributes, tree)
     now = changes.now
     return Manifest(
@@ -241,7 +239,7 @@ def _make_manifest(
             file_of(
                 path,
                 content,
-                kinds[path],
+                decided.kinds[path],
                 None if tree is None else hunks.get(path, ()),
                 changes.was.get(path, b""),
             )
@@ -271,27 +269,8 @@ def _make_manifest(
         head=head,
         commits=commits,
         commits_cut=cut,
-        notes=tuple(notes),
+        notes=(*notes, *decided.notes),
     )
-
-
-def _kinds(
-    files: Mapping[bytes, bytes],
-    touched: Mapping[bytes, marks.Ranges] | None,
-    attributes: Attributes,
-    tree: Mapping[bytes, TreeEntry] | None,
-) -> tuple[dict[bytes, FileKind], int]:
-    """Return the kind of each file, and how many marks in touched lines do not count."""
-    stated = {path: kind_of(path.decode(), text, attributes) for path, text in files.items()}
-    if touched is None or tree is None:
-        return stated, 0
-    base = Base(os.fsdecode(path) for path in tree)
-    kinds, ignored = dict[bytes, FileKind](), 0
-    for path, text in files.items():
-        before = marks.drop_touched(text, touched[path])
-        kinds[path] = kind_of(path.decode(), before, attributes, base)
-        ignored += marks.strip_marks(text, touched[path])[1] + (kinds[path] != stated[path])
-    return kinds, ignored
 
 
 def _missed(

@@ -299,6 +299,8 @@ class ReviewData(Contract):
     base: str = ""
     """The commit that the files are compared with; empty: the whole tree was reviewed."""
     scope: str = ""
+    notes: tuple[str, ...] = ()
+    """What else a reader must know of how it was reviewed, as lines of text."""
 
 
 class Escalation(Contract):

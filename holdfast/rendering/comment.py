@@ -25,7 +25,7 @@ from holdfast.rendering.reach import who_looked
 from holdfast.rendering.sarif import encoded
 from holdfast.rendering.verdict import counted, failing, judge, uncounted
 from holdfast.rendering.verified import QUESTIONS, count_verdicts, fold_open, list_questions
-from holdfast.text import code_span, for_markdown, inline, pluralize, visible
+from holdfast.text import code_span, for_markdown, inline, pluralize, sentence, visible
 
 MOST_LETTERS = 65_536
 """Longest comment that GitHub takes."""
@@ -124,6 +124,7 @@ def _not_read(review: ReviewData) -> Iterator[str]:
     if review.unread_in_all:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in why_unread(review))
         yield f"{pluralize(review.unread_in_all, 'file')} not read{f': {listed}' * bool(listed)}."
+    yield from (sentence(for_markdown(note)) for note in review.notes)
 
 
 def _folded(group: Sequence[Remark], links: str, *, fails: bool) -> str:

@@ -94,7 +94,7 @@ def test_a_playbook_needs_no_words_and_no_model_and_declares_its_inputs(reposito
         (("repo=text:x",), ["--input repo", "'text:x'"]),
         (("repo=code", "fix=a.patch"), ["'a.patch' is not 'yes', which is all that it can be"]),
         (("repo=code", "intent=text:x"), ["'text:x'; a file is needed, so put the text into one"]),
-        (("repo=code", "intent=code"), ["--input intent: 'code' is a repository, a file is needed"]),
+        (("repo=code", "intent=code"), ["intent: 'code' is a repository, a file is needed"]),
         (("repo=code", "intent=none"), ["--input intent: there is no file or folder 'none'"]),
     ],
 )

@@ -29,6 +29,7 @@ class Base:
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
         self._folders = {folder for path in self._paths for folder in _folders(path)}
+        self._names = {_name(folder) for folder in self._folders}
 
     def bears(self, path: str, pattern: Any) -> bool:
         """True if it has the file, or a folder that makes it match. For data the name is enough: a
@@ -40,10 +41,24 @@ class Base:
             (each in self._folders for each in _folders(path) if pattern.search(each)), False
         )
 
+    def uses(self, path: str, pattern: Any) -> bool:
+        """True if a file that people write is where the base has such files: it has the file, or
+        somewhere a folder of the name that makes it match. A file's own name (`test_a.py`), by
+        which tools take it for a test, is enough, as it is for data.
+        """
+        if pattern.search(path.rpartition("/")[2]) or self.bears(path, pattern):
+            return True
+        matching = next((each for each in _folders(path) if pattern.search(each)), "")
+        return _name(matching) in self._names
+
 
 def _folders(path: str) -> Iterator[str]:
     """Yield the folders above a path, from the top, each with a slash at its end."""
     return (path[: place + 1] for place, sign in enumerate(path) if sign == "/")
+
+
+def _name(folder: str) -> str:
+    return folder.rstrip("/").rpartition("/")[2]
 
 
 def kind_of(
@@ -61,11 +76,15 @@ def kind_of(
     denied = {kind for name, kind in rules.ATTRIBUTES.items() if said.get(name) is False}
     for kind, pattern in _PATHS:
         if kind not in denied and pattern.search(path):
-            if base is not None and not _is_by_hand(kind) and not base.bears(path, pattern):
+            if base is not None and not _is_known(base, kind, path, pattern):
                 continue
             # A generated test is no test that a person wrote.
             return _by_content(path, content, denied) or kind if _is_by_hand(kind) else kind
     return _by_content(path, content, denied) or "production"
+
+
+def _is_known(base: Base, kind: FileKind, path: str, pattern: Any) -> bool:
+    return base.uses(path, pattern) if _is_by_hand(kind) else base.bears(path, pattern)
 
 
 def _is_by_hand(kind: FileKind) -> bool:

@@ -17,19 +17,27 @@ MARK = re.compile(
 """Matches the comments that any analyser obeys."""
 
 
-def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, int]:
-    """Return the content without marks in its touched lines, and how many had one. Each line keeps
-    its length and every line its number, so what is seen in it stands where it stood.
+def find_marks(content: bytes) -> list[int]:
+    """Return the line of each mark."""
+    if not MARK.search(content):
+        return []
+    lines = content.split(b"\n")
+    return [number for number, line in enumerate(lines, 1) for _ in MARK.finditer(line)]
+
+
+def strip_marks(content: bytes, touched: Ranges) -> tuple[bytes, list[int]]:
+    """Return the content without marks in its touched lines, and the line of each mark. Each line
+    keeps its length and every line its number, so what is seen in it stands where it stood.
     """
     if not MARK.search(content):
-        return content, 0
-    count = 0
+        return content, []
+    found: list[int] = []
     lines = content.split(b"\n")
     for first, last in touched:
         for place in range(max(first, 1) - 1, min(last, len(lines))):
-            lines[place], found = MARK.subn(lambda mark: b"x" + mark[0][1:], lines[place])
-            count += found
-    return b"\n".join(lines), count
+            lines[place], count = MARK.subn(lambda mark: b"x" + mark[0][1:], lines[place])
+            found += [place + 1] * count
+    return b"\n".join(lines), found
 
 
 def drop_touched(content: bytes, touched: Ranges) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.activities.review.scope import marks
 from holdfast.contracts import Draft
+from holdfast.contracts.errors import BadGoal
 from holdfast.contracts.remarks import blocks_change
 from repositories import Bench, Repository, remarks_of
 
@@ -76,7 +77,8 @@ async def test_a_mark_that_is_itself_new_takes_nothing_out(
     assert len(obeyed) < len(expected), "the mark is one that its analyser obeys"
     changed = await bench.look(lens, repository, "main")
     assert said(changed) == expected
-    assert re.search(r"\d+ marks? in changed lines (was|were) not honoured", notes_of(changed))
+    said_of_it = r"\d+ marks? in changed lines (was|were) not honoured, since [^:]+: "
+    assert re.search(said_of_it + re.escape(file) + r":\d", notes_of(changed))
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,23 @@ async def test_a_mark_that_stood_in_the_base_is_honoured(
     assert "honoured" not in notes_of(found)
 
 
+async def test_a_shallow_clone_says_how_many_marks_it_believes_and_what_to_fetch(
+    tmp_path: Path,
+) -> None:
+    repository, bench = Repository.with_a_file(tmp_path / "repo"), Bench(tmp_path)
+    repository.git("checkout", "-q", "-b", "feature")
+    repository.commit({"b.py": "print(nope)  # noqa\n"})
+    here = tmp_path / "shallow"
+    repository.git("clone", "-q", "--depth", "1", f"file://{repository.path}", str(here))
+    shallow = Repository(here)
+    pinned = await bench.pin(shallow, scope="changed")
+    said_of_it = notes_of(await bench.look_at("bugs", pinned))
+    assert "1 mark that may suppress remarks was honoured and may be part" in said_of_it
+    assert "fetch its whole history (fetch-depth: 0)" in said_of_it
+    with pytest.raises(BadGoal, match="the clone is shallow: `git fetch --unshallow`"):
+        await bench.look("bugs", shallow, "HEAD~1")
+
+
 @pytest.mark.parametrize(
     ("path", "head", "kind"),
     [
@@ -111,19 +130,26 @@ async def test_a_mark_that_stood_in_the_base_is_honoured(
         ("a.generated.py", "", "production"),
         ("node_modules/x/a.py", "# @generated\n", "production"),
         ("old/vendor/new/a.py", "", "vendored"),
-        ("tests/a.py", "", "tests"),
+        ("testing/pay.py", "", "production"),
+        ("src/tests/pay.py", "", "production"),
+        ("examples/pay.py", "", "production"),
+        ("src/spec/pay.py", "", "tests"),
+        ("src/test_pay.py", "", "tests"),
     ],
 )
 async def test_a_new_folder_or_first_line_makes_no_file_one_that_nobody_wrote(
     tmp_path: Path, path: str, head: str, kind: str
 ) -> None:
     repository, bench = Repository.with_a_file(tmp_path / "repo"), Bench(tmp_path)
-    repository.commit({"old/vendor/was/here.py": "x = 1\n"})
+    repository.commit({"old/vendor/was/here.py": "x = 1\n", "lib/spec/here.py": "x = 1\n"})
     repository.git("checkout", "-q", "-b", "feature")
     repository.commit({path: f"{head}print(nope)\n"})
-    (seen,) = remarks_of(await bench.look("bugs", repository, "main"))
+    found = await bench.look("bugs", repository, "main")
+    (seen,) = remarks_of(found)
     assert seen.kind == kind
     assert blocks_change(seen) is (kind == "production")
+    assert ("1 new file counted as production code" in notes_of(found)) is blocks_change(seen)
+    assert (f"1 new file taken for tests: {path}" in notes_of(found)) is (kind == "tests")
 
 
 async def test_what_the_base_calls_generated_stays_so(tmp_path: Path) -> None:
@@ -155,7 +181,7 @@ async def test_a_credential_that_a_change_brings_is_in_the_way_wherever_it_stand
 
 def test_only_marks_in_touched_lines_are_taken_out_and_nothing_moves() -> None:
     content = b"a # noqa\nb # nosec # noqa\r\nc # noqa\n"
-    plain, count = marks.strip_marks(content, [(2, 2)])
-    assert plain == b"a # noqa\nb # xosec # xoqa\r\nc # noqa\n" and count == 2
-    assert marks.strip_marks(content, [(0, 9)])[1] == 4
+    plain, found = marks.strip_marks(content, [(2, 2)])
+    assert plain == b"a # noqa\nb # xosec # xoqa\r\nc # noqa\n" and found == [2, 2]
+    assert marks.strip_marks(content, [(0, 9)])[1] == marks.find_marks(content) == [1, 2, 2, 3]
     assert marks.drop_touched(content, [(2, 2)]) == b"a # noqa\nc # noqa"
