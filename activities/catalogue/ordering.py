@@ -23,10 +23,8 @@ def order_review(plan: Plan, pinned: PinnedInput, subject: str) -> Plan:
     change = pinned.change
     if change is None:
         return plan
-    commit = pinned.base[:12]
-    name = pinned.base_name
     order = OF_A_CHANGE.format(
-        base=f"{name} ({commit})" if name and not pinned.base.startswith(name) else commit,
+        base=pinned.against,
         files=pluralize(change.files, "file"),
         added=pluralize(change.added, "line"),
         deleted=f"{change.deleted:,}",

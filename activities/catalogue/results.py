@@ -58,9 +58,8 @@ def remarked(kinds: Sequence[str]) -> dict[str, Any]:
         "file": {"type": "string", "description": "Its path below the top of the repository."},
         "line": {
             "type": "integer",
-            "description": "1-based, in the file as it is now; a deleted line: copy it into"
-            " `code`; `line` is the one that now stands before it; of a deleted file its old"
-            " number; 0: the whole file.",
+            "description": "1-based, in the file as it is now; of a deleted line its number in the"
+            " diff; 0: the whole file.",
         },
         "code": {
             "type": "string",

@@ -20,6 +20,12 @@ class DiffLine(NamedTuple):
     old: int
     new: int
 
+    def show(self, text: str) -> str:
+        """Return the line as models see it: its number in the head, or of a deleted line in the
+        base, its mark, and its text.
+        """
+        return f"{self.new or self.old:>5} {self.mark}{text}"
+
 
 @dataclass(frozen=True)
 class Section:

@@ -1,5 +1,5 @@
-"""Write what differs from a base as models may see it: a unified diff and the messages of its
-commits, without secrets and bounded.
+"""Write what differs from a base as models may see it: a unified diff with line numbers and the
+messages of its commits, without secrets and bounded.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.repositories.unified import lay_out
 from holdfast.activities.review.analysing.languages import OTHER, is_code, language
 from holdfast.activities.review.lenses import SCANS
-from holdfast.activities.review.scope.kinds import is_written
-from holdfast.contracts import PinnedInput
+from holdfast.contracts import FileKind, PinnedInput
 from holdfast.ports import Store
 from holdfast.text import for_terminal, one_line, pluralize
 from holdfast.untrusted.redact import Redactor, redact, without_keys
@@ -28,6 +27,7 @@ FILE_BYTES = 128 * 1024
 """Of one file: a larger difference would leave no room for others."""
 CONTEXT = 3
 LINE_LETTERS = 500
+RANKED: tuple[FileKind, ...] = ("production", "tests")
 MOST_NAMES = 100
 """Files that are named of those that are left out."""
 MESSAGES_BYTES = 32 * 1024
@@ -54,10 +54,11 @@ async def add_diff(pinned: PinnedInput, snapshots: Snapshots, store: Store) -> P
     return pinned.model_copy(update={"change": change})
 
 
-def _rank(file: Changed) -> tuple[bool, int, str]:
-    """Code before data, and small before large."""
-    code = is_written(file.shown.kind) and language(file.shown) != OTHER and is_code(file.path)
-    return not code, file.added + file.deleted, file.path
+def _rank(file: Changed) -> tuple[int, int, str]:
+    """Production code first, then tests, then all else; small before large."""
+    code = language(file.shown) != OTHER and is_code(file.path)
+    place = RANKED.index(file.shown.kind) if code and file.shown.kind in RANKED else len(RANKED)
+    return place, file.added + file.deleted, file.path
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class _Writer:
         for section in sections:
             found.append(section.header)
             found += (
-                f"{each.mark}{gone[each.old] if each.mark == '-' else kept[each.new]}"
+                each.show(gone[each.old] if each.mark == "-" else kept[each.new])
                 for each in section.lines
             )
         if sum(len(line.encode("utf-8", "replace")) + 1 for line in found) <= most:

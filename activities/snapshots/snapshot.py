@@ -97,6 +97,7 @@ async def take(
         scope=stored.scope,
         changed=taken.uncommitted,
         change=taken.changes.pinned if stored.base else None,
+        around=sum(each.size for each in stored.around),
         rule_files=tuple(map(redact, _rule_files(stored, taken))) if wanted.for_models else (),
     )
     if snapshots is None or not wanted.for_models:

@@ -37,8 +37,8 @@ async def git_diff(
     context: Annotated[int, Field(description="Unchanged lines around.", ge=0, le=50)] = 3,
 ) -> str:
     """Show what differs from the revision that the repository is compared with, as a unified diff:
-    each line with its number in the base, its number in the head, and `-` if it was deleted or `+`
-    if it is new. Deleted files are shown whole. Cite a line by its number in the head.
+    each line with its number, then `-` if it was deleted or `+` if it is new. The number of a
+    deleted line is that of the base. Deleted files are shown whole.
     """
     place = place_of(here, path)
     snapshot = await here.snapshot(place.input)
@@ -112,7 +112,7 @@ class _Diff:
             _line(was, each.old) if each.mark == "-" else _line(now, each.new) for each in told
         ]
         for each, text in zip(told, clean_lines(texts, LINE_LETTERS, self.withheld), strict=True):
-            yield f"{each.old or '':>6} {each.new or '':>6} {each.mark}{text}"
+            yield each.show(text)
 
     def _read(self, root: Path, path: str) -> list[str]:
         place = Location(self.name, tuple(path.split("/")))

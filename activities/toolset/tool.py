@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Protocol, cast, get_args, get_type_hints
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
 from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.calls.kind import without_titles
 from holdfast.contracts import InputForm, MadeFile, PinnedInput
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
@@ -280,7 +281,8 @@ def _schema(function: Callable[..., Awaitable[Returned]]) -> dict[str, JsonValue
     try:
         # Names in annotations are looked up where they mean something, which is not here.
         function.__annotations__ = get_type_hints(function, include_extras=True)
-        return _adapter(function, None).json_schema()
+        schema = without_titles(_adapter(function, None).json_schema())
+        return cast("dict[str, JsonValue]", schema)
     except (PydanticUserError, NameError) as error:
         raise NotATool(f"{_place_in(function)}: {error}") from error
 

@@ -108,11 +108,10 @@ def about(state: State) -> About:
         # In the words of whoever asks, unless these are the instruction itself.
         asked = "" if only.instruction == state.goal.text else state.goal.text
         return About(today=today, goal=asked, answer=plan.synthesis_instruction, alone=True)
-    return About(
-        today=today,
-        goal=plan.goal,
-        answer=plan.synthesis_instruction,
-    )
+    ready = state.brief.playbook and state.brief.playbook.plan
+    # What a playbook is for stands in its orders; the caller's words, or its inputs, do not.
+    goal = state.title if ready and ready.goal == plan.goal else plan.goal
+    return About(today=today, goal=goal, answer=plan.synthesis_instruction)
 
 
 SOURCES_SHARE = 4

@@ -25,20 +25,20 @@ class Answer(BaseModel):
 
 
 def schema_of(answer: type[Answer]) -> dict[str, Any]:
-    """Return the schema of an answer as a model is given it, without pydantic's titles: they repeat
-    the names of fields.
+    """Return the schema of an answer as a model is given it."""
+    return cast("dict[str, Any]", without_titles(answer.model_json_schema()))
+
+
+def without_titles(part: Any) -> Any:
+    """Strip pydantic's titles off a schema, which repeat the names of fields. A property that is
+    called title is an object, and stays.
     """
-    return cast("dict[str, Any]", _without_titles(answer.model_json_schema()))
-
-
-def _without_titles(part: Any) -> Any:
-    """Strip the titles of a schema; a property that is called title is an object, and stays."""
     if isinstance(part, list):
-        return [_without_titles(each) for each in part]
+        return [without_titles(each) for each in part]
     if not isinstance(part, dict):
         return part
     return {
-        name: _without_titles(value)
+        name: without_titles(value)
         for name, value in part.items()
         if not (name == "title" and isinstance(value, str))
     }

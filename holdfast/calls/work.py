@@ -215,10 +215,10 @@ def _unread(pinned: PinnedInput) -> Iterator[str]:
     if not pinned.is_folder:
         yield f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
         return
-    base = pinned.base_name or pinned.base[:12]
-    differs = f"; in scope is what differs from {base}, commit {pinned.base[:12]}"
-    scope = differs if pinned.base else ""
-    yield f"- {pinned.name} (a folder, {pinned.size} bytes): list_files shows its files{scope}"
+    size = f"{pinned.size} bytes"
+    if pinned.base:
+        size += f" in files that differ from {pinned.against}, and {pinned.around} in others"
+    yield f"- {pinned.name} (a folder, {size}): list_files shows its files"
     if pinned.rule_files:
         names = ", ".join(f"{pinned.name}/{path}" for path in pinned.rule_files)
         yield f"  Its own rules stand in: {defang(one_line(names))}"

@@ -114,6 +114,10 @@ class PinnedInput(Contract):
     """Files of a repository that differ from its commit; None: not known."""
     change: PinnedChange | None = None
     """What differs from the base; None: the whole tree counts."""
+    around: int = 0
+    """Bytes of the files of a repository that do not differ from the base, which agents may read,
+    too.
+    """
     rule_files: tuple[str, ...] = ()
     """Paths of files of a repository that say how its code is to be written, for agents."""
     reader: str = ""
@@ -124,6 +128,12 @@ class PinnedInput(Contract):
         """A file's own name, harmless and short: what findings cite. May be empty."""
         name = one_line(PurePath(self.path).name) if self.kind == "file" else ""
         return name if len(name) <= FILE_NAME else f"{name[: FILE_NAME - 20]}…{name[-19:]}"
+
+    @property
+    def against(self) -> str:
+        """The base by its name and its commit, as in `main (192768f00000)`."""
+        name, commit = self.base_name, self.base[:12]
+        return f"{name} ({commit})" if name and not self.base.startswith(name) else commit
 
     @property
     def is_folder(self) -> bool:

@@ -11,7 +11,7 @@ from holdfast.contracts import RoleTier, policies
 from holdfast.contracts.remarks import summarize
 from holdfast.contracts.view import Question, Row, RunView
 from holdfast.rules import agents, approvals, steering
-from holdfast.rules.reporting import notes, status_of, title
+from holdfast.rules.reporting import notes, status_of
 from holdfast.state.moves import Ask, Prepare
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -25,7 +25,7 @@ def run_view(state: State) -> RunView:
     return RunView(
         run_id=state.run_id,
         goal=state.goal.text,
-        title=title(state),
+        title=state.title,
         project=state.goal.project,
         phase=state.phase,
         status=status_of(state) if closed else None,

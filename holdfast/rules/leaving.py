@@ -31,9 +31,10 @@ def list_sent(state: State) -> tuple[str, ...]:
 
 def _describe_input(pinned: PinnedInput) -> str:
     """Describe an input that is sent whole, or what an agent reads of it."""
-    size = f"{pinned.name} ({pinned.size} bytes)"
+    more = f", and {pinned.around:,} around them" if pinned.around else ""
+    size = f"{pinned.name} ({pinned.size:,} bytes{more})"
     if told := size_of_change(pinned):
-        return f"diff and messages of {pinned.name} ({told} bytes), what agents read of {size}"
+        return f"diff and messages of {pinned.name} ({told:,} bytes), what agents read of {size}"
     return size if pinned.enclosed else f"what agents read of {size}"
 
 

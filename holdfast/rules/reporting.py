@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from holdfast.calling import gathering, verifying
 from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
-from holdfast.contracts.titles import title_of
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_composed
 from holdfast.rules import keeping, leaving
@@ -96,7 +95,7 @@ def report(state: State) -> Report:
         stopped=state.stop.reason if state.stop else "",
         more=_more(state),
         goal=state.goal.text,
-        title=title(state),
+        title=state.title,
         project=state.goal.project,
         plan=state.plan,
         revisions=state.replanning.revisions,
@@ -155,14 +154,6 @@ def why_failed(state: State) -> str:
     missing = "; ".join(f"{gap.subtask_id}: {gap.why}" for gap in gaps(state) if gap.subtask_id)
     why = " ".join((state.stop.why if state.stop else missing).split())[:MOST_WHY]
     return f"no subtask was completed: {why}" if why else "no subtask was completed"
-
-
-def title(state: State) -> str:
-    playbook = state.briefing.playbook if state.briefing else None
-    if playbook is None:
-        return state.goal.text
-    own = playbook.plan.goal if playbook.plan else playbook.description
-    return title_of(state.goal.text, own, playbook.title, state.brief.inputs)
 
 
 def notes(state: State) -> tuple[str, ...]:

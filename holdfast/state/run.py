@@ -22,6 +22,7 @@ from holdfast.contracts import (
     policies,
 )
 from holdfast.contracts.replacing import replace
+from holdfast.contracts.titles import title_of
 from holdfast.contracts.view import Phase, Preview
 from holdfast.ledger.ledger import Ledger
 from holdfast.state.moves import Ask, Stop, StopReason
@@ -121,6 +122,15 @@ class State:
         if self.goal.form.kind or self.briefing is None or self.briefing.playbook is None:
             return self.goal.form
         return self.briefing.playbook.form
+
+    @property
+    def title(self) -> str:
+        """The goal's words, or what the playbook calls a run whose caller says none."""
+        playbook = self.briefing.playbook if self.briefing else None
+        if playbook is None:
+            return self.goal.text
+        own = playbook.plan.goal if playbook.plan else playbook.description
+        return title_of(self.goal.text, own, playbook.title, self.brief.inputs)
 
     @property
     def single(self) -> Subtask | None:

@@ -15,7 +15,6 @@ from holdfast.history.charges import Asked, Outcome, read_input, read_outcome
 from holdfast.history.executions import Execution, attributes_of, time_of
 from holdfast.history.fold import Fold
 from holdfast.history.payloads import try_decode
-from holdfast.rules.reporting import title as title_of
 from holdfast.state.moves import Ask
 from holdfast.state.run import State
 from holdfast.text import one_line
@@ -147,7 +146,7 @@ class _Maker:
         if not self.fold.is_agent:
             known["kind"] = "run"
         if state is not None:
-            title = one_line(title_of(state))[:TITLE_LETTERS]
+            title = one_line(state.title)[:TITLE_LETTERS]
             known |= {**sum_prices(state), **describe_end(state), "title": title}
         if outcome is not None:
             if outcome.returned is not None:

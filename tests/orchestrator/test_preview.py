@@ -405,7 +405,7 @@ def test_an_agent_with_tools_is_priced_by_its_turns_and_reserved_by_slices() -> 
     assert once.expected is not None
     assert row.low < row.expected < row.slice < row.high < 100
     assert row.expected > once.expected and row.seconds > once.seconds
-    assert "what agents read of reports (90000000 bytes)" in preview.leaves
+    assert "what agents read of reports (90,000,000 bytes)" in preview.leaves
 
 
 @pytest.mark.parametrize("people", [True, False])

@@ -296,7 +296,7 @@ async def test_a_review_of_a_change(runs: Runs) -> None:
         "intent": ("file", str(intent)),
     }
     goal = Goal(
-        text="Review",
+        text="Review the repository",
         playbook="code-review",
         inputs=tuple(
             GoalInput.model_validate({"name": name, "kind": kind, "value": value})
@@ -341,7 +341,7 @@ def written(request: ModelRequest) -> str:
     parts += [said(each) for each in request.messages] or [request.prompt]
     parts.append("answer: " + json.dumps(request.schema))
     whole = "\n\n======== \n\n".join(each.strip() for each in parts) + "\n"
-    whole = re.sub(r"\b[0-9a-f]{12,40}\b", "192768f00000", whole)
+    whole = re.sub(r"\b(?=\w*\d)[0-9a-f]{10,40}\b", "192768f00000", whole)
     return re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b", f"{TODAY} 09:00", whole)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ async def diff_of(bench: Bench, repository: Repository, base: str = "HEAD") -> s
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_a_diff_is_laid_out_as_git_does(
+async def test_a_diff_is_laid_out_as_git_does_and_each_line_has_its_number(
     repository: Repository, bench: Bench, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -51,21 +52,25 @@ async def test_a_diff_is_laid_out_as_git_does(
     repository.commit({"a.txt": "\n".join(old) + "\n"})
     repository.write("a.txt", "\n".join(new) + "\n")
     told = repository.git("diff", "--no-color")
-    # Git adds the line before a section to its header.
-    wanted = [
-        line[: line.index("@@", 2) + 2] if line.startswith("@@") else line
-        for line in told.splitlines()[2:]
-    ]
     shown = (await diff_of(bench, repository)).splitlines()
-    assert shown == [*map(counted, wanted)]
+    assert shown == [*numbered(told.splitlines()[2:])]
 
 
-def counted(line: str) -> str:
-    """A header of git with the number of lines, which it leaves out if that is one."""
-    if not line.startswith("@@"):
-        return line
-    spans = [each if "," in each else f"{each},1" for each in line.split(" ")[1:3]]
-    return f"@@ {' '.join(spans)} @@"
+def numbered(lines: list[str]) -> Iterator[str]:
+    """A diff of git with the number of each line, and of the lines in each header, which git leaves
+    out if that is one.
+    """
+    old = new = 0
+    for line in lines:
+        if line.startswith("@@"):
+            spans = [each if "," in each else f"{each},1" for each in line.split(" ")[1:3]]
+            old, new = (int(each[1:].partition(",")[0]) for each in spans)
+            yield f"@@ {' '.join(spans)} @@"
+        elif line[:3] in ("---", "+++"):
+            yield line
+        else:
+            yield f"{old if line[0] == '-' else new:>5} {line}"
+            old, new = old + (line[0] != "+"), new + (line[0] != "-")
 
 
 def test_no_context_shows_the_changed_lines_alone() -> None:
@@ -92,22 +97,22 @@ async def test_a_deletion_a_rename_and_a_new_file_are_said(
         "--- /dev/null",
         "+++ b/added.py",
         "@@ -0,0 +1,1 @@",
-        "+x",
+        "    1 +x",
         "--- a/gone.py",
         "+++ /dev/null",
         "@@ -1,2 +0,0 @@",
-        "-a",
-        "-b",
+        "    1 -a",
+        "    2 -b",
         "rename from old.py",
         "rename to new.py",
         "--- a/old.py",
         "+++ b/new.py",
         "@@ -1,4 +1,4 @@",
-        "-line 1",
-        "+one",
-        " line 2",
-        " line 3",
-        " line 4",
+        "    1 -line 1",
+        "    1 +one",
+        "    2  line 2",
+        "    3  line 3",
+        "    4  line 4",
     ]
 
 
@@ -137,6 +142,18 @@ async def test_a_private_key_does_not_stand_in_a_diff_of_its_middle(
     key[10] = key[10].replace("MIIE", "MIIF")
     repository.write("a.txt", "\n".join(key) + "\n")
     assert "MII" not in await diff_of(bench, repository)
+
+
+async def test_production_code_comes_before_tests_and_tests_before_the_rest(
+    repository: Repository, bench: Bench
+) -> None:
+    paths = ("a.lock", "docs/a.md", "examples/a.py", "src/z.py", "tests/test_a.py")
+    repository.commit(dict.fromkeys(paths, "a\n"))
+    for path in paths:
+        repository.write(path, "b\n" * (90 if path == "src/z.py" else 1))
+    told = await diff_of(bench, repository)
+    order = sorted(paths, key=lambda path: told.index(f"+++ b/{path}"))
+    assert order[:2] == ["src/z.py", "tests/test_a.py"]
 
 
 async def test_code_comes_before_data_and_what_does_not_fit_is_named_with_its_counts(

@@ -69,13 +69,13 @@ async def test_changed_lines_are_shown_with_those_around_them(
         "--- repo/src/a.py",
         "+++ repo/src/a.py",
         "@@ -9,3 +9,3 @@",
-        "     9      9  line 9",
-        "    10        -line 10",
-        "           10 +changed",
-        "    11     11  line 11",
+        "    9  line 9",
+        "   10 -line 10",
+        "   10 +changed",
+        "   11  line 11",
         "@@ -29,2 +29,1 @@",
-        "    29     29  line 29",
-        "    30        -line 30",
+        "   29  line 29",
+        "   30 -line 30",
     ]
     assert "nothing at 'repo/b.txt' differs" in await bench.told(git_diff, path="repo/b.txt")
 
@@ -139,8 +139,8 @@ async def test_deleted_renamed_and_new_files_are_shown_and_found_by_either_path(
         "--- repo/gone.py",
         "+++ /dev/null",
         "@@ -1,2 +0,0 @@",
-        "     1        -first",
-        "     2        -last",
+        "    1 -first",
+        "    2 -last",
     ]
     by_old, by_new = [
         await bench.told(git_diff, path=f"repo/{path}", context=0)
@@ -152,8 +152,8 @@ async def test_deleted_renamed_and_new_files_are_shown_and_found_by_either_path(
         "--- repo/src/a.py",
         "+++ repo/src/b.py",
         "@@ -30,1 +30,1 @@",
-        "    30        -line 30",
-        "           30 +check(2)",
+        "   30 -line 30",
+        "   30 +check(2)",
     ]
     assert "--- /dev/null\n+++ repo/new.py\n" in await bench.told(git_diff, path="repo")
 
@@ -167,7 +167,7 @@ async def test_a_diff_is_bounded_and_says_how_to_see_the_rest(
     bench = await bench_of(repository, tmp_path, "HEAD")
     told = (await bench.told(git_diff, path="repo")).splitlines()
     assert told[-3:] == [
-        "           10 +a",
+        "   10 +a",
         "[more of it differs; read_file shows it]",
         "[not shown: 1 more file; name a path]",
     ]
