@@ -37,6 +37,7 @@ from holdfast.activities.toolset.serving import (
     serve,
 )
 from holdfast.calls.changes import first_subject
+from holdfast.calls.plan import is_offered
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
     Briefing,
@@ -138,6 +139,7 @@ class Preparation:
             cards = self.catalogue.roles_for(_whose(goal))
             barred = bar_teams(cards, goal.path)
             cards = tuple(card for card in cards if card.name not in barred)
+            cards = tuple(card for card in cards if _is_wanted(card, goal))
             ready = goal.plan or (playbook.plan if playbook else None)
             here = serve(cards, self.lenses, self.tools, self.lacking, use_models=goal.use_models)
             served = await add_offers(here, ready, self.offer)
@@ -375,6 +377,11 @@ class Preparation:
 
 def _without_secrets(content: bytes) -> bytes:
     return redact(content.decode("utf-8", "replace")).encode()
+
+
+def _is_wanted(card: RoleCard, goal: Goal) -> bool:
+    """True unless the goal names the roles that a planner may assign, and not this one."""
+    return not goal.roles or card.name in goal.roles or not is_offered(card)
 
 
 def _whose(goal: Goal) -> str:

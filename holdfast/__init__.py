@@ -11,21 +11,107 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
+    from holdfast.client.holdfast import Holdfast
+    from holdfast.client.plain import run
+    from holdfast.client.runs import DataReport, DataRun, Run
     from holdfast.contracts import Finding, Goal, Limits, Plan, Report, Subtask
+    from holdfast.contracts.events import (
+        AnyEvent,
+        BudgetReached,
+        CallWaits,
+        EndpointAway,
+        EndpointBack,
+        OrderTaken,
+        PlanMade,
+        PlanWaits,
+        QuestionAsked,
+        RunEnded,
+        RunReset,
+        RunStarted,
+        SubtaskEnded,
+        SubtaskStarted,
+    )
+    from holdfast.contracts.view import Preview, RunView
+    from holdfast.errors import (
+        HoldfastError,
+        IdTaken,
+        NoAnswer,
+        NoSuchRun,
+        NoWorker,
+        OrderRefused,
+        Refused,
+        RunFailed,
+        RunOver,
+        RunStuck,
+        Unreachable,
+    )
+    from holdfast.intake.requests import RunRequest
 
 __version__ = "0.2.0"
 __all__ = (
-    "Finding", "Goal", "Here", "Limits", "Plan", "Report", "Result", "Subtask", "ToolError",
-    "__version__", "tool",
+    "AnyEvent",
+    "BudgetReached",
+    "CallWaits",
+    "DataReport",
+    "DataRun",
+    "EndpointAway",
+    "EndpointBack",
+    "Finding",
+    "Goal",
+    "Here",
+    "Holdfast",
+    "HoldfastError",
+    "IdTaken",
+    "Limits",
+    "NoAnswer",
+    "NoSuchRun",
+    "NoWorker",
+    "OrderRefused",
+    "OrderTaken",
+    "Plan",
+    "PlanMade",
+    "PlanWaits",
+    "Preview",
+    "QuestionAsked",
+    "Refused",
+    "Report",
+    "Result",
+    "Run",
+    "RunEnded",
+    "RunFailed",
+    "RunOver",
+    "RunRequest",
+    "RunReset",
+    "RunStarted",
+    "RunStuck",
+    "RunView",
+    "Subtask",
+    "SubtaskEnded",
+    "SubtaskStarted",
+    "ToolError",
+    "Unreachable",
+    "__version__",
+    "run",
+    "tool",
 )  # fmt: skip
-_OF_TOOLS = ("Here", "Result", "ToolError", "tool")
+_HOMES = {
+    "holdfast.activities.toolset.tool": ("Here", "Result", "ToolError", "tool"),
+    "holdfast.client.holdfast": ("Holdfast",),
+    "holdfast.client.plain": ("run",),
+    "holdfast.client.runs": ("DataReport", "DataRun", "Run"),
+    "holdfast.contracts": ("Finding", "Goal", "Limits", "Plan", "Report", "Subtask"),
+    "holdfast.contracts.view": ("Preview", "RunView"),
+    "holdfast.intake.requests": ("RunRequest",),
+}
+_OTHERS = ("holdfast.errors", "holdfast.contracts.events")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    of = "holdfast.activities.toolset.tool" if name in _OF_TOOLS else "holdfast.contracts"
-    return getattr(importlib.import_module(of), name)
+    homes = [home for home, names in _HOMES.items() if name in names] or _OTHERS
+    modules = map(importlib.import_module, homes)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))
 
 
 def __dir__() -> list[str]:

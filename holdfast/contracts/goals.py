@@ -228,3 +228,5 @@ class Goal(Contract):
     """The day that models are told, as in 2026-11-23; empty: that of the run's preparation."""
     path: tuple[str, ...] = ()
     """Roles of the teams from the root run down to this one."""
+    roles: tuple[str, ...] = ()
+    """The only roles that a planner is offered; empty: all that there are."""

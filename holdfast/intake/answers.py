@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -23,7 +24,8 @@ class WantedForm:
     """The wanted form of an answer, unchecked."""
 
     kind: str = ""
-    schema: Path | None = None
+    schema: Path | Mapping[str, object] | None = None
+    """A file, or the schema itself."""
     columns: str | None = None
     """Names of the columns, separated by commas; None: nobody named any."""
 
@@ -40,14 +42,16 @@ def form_of(wanted: WantedForm, playbook: PlaybookFile | None, *, use_models: bo
     if kind == "json" and wanted.schema is None:
         raise Refused("--answer json needs the JSON schema of the answer: give --schema FILE")
     columns = () if wanted.columns is None else _names(wanted.columns)
-    given = _schema(wanted.schema) if wanted.schema else {}
+    given = _schema(wanted.schema) if isinstance(wanted.schema, Path) else wanted.schema or {}
     try:
-        where = f"--schema {wanted.schema}"
-        form = check_form(AnswerForm(kind=kind, result=given, columns=columns), where, "--columns")
+        where = f"--schema {wanted.schema}" if isinstance(wanted.schema, Path) else "--schema"
+        form = check_form(
+            AnswerForm(kind=kind, result={**given}, columns=columns), where, "--columns"
+        )
         name, verify = (playbook.name, playbook.verify) if playbook else ("", 0)
         check_writer(form, name, verify, use_models=use_models)
     except BadForm as error:
-        own = str(error).startswith(("--schema ", "--columns"))
+        own = str(error).startswith(("--schema", "--columns"))
         raise Refused(str(error) if own else f"--answer {kind}: {error}") from error
     return form
 

@@ -17,6 +17,7 @@ from holdfast.activities.catalogue.files import PlaybookFile
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.toolset.shelf import tools_for
+from holdfast.calls.plan import is_offered
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan, policies
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
@@ -39,7 +40,7 @@ class Wish:
     text: str = ""
     playbook: str = ""
     inputs: tuple[str, ...] = ()
-    plan: Path | None = None
+    plan: Path | Plan | None = None
     limits: tuple[str, ...] = ()
     models: bool = False
     unpriced: bool = False
@@ -51,6 +52,8 @@ class Wish:
     """True if one agent is to have the whole goal, without a planner."""
     role: str = ""
     """The role of that agent; empty: the usual one."""
+    roles: tuple[str, ...] = ()
+    """The only roles that a planner may assign; empty: all."""
 
 
 async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
@@ -63,7 +66,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     for each in settings.projects:
         tools_for(each)
     playbook = _playbook(wish.playbook, catalogue)
-    given = plans.read_plan(wish.plan) if wish.plan else None
+    given = plans.read_plan(wish.plan) if isinstance(wish.plan, Path) else wish.plan
     text = _text_of(wish, given, playbook)
     limits = limits_of(wish.limits)
     inputs = tuple(input_of(each, playbook) for each in wish.inputs)
@@ -102,6 +105,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         ask_people=wish.ask_people,
         wait_for_raise=wish.wait_for_raise,
         form=form,
+        roles=_check_roles(wish, ready, catalogue),
     )
 
 
@@ -125,8 +129,26 @@ def _check(
         longest=limits.subtask_timeout_seconds,
     )
     if wrong:
-        raise plans.refuse_plan(f"--plan {wish.plan}", wrong)
+        raise plans.refuse_plan(_named(wish.plan), wrong)
     return plan
+
+
+def _named(plan: Path | Plan | None) -> str:
+    return f"--plan {plan}" if isinstance(plan, Path) else "the plan"
+
+
+def _check_roles(wish: Wish, ready: Plan | None, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the roles that a planner is offered. Refused for one that there is not, and where
+    nothing is planned.
+    """
+    if wish.roles and ready is not None:
+        raise Refused("--roles: they are what a planner chooses from, and this plan is ready")
+    known = sorted(each.name for each in catalogue.roles_for(wish.playbook) if is_offered(each))
+    for name in wish.roles:
+        if name not in known:
+            hint = suggest(name, known)
+            raise Refused(f"--roles: unknown role {name!r}{hint}; known: {', '.join(known)}")
+    return tuple(dict.fromkeys(wish.roles))
 
 
 def _single(
@@ -144,7 +166,8 @@ def _single(
             f"--role {wish.role!r}: it says who has the whole goal; give --single with it"
         )
     if wish.plan:
-        raise Refused(f"--single and --plan {wish.plan}: one agent, or that plan; leave one out")
+        named = _named(wish.plan)
+        raise Refused(f"--single and {named}: one agent, or that plan; leave one out")
     if playbook and (playbook.plan or playbook.lenses):
         raise Refused(f"--single: playbook {wish.playbook!r} brings a plan; leave one out")
     if "subtasks" in limits.model_fields_set and limits.subtasks > 1:

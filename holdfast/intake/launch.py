@@ -29,7 +29,7 @@ from holdfast.contracts.search import (
 from holdfast.contracts.titles import title_of
 from holdfast.embedded import register_root
 from holdfast.errors import IdTaken, Refused
-from holdfast.intake.connection import Connection, Tell, require_worker
+from holdfast.intake.connection import Connection, Tell, require_worker, tell_nobody
 from holdfast.intake.login import login
 from holdfast.intake.repositories import describe_inputs, roots_of
 from holdfast.rendering.amounts import money, seconds
@@ -72,7 +72,7 @@ async def launch(
     connection: Connection,
     goal: Goal,
     run_id: str,
-    tell: Tell,
+    tell: Tell = tell_nobody,
     *,
     traceparent: str = "",
 ) -> Launched:

@@ -15,6 +15,7 @@ from holdfast.cli.commands.runs.dry_run import APPROVAL
 from holdfast.cli.commands.steering import cancel
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.client import orders
+from holdfast.client.forking import ForkChange, fork_goal
 from holdfast.contracts import (
     Approval,
     Finding,
@@ -50,7 +51,7 @@ async def test_a_fork_pays_for_its_change_alone_and_says_what_it_takes_over(
         t2=[works("two"), works("two, shorter")], synthesize=[synthesizes("a"), synthesizes("b")]
     )
     goal = GOAL.model_copy(update={"approval": Approval()})
-    change = fork.ForkChange("t2", instruction="Write part t2 of the goal in one sentence")
+    change = ForkChange("t2", instruction="Write part t2 of the goal in one sentence")
     async with runs.worker(model):
         await start.run(connection, goal, "cli-first")
         first = await report_of(connection, "cli-first")
@@ -80,7 +81,7 @@ async def test_a_fork_works_on_what_its_run_pinned_though_the_file_has_changed_s
         first = await report_of(connection, "cli-pinned")
         note.write_text("after")
         capsys.readouterr()
-        await fork.run(connection, "cli-pinned", fork.ForkChange(), arguments("cli-repinned"))
+        await fork.run(connection, "cli-pinned", ForkChange(), arguments("cli-repinned"))
     second = Report.model_validate_json(capsys.readouterr().out)
     assert second.status == "complete" and second.inputs == first.inputs
     assert [each.reused_from for each in second.findings] == ["cli-pinned"]
@@ -98,9 +99,9 @@ async def test_a_dry_run_of_a_fork_shows_what_it_takes_over_and_its_price_and_pa
         await report_of(connection, "cli-tried")
         heard = list(model.heard)
         capsys.readouterr()
-        code = await fork.run(connection, "cli-tried", fork.ForkChange("t2"), dry)
+        code = await fork.run(connection, "cli-tried", ForkChange("t2"), dry)
         told = capsys.readouterr()
-        await fork.run(connection, "cli-tried", fork.ForkChange("t2"), replace(dry, as_json=False))
+        await fork.run(connection, "cli-tried", ForkChange("t2"), replace(dry, as_json=False))
     shown = Preview.model_validate_json(told.out)
     taken, again = shown.subtasks
     assert (taken.id, taken.reused, str(taken.expected)) == ("t1", True, "0.000000")
@@ -161,7 +162,7 @@ async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
         assert said[-1].strip() == f"{STARTER} fork cut-{status}{more}"
         *_, run_id = shlex.split(said[-1].removesuffix(more))
         # As another call of the program would: the fork alone pays for what is missing.
-        code = await fork.run(connection, run_id, fork.ForkChange(), arguments(f"then-{status}"))
+        code = await fork.run(connection, run_id, ForkChange(), arguments(f"then-{status}"))
     second = Report.model_validate_json(capsys.readouterr().out)
     assert (code, second.status) == (Code.COMPLETE, "complete")
     reused = [each.subtask_id for each in second.findings if each.reused_from]
@@ -174,13 +175,13 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-unforked")
         with pytest.raises(Exit, match="is not over"):
-            await fork.run(connection, "cli-unforked", fork.ForkChange(), arguments("x"))
+            await fork.run(connection, "cli-unforked", ForkChange(), arguments("x"))
         await orders.send(connection, "cli-unforked", "approve", Order())
         await report_of(connection, "cli-unforked")
         with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
-            await fork.run(connection, "cli-unforked", fork.ForkChange("t9"), arguments("x"))
+            await fork.run(connection, "cli-unforked", ForkChange("t9"), arguments("x"))
         with pytest.raises(Refused, match="unknown role 'wizard'"):
-            change = fork.ForkChange("t1", role="wizard")
+            change = ForkChange("t1", role="wizard")
             await fork.run(connection, "cli-unforked", change, arguments("x"))
 
 
@@ -224,7 +225,7 @@ def finished(*statuses: str, dropped: tuple[str, ...] = ()) -> Report:
 def test_a_fork_keeps_complete_findings_outside_the_cone_of_what_is_done_again(
     report: Report, change: str, kept: list[str]
 ) -> None:
-    goal = fork.fork_goal(Goal(text="g", use_models=True), report, fork.ForkChange(change))
+    goal = fork_goal(Goal(text="g", use_models=True), report, ForkChange(change))
     assert goal.fork is not None
     assert [each.subtask_id for each in goal.fork.findings] == kept
 
@@ -237,17 +238,17 @@ async def test_a_fork_is_of_the_project_of_its_run_which_must_be_named(
         fork, "_read_finished", AsyncMock(return_value=(theirs, finished("complete")))
     )
     with pytest.raises(Exit, match=r"is of the project 'theirs'; add --project FOLDER of it"):
-        await fork.run(connection, "first", fork.ForkChange(), arguments("second"))
+        await fork.run(connection, "first", ForkChange(), arguments("second"))
 
 
 def test_a_fork_leaves_out_what_a_revision_dropped() -> None:
     report = finished("complete", "complete", "skipped", dropped=("t3",))
-    goal = fork.fork_goal(Goal(text="g", use_models=True), report, fork.ForkChange())
+    goal = fork_goal(Goal(text="g", use_models=True), report, ForkChange())
     assert goal.plan is not None
     assert [each.id for each in goal.plan.subtasks] == ["t1", "t2"]
 
 
 def test_a_change_leaves_alone_what_it_does_not_name() -> None:
     (subtask_,) = ready(subtask("t1")).subtasks
-    changed = fork.ForkChange("t1", tier="haiku").applied(subtask_)
+    changed = ForkChange("t1", tier="haiku").applied(subtask_)
     assert changed == subtask_.model_copy(update={"tier": "haiku"})

@@ -14,11 +14,12 @@ from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from temporalio.converter import encode_typed_search_attribute_value
 
 from driving import Drive, subtask
-from holdfast.cli.commands.runs.list import Listed, _nothing_listed, _status, lines
+from holdfast.cli.commands.runs.list import _nothing_listed, lines
 from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared.delivery import place
 from holdfast.cli.shared.options import check_file, check_out
+from holdfast.client.listing import Listed, _status
 from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
 from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY, OUTAGE, STATUS
 from holdfast.contracts.titles import describe_input, title_of

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated
 
 import typer
 from rich.cells import cell_len, set_cell_size
-from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.patience import patience
@@ -19,62 +17,19 @@ from holdfast.cli.screen.streams import OUT, put, put_json, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.moved import describe_moved
 from holdfast.cli.shared.options import AsJson, Embedded
+from holdfast.client.listing import Listed, list_runs
 from holdfast.contracts.search import (
-    MEMO_ASSUMED,
-    MEMO_DOLLARS,
-    MEMO_DRY,
-    MEMO_PROJECT,
-    MEMO_REMARKS,
-    MEMO_STATUS,
-    MEMO_TITLE,
-    MEMO_WHY,
-    OUTAGE,
-    PLAYBOOK,
-    RUNS,
-    STATUS,
     UNPRICED,
-    WAITING,
 )
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
 from holdfast.rendering.amounts import at_most, seconds
-from holdfast.temporal.connection import PAUSED, is_paused
 from holdfast.text import for_terminal
 
-PAUSE_INFO = "TemporalPauseInfo"
-"""Temporal's own search attribute of a run of which an activity is paused."""
-OPEN = {"approval": "waits for approval", OUTAGE: "waits for the endpoint"}
-"""States of an open run that is not working."""
 LEAST_WORDS, LEAST_STATUS = 28, 9
 """Columns below which the words of a run, or where it is, are left out of a line."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """One run in the list."""
-
-    id: str
-    status: str
-    started: str
-    seconds: float
-    goal: str
-    """Goal of the run, in a line."""
-    dollars: str | None = None
-    """Cost of a closed run that asked models; "unpriced" where no price is known."""
-    assumed: str = "0"
-    """Part of the dollars that is the worst case of calls whose answers were lost."""
-    playbook: str = ""
-    """Empty for a goal in words, and where the server does not know what runs are found by."""
-    age: float = 0.0
-    """Seconds since it started."""
-    why: str = ""
-    """Cause of a failed run, in a word or two; else empty."""
-    remarks: str = ""
-    """Counts of a review's verdict, as `6 critical, 1 warning` or `no remarks, not whole`."""
-    project: str = ""
-    """Name of the run's project; empty if it has none."""
 
 
 def command(
@@ -92,9 +47,8 @@ async def run(connection: Connection, most: int, as_json: bool) -> int:
     """Print up to `most` runs that people started; their child runs are not listed."""
     rows: list[Listed] = []
     with patience("Asking the server for its runs"):
-        async for each in connection.client.list_workflows(RUNS):
-            if each.parent_id is None:
-                rows.append(await _listed(each))
+        async for each in list_runs(connection):
+            rows.append(each)
             if len(rows) == most:
                 break
     if as_json:
@@ -119,56 +73,6 @@ def _nothing_listed(connection: Connection) -> str:
     if moved := describe_moved(connection.settings):
         return f"No runs yet here. {moved}"
     return f"No runs yet. Start one: {STARTER} run --playbook code-review --input repo=."
-
-
-async def _listed(run: WorkflowExecution) -> Listed:
-    now = datetime.now(UTC)
-    until = run.close_time or now
-    # Of an open run the memo has a price from an outage, which may be over.
-    away = run.typed_search_attributes.get(STATUS) == OUTAGE
-    dollars = await _memo(run, MEMO_DOLLARS) if run.close_time or away else ""
-    return Listed(
-        id=run.id,
-        status=await _status(run),
-        started=run.start_time.isoformat(timespec="seconds"),
-        seconds=round((until - run.start_time).total_seconds(), 1),
-        goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
-        dollars=dollars or None,
-        assumed=await _memo(run, MEMO_ASSUMED) or "0",
-        playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
-        project=await _memo(run, MEMO_PROJECT),
-        age=round((now - run.start_time).total_seconds(), 1),
-        why=await _memo(run, MEMO_WHY),
-        remarks=await _memo(run, MEMO_REMARKS),
-    )
-
-
-async def _memo(run: WorkflowExecution, name: str) -> str:
-    return str(await run.memo_value(name, "", type_hint=str))
-
-
-async def _status(run: WorkflowExecution) -> str:
-    """Return where a run is, or how it ended: from its search attribute if it set one, else from
-    Temporal's status.
-    """
-    name = run.status.name if run.status else ""
-    if is_paused(run):
-        return PAUSED
-    if run.status is WorkflowExecutionStatus.RUNNING:
-        if PAUSE_INFO in run.raw_info.search_attributes.indexed_fields:
-            return f"partly {PAUSED}"
-        where = run.typed_search_attributes.get(STATUS)
-        if where in OPEN:
-            return OPEN[where]
-        asked = run.typed_search_attributes.get(WAITING)
-        return "waits for a person" if asked else "running"
-    if run.status in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.FAILED):
-        known = await _memo(run, MEMO_STATUS)
-        dry = await run.memo_value(MEMO_DRY, False, type_hint=bool)
-        if known == "declined" and dry:
-            return "dry run"
-        return known or name.lower()
-    return {"CANCELED": "cancelled", "TIMED_OUT": "timed_out"}.get(name, name.lower())
 
 
 # ---------------------------------------------------------------- the table

@@ -1,0 +1,152 @@
+"""The goal of a fork: the plan of a finished run with one subtask changed, and what of its findings
+is taken over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.client.ended import read_end
+from holdfast.client.reading import Reader
+from holdfast.contracts import (
+    HARD_SUBTASK_LIMIT,
+    Approval,
+    Fork,
+    Goal,
+    Limits,
+    Plan,
+    Report,
+    Subtask,
+    Tier,
+    policies,
+)
+from holdfast.deployment.invocation import OPTION
+from holdfast.errors import Refused
+from holdfast.intake import plans
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import check_payable
+from holdfast.intake.launch import goal_of_run
+from holdfast.plans import validity
+from holdfast.rules.unread import subtasks_to_redo
+
+
+@dataclass(frozen=True)
+class ForkChange:
+    """The change of a fork. Without a subtask, only what the run did not finish is done again."""
+
+    subtask_id: str = ""
+    instruction: str = ""
+    tier: Tier | None = None
+    role: str = ""
+
+    def applied(self, subtask: Subtask) -> Subtask:
+        """Return the changed subtask."""
+        given = {"instruction": self.instruction, "tier": self.tier, "role": self.role}
+        return subtask.model_copy(update={name: value for name, value in given.items() if value})
+
+
+async def wished_fork(
+    connection: Connection,
+    run_id: str,
+    change: ForkChange,
+    *,
+    limits: Limits,
+    approval: Approval,
+    plan_only: bool = False,
+) -> Goal:
+    """Return the goal of a fork of a finished run. `limits`: of them those that are set replace the
+    run's own. Refused says why it cannot be forked so.
+    """
+    goal, report = await _read_finished(connection, run_id)
+    settings = connection.settings
+    if goal.project not in ("", settings.name):
+        raise Refused(f"run {run_id} is of the project {goal.project!r}; add {OPTION} FOLDER of it")
+    goal = goal.model_copy(update={"project": settings.name})
+    named = {name: getattr(limits, name) for name in limits.model_fields_set}
+    wanted = fork_goal(goal, report, change, settings.project).model_copy(
+        update={
+            "limits": goal.limits.model_copy(update=named),
+            "approval": approval,
+            "plan_only": plan_only,
+            "requester": "",
+        }
+    )
+    if wanted.use_models:
+        check_payable(wanted.limits, unpriced=wanted.unpriced)
+    return wanted
+
+
+async def _read_finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
+    """Return the goal and report of a closed run. Refused if it cannot be forked."""
+    look = await Reader(connection, run_id).look()
+    if not look.closed:
+        raise Refused(f"run {run_id} is not over; steer it instead, or cancel it first")
+    ended = read_end(run_id, look)
+    goal = await goal_of_run(connection, run_id)
+    if ended.report is None or ended.report.plan is None or goal is None:
+        raise Refused(f"run {run_id} has no plan to fork; {ended.reason or 'start it anew'}")
+    return goal, ended.report
+
+
+def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
+    """Return the same goal with the changed plan, on the inputs that the run has pinned, and with
+    the findings that the change does not touch.
+
+    Refused lists every mistake in the changed plan.
+    """
+    plan = _change(_keep_plan(report), change)
+    names = [each.name for each in goal.inputs]
+    catalogue = Catalogue.of(project)
+    roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
+    longest = goal.limits.subtask_timeout_seconds
+    wrong = validity.problems(
+        plan, roles, names, HARD_SUBTASK_LIMIT, unusable=unusable, longest=longest
+    )
+    if wrong:
+        raise plans.refuse_plan(f"the plan of {report.run_id} with this change", wrong)
+    again = subtasks_to_redo(plan, report.findings, change.subtask_id)
+    kept = tuple(
+        each
+        for each in report.findings
+        if each.subtask_id not in again and each.status == "complete"
+    )
+    fork = Fork(run_id=report.run_id, findings=kept, inputs=report.inputs)
+    return goal.model_copy(update={"plan": plan, "fork": fork, "pinned": report.inputs})
+
+
+def _keep_plan(report: Report) -> Plan:
+    """Return the plan as it ran, without what a revision dropped and nothing needs, and without
+    the verification of its remarks, which the fork plans by itself.
+    """
+    assert report.plan is not None
+    dropped = {id for revision in report.revisions for id in revision.dropped}
+    subtasks = tuple(each for each in report.plan.subtasks if each.role != policies.VERIFIER)
+    needed = {edge for each in subtasks if each.id not in dropped for edge in each.depends_on}
+    return report.plan.model_copy(
+        update={
+            "subtasks": tuple(
+                each for each in subtasks if each.id not in dropped or each.id in needed
+            )
+        }
+    )
+
+
+def _change(plan: Plan, change: ForkChange) -> Plan:
+    known = [each.id for each in plan.subtasks]
+    if change.subtask_id and change.subtask_id not in known:
+        raise Refused(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")
+    subtasks = tuple(
+        change.applied(each) if each.id == change.subtask_id else each for each in plan.subtasks
+    )
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
+def describe_fork(goal: Goal) -> str:
+    """Return a sentence on what is taken over and one on what is done again."""
+    assert goal.fork is not None and goal.plan is not None
+    kept = [each.subtask_id for each in goal.fork.findings]
+    again = [each.id for each in goal.plan.subtasks if each.id not in kept]
+    done = f"Done again: {', '.join(again)}." if again else "Only the answer is written again."
+    return f"Taken over: {', '.join(kept) or 'nothing'}. {done}"

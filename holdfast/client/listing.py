@@ -1,0 +1,115 @@
+"""The runs there are, newest first, as the server lists them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+
+from holdfast.contracts.search import (
+    MEMO_ASSUMED,
+    MEMO_DOLLARS,
+    MEMO_DRY,
+    MEMO_PROJECT,
+    MEMO_REMARKS,
+    MEMO_STATUS,
+    MEMO_TITLE,
+    MEMO_WHY,
+    OUTAGE,
+    PLAYBOOK,
+    RUNS,
+    STATUS,
+    WAITING,
+)
+from holdfast.intake.connection import Connection
+from holdfast.temporal.connection import PAUSED, is_paused
+
+PAUSE_INFO = "TemporalPauseInfo"
+"""Temporal's own search attribute of a run of which an activity is paused."""
+OPEN = {"approval": "waits for approval", OUTAGE: "waits for the endpoint"}
+"""States of an open run that is not working."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One run in the list."""
+
+    id: str
+    status: str
+    started: str
+    seconds: float
+    goal: str
+    """Goal of the run, in a line."""
+    dollars: str | None = None
+    """Cost of a closed run that asked models; "unpriced" where no price is known."""
+    assumed: str = "0"
+    """Part of the dollars that is the worst case of calls whose answers were lost."""
+    playbook: str = ""
+    """Empty for a goal in words, and where the server does not know what runs are found by."""
+    age: float = 0.0
+    """Seconds since it started."""
+    why: str = ""
+    """Cause of a failed run, in a word or two; else empty."""
+    remarks: str = ""
+    """Counts of a review's verdict, as `6 critical, 1 warning` or `no remarks, not whole`."""
+    project: str = ""
+    """Name of the run's project; empty if it has none."""
+
+
+async def list_runs(connection: Connection) -> AsyncIterator[Listed]:
+    """Yield the runs that people started, newest first; their child runs are not listed."""
+    async for each in connection.client.list_workflows(RUNS):
+        if each.parent_id is None:
+            yield await _listed(each)
+
+
+async def _listed(run: WorkflowExecution) -> Listed:
+    now = datetime.now(UTC)
+    until = run.close_time or now
+    # Of an open run the memo has a price from an outage, which may be over.
+    away = run.typed_search_attributes.get(STATUS) == OUTAGE
+    dollars = await _memo(run, MEMO_DOLLARS) if run.close_time or away else ""
+    return Listed(
+        id=run.id,
+        status=await _status(run),
+        started=run.start_time.isoformat(timespec="seconds"),
+        seconds=round((until - run.start_time).total_seconds(), 1),
+        goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
+        dollars=dollars or None,
+        assumed=await _memo(run, MEMO_ASSUMED) or "0",
+        playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
+        project=await _memo(run, MEMO_PROJECT),
+        age=round((now - run.start_time).total_seconds(), 1),
+        why=await _memo(run, MEMO_WHY),
+        remarks=await _memo(run, MEMO_REMARKS),
+    )
+
+
+async def _memo(run: WorkflowExecution, name: str) -> str:
+    return str(await run.memo_value(name, "", type_hint=str))
+
+
+async def _status(run: WorkflowExecution) -> str:
+    """Return where a run is, or how it ended: from its search attribute if it set one, else from
+    Temporal's status.
+    """
+    name = run.status.name if run.status else ""
+    if is_paused(run):
+        return PAUSED
+    if run.status is WorkflowExecutionStatus.RUNNING:
+        if PAUSE_INFO in run.raw_info.search_attributes.indexed_fields:
+            return f"partly {PAUSED}"
+        where = run.typed_search_attributes.get(STATUS)
+        if where in OPEN:
+            return OPEN[where]
+        asked = run.typed_search_attributes.get(WAITING)
+        return "waits for a person" if asked else "running"
+    if run.status in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.FAILED):
+        known = await _memo(run, MEMO_STATUS)
+        dry = await run.memo_value(MEMO_DRY, False, type_hint=bool)
+        if known == "declined" and dry:
+            return "dry run"
+        return known or name.lower()
+    return {"CANCELED": "cancelled", "TIMED_OUT": "timed_out"}.get(name, name.lower())
