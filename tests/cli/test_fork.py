@@ -13,8 +13,8 @@ from conftest import Runs, seen
 from holdfast.cli.commands.runs import fork, start, watch
 from holdfast.cli.commands.runs.dry_run import APPROVAL
 from holdfast.cli.commands.steering import cancel
-from holdfast.cli.screen.exits import Code, Exit
-from holdfast.client import orders
+from holdfast.cli.screen.exits import Code
+from holdfast.client import forking, orders
 from holdfast.client.forking import ForkChange, fork_goal
 from holdfast.contracts import (
     Approval,
@@ -174,11 +174,11 @@ async def test_only_what_is_over_can_be_forked_and_only_in_what_it_has(
 ) -> None:
     async with runs.worker(script()):
         await waiting(runs, connection, "cli-unforked")
-        with pytest.raises(Exit, match="is not over"):
+        with pytest.raises(Refused, match="is not over"):
             await fork.run(connection, "cli-unforked", ForkChange(), arguments("x"))
         await orders.send(connection, "cli-unforked", "approve", Order())
         await report_of(connection, "cli-unforked")
-        with pytest.raises(Exit, match="no subtask 't9'; known: t1, t2"):
+        with pytest.raises(Refused, match="no subtask 't9'; known: t1, t2"):
             await fork.run(connection, "cli-unforked", ForkChange("t9"), arguments("x"))
         with pytest.raises(Refused, match="unknown role 'wizard'"):
             change = ForkChange("t1", role="wizard")
@@ -235,9 +235,9 @@ async def test_a_fork_is_of_the_project_of_its_run_which_must_be_named(
 ) -> None:
     theirs = Goal(text="g", use_models=True, project="theirs")
     monkeypatch.setattr(
-        fork, "_read_finished", AsyncMock(return_value=(theirs, finished("complete")))
+        forking, "_read_finished", AsyncMock(return_value=(theirs, finished("complete")))
     )
-    with pytest.raises(Exit, match=r"is of the project 'theirs'; add --project FOLDER of it"):
+    with pytest.raises(Refused, match=r"is of the project 'theirs'; add --project FOLDER of it"):
         await fork.run(connection, "first", ForkChange(), arguments("second"))
 
 
