@@ -133,8 +133,10 @@ def facts(
     if count := len(planned | {each.subtask_id for each in report.findings}):
         complete = sum(each.status == "complete" for each in report.findings)
         found.append(Fact("Subtasks", f"{complete} of {count} complete"))
-    found += [Fact("Not run", each.what, each.why) for each in report.not_run if each.agents]
-    asked = calls(report.model_calls) if report.model_calls else "no model was asked"
+    left_out = [Fact("Not run", each.what, each.why) for each in report.not_run if each.agents]
+    found += left_out
+    nobody = "" if left_out else "no model was asked"
+    asked = calls(report.model_calls) if report.model_calls else nobody
     found.append(Fact("Price", at_most(report.dollars, report.assumed), asked))
     more = ("" if over else "so far", f"{seconds(waited)} waiting" if waited else "")
     spent = seconds(report.timings.makespan if whole is None else whole)

@@ -135,7 +135,7 @@ def _top(run: Pictured, live: Live | None) -> Element:
         if run.view and run.view.outage
         else None,
         _facts(run),
-        details[summary["The whole goal"], p[cut(goal)]] if more or goal != title else None,
+        details[summary["The whole goal"], p[cut(goal)]] if more else None,
     ]
 
 

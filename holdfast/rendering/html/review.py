@@ -100,6 +100,8 @@ def _boxes(remarks: Sequence[Remark], lenses: Sequence[str]) -> list[Node]:
     found: list[Node] = [span(".choice")["Severity"]]
     for kind in SEVERITIES:
         of_kind = [each for each in remarks if each.severity == kind]
+        if not of_kind:
+            continue
         found += _box(f"k-{kind}", f"{kind} ({_number(of_kind)})")
     if len(lenses) > 1:
         found += [br, span(".choice")["Lens"]]
