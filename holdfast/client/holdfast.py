@@ -138,7 +138,9 @@ class Holdfast:
             {
                 **{name: _plain(value) for name, value in options.items() if name != "columns"},
                 "goal": goal,
-                "inputs": {name: _input(each) for name, each in options.get("inputs", {}).items()},
+                "inputs": {
+                    name: as_input(each) for name, each in options.get("inputs", {}).items()
+                },
                 "answer": _answer(answer, options.get("columns")),
             },
             "start",
@@ -192,7 +194,7 @@ class Holdfast:
             yield each
 
 
-def _input(given: Given) -> object:
+def as_input(given: Given) -> object:
     """Return an input as plain data of a request."""
     if isinstance(given, str):
         return given

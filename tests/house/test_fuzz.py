@@ -34,7 +34,8 @@ from holdfast.cli.commands.care import doctor
 from holdfast.cli.commands.care.init import settings_file
 from holdfast.cli.main import explain, main, program
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.shared import connection, replayed
+from holdfast.cli.shared import replayed
+from holdfast.client import connecting as connection
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import StateDir
 from holdfast.errors import EmbeddedError

@@ -26,6 +26,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.client import orders
 from holdfast.client.reading import Reader
 from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, seal_word
+from holdfast.errors import HoldfastError, RunStuck
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults
 from holdfast.rules import next_moves
@@ -133,7 +134,7 @@ async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_aga
         assert f"starter.py reset {handle.id}" in said
         assert await show.run(connection, handle.id, False, None) == Code.COMPLETE
         assert "the run is stuck" in " ".join(capsys.readouterr().out.split())
-        with pytest.raises(Exit, match=r"the run is stuck.*reset"):
+        with pytest.raises(RunStuck, match=r"the run is stuck.*reset"):
             await orders.send(connection, handle.id, "pause", Order())
         capsys.readouterr()
         assert await reset.run(connection, handle.id, 0, yes=True) == Code.COMPLETE
@@ -265,7 +266,7 @@ async def test_a_healthy_run_is_refused_and_can_be_taken_back_by_hand(
         assert [model.heard.count(each) for each in ("t1", "t2", "t3")] == [1, 1, 1]
         with pytest.raises(Exit, match=r"is over.*fork"):
             await reset.run(connection, handle.id, 0, yes=True)
-    with pytest.raises(Exit, match="no run 'nobody'"):
+    with pytest.raises(HoldfastError, match="no run 'nobody'"):
         await reset.run(connection, "nobody", 0, yes=True)
 
 
