@@ -101,15 +101,13 @@ async def test_a_stream_that_is_cut_after_each_event_while_the_run_goes_on_loses
 
 
 async def test_an_outage_is_told_with_its_end(runs: Runs, hf: Holdfast) -> None:
-    model = ScriptedModel(
-        {
-            "plan": [plans(subtask("t1"))],
-            "t1": [lost(), works("one")],
-            "synthesize": [synthesizes("One [t1].")],
-            "reach": [lost(), None],
-        }
-    )
-    async with runs.worker(model):
+    lines: dict[str, Any] = {
+        "plan": [plans(subtask("t1"))],
+        "t1": [lost(), works("one")],
+        "synthesize": [synthesizes("One [t1].")],
+        "reach": [lost(), None],
+    }
+    async with runs.worker(ScriptedModel(lines)):
         run = await hf.start("Compare three engines", id="py-away")
         kinds = [each.kind for each in await told(run)]
     away = kinds.index("endpoint_away")
@@ -175,7 +173,7 @@ class Engines(BaseModel):
 
 
 async def test_an_answer_of_a_class_of_ones_own_is_typed(runs: Runs, hf: Holdfast) -> None:
-    answer: dict[str, Any] = {"best": "A", "count": 3}
+    answer: Any = {"best": "A", "count": 3}
     async with runs.worker(script(synthesize=[synthesizes(answer)])):
         run = await hf.start("Compare three engines", answer=Engines, id="py-typed")
         report = await run.report()
