@@ -64,6 +64,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "export": "care.export",
         "replay": "care.replay",
         "completion": "care.completion",
+        "schema": "care.schema",
     },
 }
 """panel -> command -> its module: a command loads its own, and not what the others need. Most

@@ -77,6 +77,12 @@ Inputs = Annotated[
         help="A file or folder by its path, or text:... for literal text. Repeatable.",
     ),
 ]
+GoalFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--goal", metavar="FILE", help="All that is asked, as JSON; `schema goal` prints its shape."
+    ),
+]
 PlanFile = Annotated[
     Path | None,
     typer.Option("--plan", metavar="FILE", help="A ready plan, JSON or YAML; nothing is planned."),
@@ -95,6 +101,15 @@ SingleRole = Annotated[
         help="With --single: the agent's role; else analyst.",
         autocompletion=completion.roles,
         callback=_not_empty,
+    ),
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--roles",
+        metavar="NAME",
+        help="A role that the planner may assign; of several no others. Repeatable.",
+        autocompletion=completion.roles,
     ),
 ]
 LimitPairs = Annotated[

@@ -16,6 +16,7 @@ from holdfast.cli.commands.runs import dry_run
 from holdfast.cli.commands.runs.watch import to_the_end
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.streams import at_terminal, read_line, say
+from holdfast.cli.shared.asked import read_asked
 from holdfast.cli.shared.options import (
     AnswerAs,
     Approve,
@@ -29,6 +30,7 @@ from holdfast.cli.shared.options import (
     FixFile,
     Full,
     GivenId,
+    GoalFile,
     GoalText,
     Inputs,
     LimitPairs,
@@ -37,6 +39,7 @@ from holdfast.cli.shared.options import (
     OutFile,
     PlanFile,
     Playbook,
+    Roles,
     SarifFile,
     SchemaFile,
     Single,
@@ -63,7 +66,6 @@ from holdfast.deployment.settings import Settings
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import Wish, goal_of
-from holdfast.intake.launch import check_id
 from holdfast.telemetry.otel.commands import CommandSpan
 
 
@@ -81,11 +83,13 @@ class RunOptions:
 
 def command(
     goal: GoalText = "",
+    goal_file: GoalFile = None,
     playbook: Playbook = "",
     inputs: Inputs = None,
     plan: PlanFile = None,
     single: Single = False,
     role: SingleRole = "",
+    roles: Roles = None,
     limits: LimitPairs = None,
     run_id: GivenId = "",
     as_json: AsJson = False,
@@ -137,18 +141,21 @@ def command(
         WantedForm(answer, schema, columns),
         single,
         role,
+        tuple(roles or ()),
     )
+    decided = bool(approval or yes or dry)
+    wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=decided)
     dry_run.check_own(dry, run_id)
     pipeline = pipeline_of(fail_on, sarif, comment, links, out, fix)
     if dry and pipeline.wanted:
         raise Exit("--dry-run reviews nothing; leave out --fail-on, --sarif and --comment")
-    options = RunOptions(check_id(run_id), as_json, check_out(out), stay, full, pipeline)
+    options = RunOptions(run_id, as_json, check_out(out), stay, full, pipeline)
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
     catalogue = Catalogue.of(settings.project)
-    if not playbook or playbook in catalogue.playbooks:
-        file = catalogue.playbooks.get(playbook)
+    if not wish.playbook or wish.playbook in catalogue.playbooks:
+        file = catalogue.playbooks.get(wish.playbook)
         pipeline.check(file.template if file else "", "this run")
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
     wanted = wanted.model_copy(update={"plan_only": dry})

@@ -7,6 +7,7 @@ import asyncio
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.streams import put, say, say_all
+from holdfast.cli.shared.asked import read_asked
 from holdfast.cli.shared.options import (
     AnswerAs,
     Approve,
@@ -14,12 +15,14 @@ from holdfast.cli.shared.options import (
     Columns,
     Embedded,
     GivenId,
+    GoalFile,
     GoalText,
     Inputs,
     LimitPairs,
     Models,
     PlanFile,
     Playbook,
+    Roles,
     SchemaFile,
     Single,
     SingleRole,
@@ -35,18 +38,19 @@ from holdfast.deployment.settings import Settings
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import Wish, approval_of, goal_of
-from holdfast.intake.launch import check_id
 from holdfast.rendering.amounts import money
 from holdfast.telemetry.otel.commands import CommandSpan
 
 
 def command(
     goal: GoalText = "",
+    goal_file: GoalFile = None,
     playbook: Playbook = "",
     inputs: Inputs = None,
     plan: PlanFile = None,
     single: Single = False,
     role: SingleRole = "",
+    roles: Roles = None,
     limits: LimitPairs = None,
     run_id: GivenId = "",
     models: Models = False,
@@ -76,16 +80,17 @@ def command(
         WantedForm(answer, schema, columns),
         single,
         role,
+        tuple(roles or ()),
     )
+    wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval))
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
     catalogue = Catalogue.of(settings.project)
     wanted = asyncio.run(goal_of(wish, catalogue, settings, embedded=ours))
     say_without(wanted, catalogue, settings, embedded=ours)
-    known = check_id(run_id)
     return with_span(
-        "start", settings, embedded, lambda connection, span: run(connection, wanted, known, span)
+        "start", settings, embedded, lambda connection, span: run(connection, wanted, run_id, span)
     )
 
 

@@ -1,0 +1,31 @@
+"""`schema`: the JSON schemas of what programs send and are given."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import typer
+from pydantic import TypeAdapter
+
+from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.streams import put_json
+from holdfast.contracts import Report
+from holdfast.contracts.events import AnyEvent
+from holdfast.intake.requests import RunRequest
+
+
+def command(
+    what: Annotated[
+        Literal["goal", "report", "event"],
+        typer.Argument(
+            metavar="[WHAT]",
+            help="goal: what --goal FILE and POST /runs take; report: what --json prints; event.",
+        ),
+    ] = "goal",
+) -> int:
+    """Print the JSON schema of a goal, of a report, or of an event of a run."""
+    shapes: dict[str, Any] = {"goal": RunRequest, "report": Report, "event": AnyEvent}
+    shape: TypeAdapter[object] = TypeAdapter(shapes[what])
+    put_json(json.dumps(shape.json_schema(by_alias=True), indent=2))
+    return Code.COMPLETE
