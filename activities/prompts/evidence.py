@@ -1,6 +1,6 @@
 """What a verifier is shown of each remark: the function around its place with what the change did
-to it, the lines and commits that the remark names, and who uses that function. What looks like a
-secret, and every line in which a lens saw one, stays on this machine.
+to it, the lines, rule files and commits that the remark names, and who uses that function. What
+looks like a secret, and every line in which a lens saw one, stays on this machine.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 import anyio.to_thread
 
 from holdfast.activities.prompts.functions import Function, find_function, name_of
 from holdfast.activities.repositories.manifest import BaseFile, Commit, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
+from holdfast.activities.review.analysing.languages import OTHER, is_code, language_of
 from holdfast.activities.review.lenses import SCANS
 from holdfast.calls.verify import Shown
 from holdfast.calls.work import WorkMaterial
@@ -36,9 +38,12 @@ LONGEST_LINE = 300
 LOOKED_AT = 2_000
 """Characters of a line in which secrets are looked for; nothing behind them is shown."""
 MESSAGE_LETTERS = 2_000
-OF_FUNCTION, OF_CITED, OF_COMMITS, OF_CALLS, OF_USES = 3_000, 1_200, 1_800, 1_600, 1_600
+OF_FUNCTION, OF_CITED, OF_FILES, OF_COMMITS, OF_CALLS, OF_USES = (
+    *(3_000, 1_200, 1_600),
+    *(1_800, 1_600, 1_600),
+)
 """Bytes of each part, of EVIDENCE_BYTES together."""
-MOST_CITED, MOST_COMMITS, MOST_CALLS, MOST_USES = 4, 2, 3, 5
+MOST_CITED, MOST_FILES, MOST_COMMITS, MOST_CALLS, MOST_USES = 4, 2, 2, 3, 5
 ABOVE_USE, BELOW_USE = 6, 2
 """Lines shown around a use of a function."""
 SEARCHED_BYTES = 32_000_000
@@ -46,6 +51,9 @@ SEARCHED_BYTES = 32_000_000
 SHORTEST_NAME = 3
 CITED = re.compile(r"(?<![\w/.-])([\w./+@-]{1,300}\.[A-Za-z0-9]{1,12}):(\d{1,7})\b")
 """A place as tools show it and remarks cite it."""
+NAMED = re.compile(r"(?<![\w/])[\w./+@-]{3,300}(?![\w/:])")
+"""What may be the name of a file, such as AGENTS.md, .editorconfig or CONTRIBUTING."""
+WORD = re.compile(r"[^\W\d_]{4,}")
 COMMIT = re.compile(r"(?<![\w./-])([0-9a-f]{7,40})(?![\w/-])")
 CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*)\s*\(|`([A-Za-z_$][\w$]*)`")
 """A name that is called, or that a remark quotes."""
@@ -93,6 +101,7 @@ def _show(code: _Code, remark: Remark, number: int) -> Shown:
     parts = [
         (OF_FUNCTION, code.function(remark)),
         (OF_CITED, code.cited(text)),
+        (OF_FILES, code.named_files(remark, text)),
         (OF_COMMITS, code.commits(remark, text)),
         (OF_CALLS, code.calls(remark, text)),
         (OF_USES, code.uses(remark)),
@@ -104,6 +113,10 @@ def _show(code: _Code, remark: Remark, number: int) -> Shown:
             shown.append(part)
             left -= len(part.encode()) + 2
     return Shown(place, said, "\n\n".join(shown))
+
+
+def _may_have_rules(path: str) -> bool:
+    return not is_code(path) or language_of(path) == OTHER
 
 
 def _keep_near(numbered: Sequence[Numbered], line: int, most: int) -> list[Numbered]:
@@ -165,6 +178,10 @@ class _Code:
         self.files: dict[str, SnapshotFile] = {
             each.path: each for each in (*manifest.files, *manifest.around)
         }
+        self.by_name: dict[str, list[str]] = {}
+        for path in map(PurePosixPath, filter(_may_have_rules, self.files)):
+            for name in {path.name, path.stem if path.stem.isupper() else path.name}:
+                self.by_name.setdefault(name, []).append(str(path))
         self.gone: dict[str, BaseFile] = {each.path: each for each in manifest.deleted}
 
     def begin(self, number: int) -> None:
@@ -304,6 +321,39 @@ class _Code:
             if known and (known, line) not in self.shown and 1 <= line <= len(self.lines(known)):
                 shown += [f"{self.redactor.path(known)}:", *self._near(known, line)]
         return shown if len(shown) > 1 else []
+
+    def named_files(self, remark: Remark, text: str) -> list[str]:
+        """Return the files with rules, settings or words that the remark names: whole, or what of
+        them has most of its words.
+        """
+        names = dict.fromkeys(each.rstrip(".") for each in NAMED.findall(text))
+        paths = dict.fromkeys(filter(None, (self._find_named(each, remark) for each in names)))
+        said = {each.lower() for each in WORD.findall(text)}
+        shown = ["Rules and settings that the remark names:"]
+        for path in [*paths][:MOST_FILES]:
+            lines = self.lines(path)
+            alike = [len(said & {each.lower() for each in WORD.findall(line)}) for line in lines]
+            near = alike.index(max(alike)) + 1 if lines else 1
+            numbered = [*self.numbered(path, 1, len(lines))]
+            kept = _keep_near(
+                numbered, near, OF_FILES // min(len(paths), MOST_FILES) - ROOM_FOR_HEAD
+            )
+            shown += [f"{self.redactor.path(path)}:", *_with_gaps(kept)]
+        return shown if len(shown) > 1 else []
+
+    def _find_named(self, name: str, remark: Remark) -> str:
+        """Return the file of the head that a name means, beside the remark's own: by its path, else
+        by its own name, the nearest one above the remark's file.
+        """
+        if found := self._find(name):
+            return found if found != remark.file and _may_have_rules(found) else ""
+        above = (
+            path
+            for path in self.by_name.get(name, ())
+            if path != remark.file
+            and remark.file.startswith(path.removesuffix(PurePosixPath(path).name))
+        )
+        return max(above, key=len, default="")
 
     def _find(self, path: str) -> str:
         """Return the file of the head that is meant, as a tool or a person names it."""

@@ -195,6 +195,27 @@ async def test_a_commit_that_a_remark_names_is_shown_with_what_it_said_and_did(s
     assert "Commits" not in unknown.code
 
 
+async def test_a_rule_file_that_a_remark_names_stands_beside_it_where_its_words_are(
+    shop: Shop,
+) -> None:
+    """By its path or by its name; of a long one, what has the remark's words."""
+    fill = "".join(f"- Rule {number} says nothing of that.\n" for number in range(90))
+    shop.repository.commit(
+        {
+            "CONTRIBUTING.md": f"# How\n\n{fill}- Discounts are counted in whole cents.\n{fill}",
+            "shop/AGENTS.md": "- Percent is an int.\n",
+            ".editorconfig": "indent_size = 4\n",
+            "web/AGENTS.md": "- Never this.\n",
+        }
+    )
+    said = "Against CONTRIBUTING (discounts in whole cents), AGENTS.md"
+    (shown,) = await shop.show(remark(f"{said}.", "order.total -="))
+    assert "- Discounts are counted in whole cents." in shown.code
+    assert "- Percent is an int." in shown.code and "Never this" not in shown.code
+    (other,) = await shop.show(remark("Breaks .editorconfig.", "order.total -="))
+    assert "indent_size = 4" in other.code and "Against" not in other.code
+
+
 async def test_two_false_remarks_can_be_refuted_by_the_caller_and_by_the_whole_function(
     shop: Shop,
 ) -> None:
