@@ -1,6 +1,6 @@
-"""What a verifier is shown of each remark: the function around its place with what the change did
-to it, the lines, rule files and commits that the remark names, and who uses that function. What
-looks like a secret, and every line in which a lens saw one, stays on this machine.
+"""What verifiers and provers are shown of a remark: the function around its place with what the
+change did to it, the lines, rule files and commits that the remark names, and who uses that
+function. What looks like a secret, and every line in which a lens saw one, stays on this machine.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def _show_all(
     snapshot: Snapshot, material: WorkMaterial, redactor: Redactor, name: str
 ) -> tuple[Shown, ...]:
     withheld = frozenset((each.file, each.line) for each in material.withheld)
-    code = _Code(snapshot, redactor, withheld, name)
+    code = Code(snapshot, redactor, withheld, name)
     return tuple(_show(code, remark, n) for n, remark in enumerate(material.remarks, 1))
 
 
-def _show(code: _Code, remark: Remark, number: int) -> Shown:
+def _show(code: Code, remark: Remark, number: int) -> Shown:
     file = code.redactor.path(remark.file)
     place = f"{file} line {remark.line}" if remark.line else file
     place += ", where the change deleted the line" * remark.deleted
@@ -106,13 +106,18 @@ def _show(code: _Code, remark: Remark, number: int) -> Shown:
         (OF_CALLS, code.calls(remark, text)),
         (OF_USES, code.uses(remark)),
     ]
-    left, shown = EVIDENCE_BYTES, list[str]()
+    return Shown(place, said, join_parts(parts, EVIDENCE_BYTES))
+
+
+def join_parts(parts: Iterable[tuple[int, Iterable[str]]], left: int) -> str:
+    """Join parts, each with the bytes that it may have, to a text of at most so many bytes."""
+    shown = list[str]()
     for most, lines in parts:
         part = _cut(lines, min(most, left))
         if part:
             shown.append(part)
             left -= len(part.encode()) + 2
-    return Shown(place, said, "\n\n".join(shown))
+    return "\n\n".join(shown)
 
 
 def _may_have_rules(path: str) -> bool:
@@ -157,7 +162,7 @@ def _cut(lines: Iterable[str], most: int) -> str:
 
 
 @dataclass
-class _Code:
+class Code:
     """Reads the code of one snapshot, each file once."""
 
     snapshot: Snapshot
@@ -278,7 +283,7 @@ class _Code:
             return "There is no such file in the repository."
         return "" if 0 <= remark.line <= count + 1 else "The file has no such line."
 
-    def function(self, remark: Remark) -> list[str]:
+    def function(self, remark: Remark, most: int = OF_FUNCTION) -> list[str]:
         """Return the function around the place, or the lines around it, with what the change did to
         them. Of a long one, its beginning and what is near.
         """
@@ -297,7 +302,7 @@ class _Code:
         if (before := self.told.get((path, first, last))) is not None:
             self.shown |= {(path, number) for number, _ in numbered}
             return [head, f"the one that stands beside remark {before}."]
-        kept = _keep_near(numbered, line, OF_FUNCTION - ROOM_FOR_HEAD)
+        kept = _keep_near(numbered, line, most - ROOM_FOR_HEAD)
         self.shown |= {(path, number) for number, _ in kept}
         if len(kept) == len(numbered):
             self.told[path, first, last] = self.number
@@ -394,34 +399,63 @@ class _Code:
                 for line in part.rstrip("\n").split("\n"):
                     yield self.redactor.line(line[:LOOKED_AT], path, 0)[:LONGEST_LINE]
 
-    def calls(self, remark: Remark, text: str) -> list[str]:
-        """Return the functions in scope that the place calls, or the remark names, with what the
-        change did to them.
+    def calls(self, remark: Remark, text: str, *, whole: bool = False) -> list[str]:
+        """Return the functions that the place calls, or its whole function, or the remark names,
+        with what the change did to them.
         """
-        lines = self.lines(remark.file)
-        near = "\n".join(lines[max(remark.line - 2, 0) : remark.line + 1])
+        lines, own = self.lines(remark.file), self.around(remark)
+        first, last = max(remark.line - 2, 0), remark.line + 1
+        if whole and own:
+            first, last = own.first - 1, own.last
+        near = "\n".join(lines[first:last])
         names = {one or other for one, other in CALLED.findall(f"{near}\n{text}")} - COMMON
-        own = find_function(lines, min(max(remark.line, 1), len(lines))) if lines else None
-        shown = ["What it calls or names, of the files that changed:"]
+        word = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+        shown = ["What it calls or names:"]
         found = 0
-        for each in self.snapshot.manifest.files if names else ():
-            for number, line in enumerate(self.lines(each.path), 1):
-                begun = name_of(line)
-                if begun not in names or found == MOST_CALLS:
+        for path in self._search_order(remark.file) if names else ():
+            for number, line in enumerate(self.lines(path), 1):
+                if not word.search(line) or name_of(line) not in names:
                     continue
-                function = find_function(self.lines(each.path), number)
-                if function is None or (each.path == remark.file and function == own):
+                function = find_function(self.lines(path), number)
+                if function is None or (path == remark.file and function == own):
                     continue
                 found += 1
                 last = min(function.last, function.first + 2 * AROUND)
-                shown += [f"{self.redactor.path(each.path)}:"]
-                shown += self.range(each.path, function.first, last)
+                shown += [f"{self.redactor.path(path)}:"]
+                shown += self.range(path, function.first, last)
+                if found == MOST_CALLS:
+                    return shown
         return shown if found else []
+
+    def around(self, remark: Remark) -> Function | None:
+        """Return the function or class around the place in the head."""
+        lines = self.lines(remark.file)
+        return find_function(lines, min(max(remark.line, 1), len(lines))) if lines else None
+
+    def nearest_test(self, remark: Remark) -> list[str]:
+        """Return the existing test that is nearest: the first that uses the function around the
+        place, else the beginning of the file that is named like the remark's.
+        """
+        tests = [each.path for each in self.files.values() if each.kind == "tests"]
+        found, named = self.around(remark), PurePosixPath(remark.file).stem.lower()
+        tests.sort(key=lambda path: named not in PurePosixPath(path).stem.lower())
+        if found and len(found.name) >= SHORTEST_NAME:
+            word = re.compile(rf"(?<![\w$]){re.escape(found.name)}(?![\w$])")
+            for path in tests:
+                for number, text in enumerate(self.lines(path), 1):
+                    test = find_function(self.lines(path), number) if word.search(text) else None
+                    if test:
+                        return self._test(path, test.first, test.last)
+        if tests and named in PurePosixPath(tests[0]).stem.lower():
+            return self._test(tests[0], 1, 2 * AROUND)
+        return []
+
+    def _test(self, path: str, first: int, last: int) -> list[str]:
+        return [f"The nearest test, in {self.redactor.path(path)}:", *self.range(path, first, last)]
 
     def uses(self, remark: Remark) -> list[str]:
         """Return where the function around the place is used by name, tests last."""
-        lines = self.lines(remark.file)
-        found = find_function(lines, min(max(remark.line, 1), len(lines))) if lines else None
+        found = self.around(remark)
         if found is None or len(found.name) < SHORTEST_NAME or found.name in COMMON:
             return []
         word = re.compile(rf"(?<![\w$]){re.escape(found.name)}(?![\w$])")
@@ -453,7 +487,8 @@ class _Code:
             key=lambda each: (each.kind != "production", each.path not in scope),
         )
         left = SEARCHED_BYTES
-        for each in (self.files[path], *others):
+        own = [self.files[path]] if path in self.files else []
+        for each in (*own, *others):
             left -= each.size
             if left < 0:
                 return

@@ -13,16 +13,17 @@ from typing import Any
 
 import anyio.to_thread
 
-from holdfast.activities.proofs.code import Versions, find_tests, read_versions, show_lines
+from holdfast.activities.prompts.evidence import Code, join_parts
 from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
 from holdfast.activities.proofs.patching import NotApplied, apply
+from holdfast.activities.proofs.sources import gather
 from holdfast.activities.repositories.manifest import SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.review.lenses import SCANS, count_sightings
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
-from holdfast.contracts import Fix, ProofVerdict, Proving
+from holdfast.contracts import Fix, ProofVerdict, Proving, Remark
 from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.text import one_line
 from holdfast.untrusted.redact import Redactor
@@ -47,8 +48,8 @@ TESTS_FAILED = 1
 """Exit code of pytest where tests ran and some failed; others say that they could not run."""
 LONGEST_FILE = 1024 * 1024
 """Bytes of a Python file that is parsed."""
-AROUND = 40
-"""Lines shown before and after a remark that stands in no function."""
+OF_CODE, OF_CALLS, OF_TEST = 6_000, 2_400, 1_600
+"""Bytes shown of the function, of what it calls, and of the nearest test."""
 
 
 def sandboxed() -> Proving:
@@ -81,24 +82,16 @@ class Proofs:
     async def show(self, material: ProveMaterial) -> ProofCode:
         """Return what a model may see of a remark's code. Raise BlobLost as `Prover` says."""
         snapshot = await self.snapshots.open(material.repository.digest)
-        redactor, of_base = await _redactors(snapshot, material.remark.file)
-        remark = material.remark
-        place = redactor.path(remark.file)
-        place = f"{place} line {remark.line}" if remark.line else place
-        said = redactor.message(remark.message, 2_000, remark.file)
-        try:
-            texts = await anyio.to_thread.run_sync(read_versions, snapshot, remark.file)
-        except (KeyError, OSError):
-            return ProofCode(place, said)
-        found = await _find(texts, remark.line)
-        return await anyio.to_thread.run_sync(
-            _shown, snapshot, (redactor, of_base), material, texts, found, place, said
-        )
+        redactor = await _redactor(snapshot, material.remark.file)
+        found = {}
+        if material.by == "sandbox" and (sources := await _read_sources(snapshot, material.remark)):
+            found = await _find(sources["head"], material.remark)
+        return await anyio.to_thread.run_sync(_show, snapshot, redactor, material, found)
 
     async def run(self, material: TryMaterial) -> Tried:
         """Return how a script ended on the head and on the base."""
         snapshot = await self.snapshots.open(material.repository.digest)
-        redactor, _ = await _redactors(snapshot, material.remark.file)
+        redactor = await _redactor(snapshot, material.remark.file)
         if material.by == "tests":
             ended = await self._run_test(snapshot, material)
         else:
@@ -108,7 +101,7 @@ class Proofs:
     async def try_fix(self, material: TryFixMaterial) -> Fix:
         """Return whether an edit applies, brings no new remark and mends what the script shows."""
         snapshot = await self.snapshots.open(material.repository.digest)
-        redactor, _ = await _redactors(snapshot, material.remark.file)
+        redactor = await _redactor(snapshot, material.remark.file)
         path = material.remark.file
         file = next((each for each in snapshot.manifest.files if each.path == path), None)
         if file is None:
@@ -210,62 +203,71 @@ def trees_of(snapshot: Snapshot) -> tuple[dict[str, Path], dict[str, Path] | Non
     return head, {**around, **{each.path: snapshot.before / each.path for each in manifest.before}}
 
 
-async def _redactors(snapshot: Snapshot, file: str) -> tuple[Redactor, Redactor]:
-    """Return the redactors of a file's lines in the head, and of those of the base."""
-    return await SCANS.redactors(snapshot, time.monotonic() + SCAN_SECONDS, [file])
+async def _redactor(snapshot: Snapshot, file: str) -> Redactor:
+    deadline = time.monotonic() + SCAN_SECONDS
+    return (await SCANS.redactors(snapshot, deadline, [file]))[0]
 
 
 # ---------------------------------------------------------------- what is shown
 
 
-async def _find(texts: Versions, line: int) -> dict[str, Any]:
+def _show(
+    snapshot: Snapshot, redactor: Redactor, material: ProveMaterial, found: dict[str, Any]
+) -> ProofCode:
+    remark = material.remark
+    place = redactor.path(remark.file)
+    place = f"{place} line {remark.line}" if remark.line else place
+    said = redactor.message(remark.message, 2_000, remark.file)
+    withheld = frozenset((each.file, each.line) for each in material.withheld)
+    code = Code(snapshot, redactor, withheld, material.repository.name)
+    if remark.file not in {*code.files, *code.gone} or not redactor.quotes(remark.file):
+        return ProofCode(place, said)
+    calls = code.calls(remark, f"{remark.message}\n{remark.suggestion}", whole=True)
+    beside = [(OF_CALLS, calls), (OF_TEST, code.nearest_test(remark))]
+    names = [redactor.message(each, 200, remark.file) for each in found.get("names", ())]
+    return ProofCode(
+        place=place,
+        message=said,
+        name=found.get("name", ""),
+        code=join_parts([(OF_CODE, code.function(remark, OF_CODE))], OF_CODE),
+        around=join_parts(beside, OF_CALLS + OF_TEST),
+        names="\n".join(names)[:2_000],
+    )
+
+
+# ---------------------------------------------------------------- running it
+
+
+async def _read_sources(snapshot: Snapshot, remark: Remark) -> dict[str, Any]:
+    """Return the Python files that a proof of a remark may load, of the head and of the base, as
+    `prove_python.py` is given them; empty if the head has no such file.
+    """
+    return await anyio.to_thread.run_sync(_sources, snapshot, remark)
+
+
+def _sources(snapshot: Snapshot, remark: Remark) -> dict[str, Any]:
+    head, base = trees_of(snapshot)
+    if remark.file not in head:
+        return {}
+    moved = {each.now: each.path for each in snapshot.manifest.before}
+    was = moved.get(remark.file, remark.file)
+    return {
+        "head": gather(head, remark.file),
+        "base": gather(base, was) if base is not None and was in base else None,
+    }
+
+
+async def _find(source: dict[str, Any], remark: Remark) -> dict[str, Any]:
     """Return the function around a line, as `prove_python.py` finds it; empty if it is no Python
     that parses.
     """
-    if len(texts.head) > LONGEST_FILE or len(texts.base or "") > LONGEST_FILE:
-        return {}
-    asked = {"do": "show", "head": texts.head, "base": texts.base, "line": line}
+    asked = {"do": "show", "head": source, "line": remark.line}
     try:
         said = await in_child(SCRIPT, json.dumps(asked).encode(), seconds=PARSING_SECONDS)
     except ChildFailed:
         return {}
     found: dict[str, Any] = json.loads(said)
     return {} if "error" in found else found
-
-
-def _shown(
-    snapshot: Snapshot,
-    redactors: tuple[Redactor, Redactor],
-    material: ProveMaterial,
-    texts: Versions,
-    found: dict[str, Any],
-    place: str,
-    said: str,
-) -> ProofCode:
-    remark, file, (redactor, of_base) = material.remark, material.remark.file, redactors
-    withheld = [each.line for each in material.withheld if each.file == file]
-    around = [max(remark.line - AROUND, 1), remark.line + AROUND]
-    lines = found.get("lines") or around
-    before = found.get("base") if found.get("name") else around
-    head = show_lines(texts.head, (lines[0], lines[1]), remark.line, redactor, file, withheld)
-    base = ""
-    if texts.base is not None and before:
-        near = remark.line - lines[0] + before[0]
-        base = show_lines(texts.base, (before[0], before[1]), near, of_base, texts.was)
-    sandbox = material.by == "sandbox"
-    names = [redactor.message(each, 200, file) for each in found.get("names", ())]
-    return ProofCode(
-        place=place,
-        message=said,
-        name=found.get("name", "") if sandbox else "",
-        head=head,
-        base=base,
-        names="\n".join(names)[:2_000] if sandbox else "",
-        tests="" if sandbox else "\n".join(map(redactor.path, find_tests(snapshot, file))),
-    )
-
-
-# ---------------------------------------------------------------- running it
 
 
 async def _run_in_sandbox(
@@ -275,15 +277,16 @@ async def _run_in_sandbox(
     is given.
     """
     remark = material.remark
-    try:
-        texts = await anyio.to_thread.run_sync(read_versions, snapshot, remark.file)
-    except (KeyError, OSError):
+    sources = await _read_sources(snapshot, remark)
+    if not sources:
         return _failed("there is no such file in what is reviewed")
-    found = await _find(texts, remark.line)
+    found = await _find(sources["head"], remark)
+    if patched is not None:
+        sources["head"]["files"][remark.file] = patched
+        sources["base"] = None
     asked = {
+        **sources,
         "do": "run",
-        "head": texts.head if patched is None else patched,
-        "base": texts.base if patched is None else None,
         "script": material.script.text,
         "about": found.get("name", ""),
         "seconds": SECONDS,

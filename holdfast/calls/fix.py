@@ -5,10 +5,9 @@ from __future__ import annotations
 from holdfast.calls.about import say_today
 from holdfast.calls.envelopes import envelope
 from holdfast.calls.kind import Answer, Kind, ModelKind
-from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Way
+from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Way, enclose_code
 from holdfast.contracts import Contract, Fix, PinnedInput, Remark, Reply
 from holdfast.contracts.policies import PROOF_BYTES, Policy, model_policy
-from holdfast.contracts.remarks import lens_and_rule
 
 MOST_LINES = 30
 """Lines that a patch replaces, and that it puts in their place: more is no small mend."""
@@ -58,13 +57,10 @@ def to_edit(answer: FixAnswer, _: FixMaterial) -> Edit:
 
 
 def fix_prompt(material: FixMaterial, code: ProofCode) -> str:
-    """Return the user turn: the code now and before, the remark, what showed it, then the order."""
-    remark = material.remark
-    said = f"{remark.severity}, {lens_and_rule(remark)}, {code.place}\n{code.message}"
-    parts = [envelope("the code under review", code.head or "none can be shown")]
-    parts.append(envelope("the same in the base", code.base or "the base does not have it"))
-    advice = f"{said}\n{remark.suggestion}".strip()
-    parts.append(envelope("the remark", advice))
+    """Return the user turn: the code, the remark, what showed it, then the order."""
+    parts = [*enclose_code(material.remark, code)]
+    if material.remark.suggestion:
+        parts.append(envelope("what the remark suggests", material.remark.suggestion))
     if material.script is not None:
         parts.append(envelope("what fails today and must pass", material.script.text))
     parts += say_today(material.about)

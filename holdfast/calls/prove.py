@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -114,13 +115,12 @@ class ProofCode:
     message: str
     name: str = ""
     """The function that a script for the sandbox must use; empty: any of the file."""
-    head: str = ""
-    base: str = ""
-    """Empty: the base does not have it."""
+    code: str = ""
+    """The function, with what the change did to it; empty: none can be shown."""
+    around: str = ""
+    """What it calls, and the test that is nearest to it."""
     names: str = ""
     """What a script can call, a line each."""
-    tests: str = ""
-    """Tests beside the code, a path a line."""
 
 
 def to_script(answer: ProveAnswer, _: ProveMaterial) -> Script:
@@ -166,19 +166,20 @@ def show_proof_without_code(material: ProveMaterial) -> ProofCode:
     return ProofCode(place, remark.message)
 
 
-def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:
-    """Return the user turn: the code now and before, what can be called, then the remark, and last
-    what to write.
-    """
-    parts = [envelope("the code under review", code.head or "none can be shown")]
-    parts.append(envelope("the same in the base", code.base or "the base does not have it"))
+def enclose_code(remark: Remark, code: ProofCode) -> Iterator[str]:
+    """Yield the code of a remark and what stands around it, then the remark."""
+    yield envelope("the code under review", code.code or "none can be shown")
+    if code.around:
+        yield envelope("around it", code.around)
     if code.names:
-        parts.append(envelope("what a script can call", code.names))
-    if code.tests:
-        parts.append(envelope("tests beside it", code.tests))
-    remark = material.remark
+        yield envelope("what a script can call", code.names)
     said = f"{remark.severity}, {lens_and_rule(remark)}, {code.place}\n{code.message}"
-    parts.append(envelope("the remark", said))
+    yield envelope("the remark", said)
+
+
+def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:
+    """Return the user turn: the code, the remark, and last what to write."""
+    parts = [*enclose_code(material.remark, code)]
     if material.script is not None and material.tried is not None:
         parts.append(envelope("your first script", material.script.text))
         tried = material.tried

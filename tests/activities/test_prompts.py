@@ -251,8 +251,11 @@ PROMPTS = {
                 place="a.py line 3",
                 message="the last page is lost",
                 name="pages",
-                head="    1  def pages(total, size):\n    2      return total // size",
-                base="    1  def pages(total, size):\n    2      return -(-total // size)",
+                code="The function or class around it (+ added and - deleted by the change):\n"
+                "    1   def pages(total, size):\n"
+                "      -     return -(-total // size)\n"
+                "    2 +     return total // size",
+                around="The nearest test, in test_a.py:\n    1   def test_pages():",
                 names="pages(total, size)",
             ),
         ),
@@ -261,7 +264,7 @@ PROMPTS = {
         SYSTEM["tester"],
         prove_prompt(
             ProveMaterial(repository=REPORT, remark=REMARK, by="tests", about=ABOUT),
-            ProofCode("a.py line 3", "the last page is lost", head="    3  return total // size"),
+            ProofCode("a.py line 3", "the last page is lost", code="    3 + return total // size"),
         ),
     ),
     "prove-again": (
@@ -280,14 +283,14 @@ PROMPTS = {
                 ),
                 about=ABOUT,
             ),
-            ProofCode("a.py line 3", "the last page is lost", head="    3  return total // size"),
+            ProofCode("a.py line 3", "the last page is lost", code="    3 + return total // size"),
         ),
     ),
     "fix": (
         SYSTEM["fixer"],
         fix_prompt(
             FixMaterial(repository=REPORT, remark=REMARK, about=ABOUT),
-            ProofCode("a.py line 3", "the last page is lost", head="    3  return total // size"),
+            ProofCode("a.py line 3", "the last page is lost", code="    3 + return total // size"),
         ),
     ),
     "synthesize": (SYSTEM["synthesizer"], synthesis_prompt(SYNTHESIS)),

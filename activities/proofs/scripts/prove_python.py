@@ -1,11 +1,11 @@
-"""Run a script over functions of one Python file, as it is and as it was, in a sandbox without
-files and network. Runs isolated, in a bounded process of its own, so it imports nothing of this
-project.
+"""Run a script over functions of a Python file, as it is and as it was, in a sandbox without files
+and network. Runs isolated, in a bounded process of its own, so it imports nothing of this project.
 
 Nothing of the file runs but what the script names: its functions and classes, with what these name
-at the top of the file. Annotations are left out, as are imports of modules that the sandbox does
-not have, for which the script may define stand-ins. A method is there as a function of its own,
-`Class_method`, because the sandbox has no inheritance and no decorated methods.
+at the top of the file, also what that imports by name from other files of the repository.
+Annotations are left out, as are imports of modules that the sandbox does not have, for which the
+script may define stand-ins. A method is there as a function of its own, `Class_method`, because the
+sandbox has no inheritance and no decorated methods.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 MODULES = {
@@ -41,45 +41,33 @@ def main(request: bytes) -> bytes:
 
 
 def show(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the function around a `line` of `head`: its name for a script, and its lines (first,
-    last) there and in `base`; and what a script can call, by signature. Without a function the name
-    is empty.
+    """Return the name for a script of the function around a `line` of `head`, and what a script
+    can call, by signature. Without a function the name is empty.
     """
+    source = asked["head"]
     try:
-        head = ast.parse(asked["head"])
+        head = ast.parse(source["files"][source["main"]])
     except (SyntaxError, ValueError, RecursionError) as error:
         return {"error": f"it does not parse: {error}"}
-    name, node = _around(head, asked["line"])
-    found = {"name": name, "lines": _lines(node), "names": [*_signatures(head)][:NAMES]}
-    if asked["base"] is not None and name:
-        try:
-            base = _Parts(ast.parse(asked["base"])).whole.get(name)
-        except (SyntaxError, ValueError, RecursionError):
-            base = None
-        found["base"] = _lines(base)
-    return found
+    return {"name": _around(head, asked["line"]), "names": [*_signatures(head)][:NAMES]}
 
 
-def _around(tree: ast.Module, line: int) -> tuple[str, Defined | None]:
-    """Return the method or the top definition around a line, and its name for a script."""
+def _around(tree: ast.Module, line: int) -> str:
+    """Return the name of the method or the top definition around a line; empty: there is none."""
     for top in tree.body:
         if not isinstance(top, Defined) or not _covers(top, line):
             continue
         if isinstance(top, ast.ClassDef):
             for each in top.body:
                 if isinstance(each, FUNCTIONS) and _covers(each, line):
-                    return f"{top.name}_{each.name}", each
-        return top.name, top
-    return "", None
+                    return f"{top.name}_{each.name}"
+        return top.name
+    return ""
 
 
 def _covers(node: Defined, line: int) -> bool:
     first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
     return first <= line <= (node.end_lineno or node.lineno)
-
-
-def _lines(node: ast.stmt | None) -> list[int]:
-    return [] if node is None else [node.lineno, node.end_lineno or node.lineno]
 
 
 def _signatures(tree: ast.Module) -> Iterator[str]:
@@ -121,20 +109,72 @@ class _Parts:
             if isinstance(node, FUNCTIONS) and node.name != name
         }
 
-    def needed(self, script: ast.Module) -> tuple[list[str], list[ast.stmt]]:
-        """Return the names that a script and what it names need, and the statements that define
-        them, in the file's order. What the script defines itself is a stand-in for the file's.
-        """
-        own = {name for top in script.body for name in _defines(top)}
-        names, left = set[str](), _named(script) - own
+
+class _Needed:
+    """What a script and what it names need, of a file and of those that it imports."""
+
+    def __init__(self, source: Mapping[str, Any], script: ast.Module) -> None:
+        self.source = source
+        self.parts: dict[str, _Parts] = {}
+        self.main = self.parts_of(source["main"])
+        self.names: dict[str, str] = {}
+        """The file that each name is of."""
+        self.twice = ""
+        """A name that two files have, which is one in the sandbox."""
+        self.wanted: dict[str, set[int]] = {}
+        self.aliases: list[str] = []
+        self.left: list[str] = []
+        # What the script defines itself is a stand-in for the file's.
+        self.own = {name for top in script.body for name in _defines(top)}
+        self.add(source["main"], _named(script))
+
+    def parts_of(self, path: str) -> _Parts:
+        if path not in self.parts:
+            self.parts[path] = _Parts(ast.parse(self.source["files"][path]))
+        return self.parts[path]
+
+    def add(self, path: str, named: Iterable[str]) -> None:
+        parts = self.parts_of(path)
+        left = {*named}
         while left:
             name = left.pop()
-            if name in names or name not in self.whole:
+            if name in self.own or name not in parts.whole or self.names.get(name) == path:
                 continue
-            names.add(name)
-            left |= _named(_stripped(self.whole[name])) - names - own
-        wanted = {id(self.whole[name]) for name in names}
-        return sorted(names), [each for each in self.order if id(each) in wanted]
+            statement = parts.whole[name]
+            if isinstance(statement, ast.ImportFrom) and (other := self.other(path, statement)):
+                self.bring(other, statement, name)
+            elif name in self.names:
+                self.twice = f"{name} of {path}, and of {self.names[name]}"
+            else:
+                self.names[name] = path
+                self.wanted.setdefault(path, set()).add(id(statement))
+                left |= _named(_stripped(statement))
+
+    def other(self, path: str, statement: ast.ImportFrom) -> str:
+        """Return the file of the repository that an import means; empty: none that is here."""
+        spec = "." * statement.level + (statement.module or "")
+        found = self.source["imports"].get(path, {}).get(spec, "")
+        return found if found in self.source["files"] else ""
+
+    def bring(self, path: str, statement: ast.ImportFrom, name: str) -> None:
+        for each in statement.names:
+            if (each.asname or each.name) == name:
+                self.add(path, [each.name])
+                if each.asname and (alias := f"{name} = {each.name}") not in self.aliases:
+                    self.aliases.append(alias)
+
+    def emit(self) -> tuple[str, list[str]]:
+        """Return all of it as the sandbox can run it, what files import before they do, and what
+        was left out.
+        """
+        lines: list[str] = []
+        for path, parts in reversed(self.parts.items()):
+            for node in parts.order:
+                if id(node) in self.wanted.get(path, ()):
+                    text, left = _emitted(parts, node)
+                    lines += [text] if text else []
+                    self.left += [left] if left else []
+        return "\n".join([*lines, *self.aliases]), self.left
 
 
 def _defines(top: ast.stmt) -> Iterator[str]:
@@ -263,20 +303,21 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
     return {"head": _over(asked["head"], script, asked), "base": base}
 
 
-def _over(source: str, script: ast.Module, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _over(
+    source: Mapping[str, Any], script: ast.Module, asked: Mapping[str, Any]
+) -> dict[str, Any]:
     try:
-        parts = _Parts(ast.parse(source))
-        names, needed = parts.needed(script)
-        emitted = [_emitted(parts, each) for each in needed]
+        needed = _Needed(source, script)
+        header, left = needed.emit()
     except (SyntaxError, ValueError, RecursionError) as error:
         return _ended("SyntaxError", f"the file: {error}")
+    if needed.twice:
+        return _ended("Unloaded", f"the sandbox cannot hold two of one name: {needed.twice}")
     about = asked["about"]
-    if about and about not in parts.whole:
+    if about and about not in needed.main.whole:
         return _ended("Absent", f"there is no {about} in it")
-    if about not in names if about else not names:
+    if about not in needed.names if about else not needed.names:
         return _ended("Unused", f"the script does not use {about or 'anything of the file'}")
-    left = [more for _, more in emitted if more]
-    header = "\n".join(text for text, _ in emitted if text)
     own = "\n".join(
         _imported(each)[0] if isinstance(each, ast.ImportFrom) else ast.unparse(each)
         for each in script.body

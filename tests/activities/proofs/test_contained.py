@@ -407,7 +407,7 @@ async def test_whoever_writes_a_test_is_shown_code_in_any_language(
     made = proofs(command, tmp_path)
     material = ProveMaterial(repository=PINNED, remark=remark(2, "book.py"), by="tests")
     shown = await made.show(material)
-    assert "total // size" in shown.head and "-(-total // size)" in shown.base
+    assert "total // size" in shown.code
 
 
 # ---------------------------------------------------------------- what the setting says

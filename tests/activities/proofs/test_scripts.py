@@ -4,6 +4,7 @@ nothing else is called one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from holdfast.activities.proofs.proving import Proofs, judge, sandboxed
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
-from holdfast.contracts import PinnedInput, Remark
+from holdfast.contracts import FileKind, PinnedInput, Remark
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +53,9 @@ LINE, METHOD, GENERATOR = 22, 15, 26
 SHOWN = "assert pages(7) == 3, f'7 items by 3 are {pages(7)} pages'"
 
 
+NOTHING: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True)
 class Kept:
     """Snapshots of one repository, which lie on disk."""
@@ -62,8 +66,10 @@ class Kept:
         return self.snapshot
 
 
-def proofs(folder: Path, head: str = HEAD, base: str | None = BASE) -> Proofs:
-    """Proofs over one file, `a.py`, which was `b.py` in the base."""
+def proofs(
+    folder: Path, head: str = HEAD, base: str | None = BASE, beside: Mapping[str, str] = NOTHING
+) -> Proofs:
+    """Proofs over one file, `a.py`, which was `b.py` in the base, and others beside it."""
 
     def keep(where: str, name: str, text: str) -> int:
         path = folder / where / name
@@ -75,8 +81,16 @@ def proofs(folder: Path, head: str = HEAD, base: str | None = BASE) -> Proofs:
         size = keep("before", "b.py", base)
         before = (BaseFile(path="b.py", size=size, lines=base.count("\n"), now="a.py"),)
     size = keep("head", "a.py", head)
-    file = SnapshotFile(path="a.py", size=size, lines=head.count("\n"))
-    manifest = Manifest(archive="", files=(file,), before=before, head="")
+    changed = () if base is None else ((METHOD, 1, METHOD, 1), (LINE, 1, LINE, 1))
+    was = "" if base is None else "b.py"
+    file = SnapshotFile(path="a.py", size=size, lines=head.count("\n"), hunks=changed, was=was)
+    commit = "" if base is None else "b" * 40
+    around = []
+    for name, text in beside.items():
+        size = keep("head", name, text)
+        kind: FileKind = "tests" if name.startswith("test") else "production"
+        around.append(SnapshotFile(path=name, size=size, lines=text.count("\n"), kind=kind))
+    manifest = Manifest(archive="", files=(file,), around=tuple(around), before=before, base=commit)
     kept: Any = Kept(Snapshot(folder / "head", manifest, folder / "before", folder / "patches"))
     return Proofs(kept)
 
@@ -170,6 +184,46 @@ async def test_code_that_the_sandbox_cannot_load_is_not_tried_twice(tmp_path: Pa
     assert not (await run(proofs(tmp_path), "pages('x')")).final
 
 
+SHOP = """from shop.money import RATE as factor, in_cents
+from shop.store import find
+
+
+def total(number: int, size: int) -> int:
+    return in_cents(find(number), factor) // size
+"""
+BESIDE = {
+    "shop/money.py": "RATE = 100\n\n\ndef in_cents(price, rate):\n    return round(price * rate)\n",
+    "shop/store.py": "from .orders import ALL\n\n\ndef find(number):\n    return ALL[number]\n",
+    "shop/orders.py": "ALL = {7: 2.5}\n",
+    "tests/test_a.py": "from a import total\n\n\ndef test_it():\n    assert total(7, 1) == 250\n",
+}
+
+
+async def test_functions_of_other_files_that_it_imports_are_there(tmp_path: Path) -> None:
+    made = proofs(tmp_path, SHOP, SHOP.replace("// size", "* size"), BESIDE)
+    tried = await run(made, "assert total(7, 2) == 500", line=6)
+    assert tried.verdict == "proved", tried
+    stood_in = await run(made, "def find(number):\n    return 1\nassert total(7, 2) == 200", line=6)
+    assert stood_in.verdict == "proved", stood_in
+
+
+async def test_a_name_that_two_files_have_proves_nothing_and_is_said(tmp_path: Path) -> None:
+    beside = {**BESIDE, "shop/store.py": "RATE = 7\n\n\ndef find(number):\n    return RATE\n"}
+    tried = await run(proofs(tmp_path, SHOP, None, beside), "assert total(7, 2) == 0", line=6)
+    assert (tried.verdict, tried.final) == ("not tried", True), tried
+    assert "two of one name: RATE of shop/" in tried.why
+
+
+async def test_a_model_is_shown_what_the_function_calls_and_the_nearest_test(
+    tmp_path: Path,
+) -> None:
+    made = proofs(tmp_path, SHOP, SHOP, BESIDE)
+    shown = await made.show(ProveMaterial(repository=PINNED, remark=remark(6)))
+    assert "def in_cents(price, rate):" in shown.around and "def find(number):" in shown.around
+    assert "The nearest test, in tests/test_a.py:" in shown.around
+    assert "assert total(7, 1) == 250" in shown.around
+
+
 async def test_a_method_runs_over_a_stand_in_for_its_object(tmp_path: Path) -> None:
     text = "class Fake:\n    size = 3\nassert Book_pages(Fake(), 7) == 3"
     tried = await run(proofs(tmp_path), text, line=METHOD)
@@ -202,16 +256,16 @@ async def test_a_model_is_shown_the_function_now_and_before_without_secrets(
     head = HEAD.replace('"size")', f'"{key}")')
     shown = await proofs(tmp_path, head).show(ProveMaterial(repository=PINNED, remark=remark()))
     assert shown.name == "pages"
-    assert "return total // size" in shown.head and "Book" not in shown.head
-    assert "return -(-total // size)" in shown.base
+    assert "   22 +     return total // size" in shown.code and "Book" not in shown.code
+    assert "      -     return -(-total // size)" in shown.code
     assert "Book_pages(self, total: array)" in shown.names
-    assert key not in str(shown) and "[redacted]" in shown.head
+    assert key not in str(shown) and "[redacted]" in shown.code
 
 
 async def test_a_file_that_is_not_there_shows_nothing(tmp_path: Path) -> None:
     made, elsewhere = proofs(tmp_path), remark(file="../../etc/passwd")
     shown = await made.show(ProveMaterial(repository=PINNED, remark=elsewhere))
-    assert (shown.head, shown.base) == ("", "")
+    assert (shown.code, shown.around) == ("", "")
     script = Script(why="", text="assert 0", fails_with="AssertionError")
     tried = await made.run(TryMaterial(repository=PINNED, remark=elsewhere, script=script))
     assert tried.verdict == "not tried"
