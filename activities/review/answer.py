@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.activities.review.outcome import Outcome
 from holdfast.contracts import Remark, ReviewData
-from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same
+from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same, lens_and_rule
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.foremost import one_thing
 from holdfast.rendering.reach import describe_reach
@@ -24,6 +24,8 @@ MOST_SHOWN = 30
 """Defects shown one by one while there are no more critical ones."""
 MOST_PER_FILE = 6
 """Most of these from one file of a whole tree; in a change all are for its author."""
+MOST_PER_RULE = 10
+"""Most of these of one rule in a change: who has seen ten knows the others."""
 MOST_LINES = 60
 """Remarks told in a line each, behind those."""
 MOST_NAMES = 8
@@ -62,14 +64,22 @@ def _one_by_one(standing: Iterable[Remark], *, whole: bool) -> Iterable[str]:
     whole tree, and not of a change.
     """
     most_per_file = MOST_PER_FILE if whole else MOST_SHOWN
+    most_per_rule = MOST_SHOWN if whole else MOST_PER_RULE
     of_file: Counter[str] = Counter()
+    of_rule: Counter[str] = Counter()
     told: list[Group] = []
     left: list[Remark] = []
     for group in group_same(standing):
         first = group[0]
-        room = len(told) < MOST_SHOWN and of_file[first.file] < most_per_file
+        rule = lens_and_rule(first)
+        room = (
+            len(told) < MOST_SHOWN
+            and of_file[first.file] < most_per_file
+            and of_rule[rule] < most_per_rule
+        )
         if (len(told) < MOST_CRITICAL) if first.severity == "critical" else room:
             of_file[first.file] += first.severity != "critical"
+            of_rule[rule] += 1
             told.append(group)
         else:
             left += group

@@ -3,23 +3,28 @@ thread.
 
 A sighting is known if the base has one of the same rule, at least as bad, in the same code and at
 the same place of its line; spaces do not count. Of several equal ones as many are known as the base
-has. A function that is measured is known by its name.
+has, but one in a touched line is not known by one that the change repaired in another place. A
+function that is measured is known by its name.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from holdfast.activities.repositories.manifest import SnapshotFile
+from holdfast.activities.repositories.manifest import Hunk, SnapshotFile
 from holdfast.activities.review.analysing.lens import SYNTAX, Analyser, Beyond, Parsed, Sighting
 from holdfast.activities.review.scope import baseline
 
 MOST_LINES = 50
 """Lines of one sighting that are compared."""
+NEAR = 3
+"""Lines before and after one in which its neighbours are looked for."""
+FEWEST_LETTERS = 3
+"""Letters of a neighbour that tells anything, as a bracket does not."""
 Key = tuple[str, ...]
 
 
@@ -59,7 +64,8 @@ def of_change(parsed: Parsed, scope: Mapping[str, SnapshotFile]) -> Comparison:
         place
         for place in new
         for file in [scope.get(parsed.sightings[place].file)]
-        if file is None or not _is_touched(parsed.sightings[place], file)
+        if not parsed.sightings[place].base_line
+        and (file is None or not _is_touched(parsed.sightings[place], file))
     )
     return Comparison(new, untouched)
 
@@ -103,8 +109,8 @@ def compare(
     read = base.files.difference(base.parsed.not_parsed, base.parsed.not_reached)
     broken = {each.file for each in base.parsed.sightings if each.rule == SYNTAX}
     cut = {(file, row) for file, row, _ in base.parsed.beyond}
-    known = _known(analyser, base)
-    keys = _keys(root, head.sightings)
+    known = _known(analyser, base, files)
+    spots = _spots(root, head.sightings)
     new, elsewhere, old = set[int](), set[int](), 0
     for place in _untouched_first(head.sightings, files):
         each = head.sightings[place]
@@ -114,7 +120,11 @@ def compare(
         touched = _is_touched(each, file)
         if file.was not in read or (file.was, each.grade) in cut:
             counts = touched if each.anywhere and file.was in broken else in_scope(each, files)
-        elif _take(known[(file.was, *keys[place])], _amount(analyser, each)):
+        elif _take(
+            known[(file.was, *spots[place].key)],
+            _Place(each.line, _amount(analyser, each), spots[place].around),
+            file.hunks if touched else (),
+        ):
             old += touched
             continue
         else:
@@ -145,25 +155,57 @@ def _untouched_first(
     return sorted(range(len(sightings)), key=is_touched)
 
 
-def _known(analyser: Analyser, base: Base) -> defaultdict[Key, list[int]]:
-    """Return how bad each sighting of the base is, in order, by file and key."""
-    known: defaultdict[Key, list[int]] = defaultdict(list)
-    for each, key in zip(
-        base.parsed.sightings, _keys(base.root, base.parsed.sightings), strict=True
-    ):
-        known[(each.file, *key)].append(_amount(analyser, each))
-    for amounts in known.values():
-        amounts.sort()
+@dataclass(frozen=True)
+class _Place:
+    """A sighting: how bad it is, and the lines around it."""
+
+    line: int
+    amount: int
+    around: frozenset[str]
+
+
+def _known(
+    analyser: Analyser, base: Base, files: Mapping[str, SnapshotFile]
+) -> defaultdict[Key, list[_Place]]:
+    """Return the sightings of the base by file and key: first those in lines that the change left
+    alone, of these the least bad ones first.
+    """
+    hunks = {file.was: file.hunks for file in files.values() if file.was}
+    known: defaultdict[Key, list[_Place]] = defaultdict(list)
+    seen = base.parsed.sightings
+    for each, spot in zip(seen, _spots(base.root, seen), strict=True):
+        was = _Place(each.line, _amount(analyser, each), spot.around)
+        known[(each.file, *spot.key)].append(was)
+    for (file, *_), listed in known.items():
+        listed.sort(
+            key=lambda was: (_hunk_of(was.line, hunks.get(file, ())) is not None, was.amount)
+        )
     return known
 
 
-def _take(amounts: list[int], amount: int) -> bool:
-    """Take away the least of the base's that is as bad; True if there is one."""
-    place = bisect_left(amounts, amount)
-    if place == len(amounts):
-        return False
-    del amounts[place]
-    return True
+def _take(known: list[_Place], now: _Place, hunks: Sequence[Hunk]) -> bool:
+    """Take away the first of the base's that is as bad and may be the one of the head; True if
+    there is one. `hunks` say what may have been repaired, while another one came.
+    """
+    for place, was in enumerate(known):
+        may_be = not _is_repaired(was.line, now.line, hunks) or was.around & now.around
+        if was.amount >= now.amount and may_be:
+            del known[place]
+            return True
+    return False
+
+
+def _hunk_of(line: int, hunks: Sequence[Hunk]) -> Hunk | None:
+    """Return the hunk in which a line of the base stood; None: the head has it."""
+    return next((hunk for hunk in hunks if hunk[0] <= line < hunk[0] + hunk[1]), None)
+
+
+def _is_repaired(was: int, line: int, hunks: Sequence[Hunk]) -> bool:
+    """True if the change wrote something else where a line of the base stood, and not this line of
+    the head.
+    """
+    hunk = _hunk_of(was, hunks)
+    return hunk is not None and hunk[3] > 0 and not hunk[2] <= line < hunk[2] + hunk[3]
 
 
 def _amount(analyser: Analyser, sighting: Sighting) -> int:
@@ -171,17 +213,34 @@ def _amount(analyser: Analyser, sighting: Sighting) -> int:
     return sighting.weight if sighting.name else analyser.grade(sighting.grade).confidence
 
 
-def _keys(root: Path, sightings: Sequence[Sighting]) -> list[Key]:
+@dataclass(frozen=True)
+class _Spot:
+    """What a sighting is known by, and the lines before and after it."""
+
+    key: Key
+    around: frozenset[str]
+
+
+def _spots(root: Path, sightings: Sequence[Sighting]) -> list[_Spot]:
     """Return what each sighting is known by, in their order: each file is read once."""
     by_file: dict[str, list[int]] = defaultdict(list)
     for place, each in enumerate(sightings):
         by_file[each.file].append(place)
-    keys: list[Key] = [()] * len(sightings)
+    spots: dict[int, _Spot] = {}
     for file, places in by_file.items():
         lines = baseline.read_lines(root, file)
         for place in places:
-            keys[place] = _key(sightings[place], lines)
-    return keys
+            each = sightings[place]
+            spots[place] = _Spot(_key(each, lines), frozenset(_around(each, lines)))
+    return [spots[place] for place in range(len(sightings))]
+
+
+def _around(sighting: Sighting, lines: Sequence[bytes]) -> Iterator[str]:
+    """Yield the nearest lines before and after a sighting that are not blank."""
+    first, last = _span(sighting)
+    for listed in (lines[max(first - 1 - NEAR, 0) : first - 1][::-1], lines[last : last + NEAR]):
+        squeezed = map(baseline.squeeze, listed)
+        yield from islice((text for text in squeezed if len(text) > FEWEST_LETTERS), 1)
 
 
 def _key(sighting: Sighting, lines: Sequence[bytes]) -> Key:

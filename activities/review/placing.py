@@ -130,7 +130,7 @@ class _Places:
         equal: Counter[tuple[str, ...]] = Counter()
         placed = [self._put(each, equal) for each in remarks]
         code = CodeAround(self._snapshot, self._redactor)
-        shown = [place for place, each in enumerate(placed) if each.code and not each.deleted]
+        shown = [place for place, each in enumerate(placed) if each.code]
         for place, remark in zip(shown, code.at([placed[each] for each in shown]), strict=True):
             # Of a place that a model names, nobody knows the column.
             placed[place] = remark.model_copy(update={"column": 0})
@@ -147,6 +147,7 @@ class _Places:
                 "kind": of.kind if of else "production",
                 "line": spot.line if spot else remark.line,
                 "deleted": spot.deleted if spot else head is None and before is not None,
+                "base_line": spot.number if spot and spot.deleted else 0,
                 "code": self._shown(spot.text, path)[:CODE_LETTERS] if spot else "",
             }
         )

@@ -4,12 +4,15 @@ reader can take in. Blocking, and for a thread.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 
+from holdfast.activities.repositories.manifest import BaseFile, Hunk
 from holdfast.activities.repositories.scratch import Snapshot
-from holdfast.contracts import Excerpt, Remark
+from holdfast.contracts import Deleted, Excerpt, Remark
 from holdfast.contracts.remarks import is_credential
 from holdfast.untrusted.redact import Redactor, without_keys
 
@@ -25,6 +28,8 @@ BEFORE = 60
 """Letters before the place in a line that is cut."""
 MOST_OWN = 8
 """Lines of a statement that are handed on."""
+MOST_DELETED = 4
+"""Lines that were deleted together and are handed on, from a remark's."""
 CUT = "…"
 
 
@@ -44,6 +49,14 @@ class CodeAround:
     redactor: Redactor
     _read: dict[str, _Lines] = field(default_factory=dict)
 
+    @cached_property
+    def _hunks(self) -> Mapping[str, Sequence[Hunk]]:
+        return {file.path: file.hunks for file in self.snapshot.manifest.files}
+
+    @cached_property
+    def _before(self) -> Mapping[str, BaseFile]:
+        return {file.now or file.path: file for file in self.snapshot.manifest.before}
+
     def at(self, remarks: Sequence[Remark]) -> list[Remark]:
         """Return the remarks, in their order, each with its column and the lines around it, if it
         is about a line that may be shown. Each file is read once.
@@ -52,8 +65,13 @@ class CodeAround:
         order = sorted(range(len(remarks)), key=lambda place: remarks[place].file)
         for file, places in groupby(order, key=lambda place: remarks[place].file):
             lines = self._lines(file)
+            before = self._before.get(file)
             for place in places:
-                placed[place] = self._add_code(remarks[place], lines)
+                remark = remarks[place]
+                if remark.base_line and before:
+                    placed[place] = self._add_deleted(remark, lines, before)
+                else:
+                    placed[place] = self._add_code(remark, lines)
         return placed
 
     def line(self, file: str, number: int) -> str:
@@ -69,12 +87,14 @@ class CodeAround:
             self._read[file] = self._lines(file)
         return self._read[file]
 
-    def _lines(self, file: str) -> _Lines:
-        """Return the lines as tools count them; none if nothing may be shown."""
+    def _lines(self, file: str, place: Path | None = None) -> _Lines:
+        """Return the lines as tools count them; none if nothing may be shown. `place`: where the
+        file is, if not in the head.
+        """
         if not file or not self.redactor.quotes(file):
             return _Lines()
         try:
-            text = self.snapshot.path(file).read_bytes().decode("utf-8-sig", "replace")
+            text = (place or self.snapshot.path(file)).read_bytes().decode("utf-8-sig", "replace")
         except OSError:
             return _Lines()
         text = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
@@ -105,11 +125,41 @@ class CodeAround:
         excerpt = Excerpt(first=first, lines=told, letter=letter if letter < OWN_LETTERS else 0)
         return remark.model_copy(update={"column": column, "excerpt": excerpt})
 
-    def _clean(self, remark: Remark, number: int, text: str) -> str:
+    def _add_deleted(self, remark: Remark, head: _Lines, before: BaseFile) -> Remark:
+        """Return the remark with the deleted lines that it is about, between those of the head."""
+        lines = self._lines(remark.file, self.snapshot.before / before.path).keyless
+        number = remark.base_line
+        if not 0 < number <= len(lines):
+            return remark
+        spans = before.touched or ((1, len(lines)),)
+        end = next((last for first, last in spans if first <= number <= last), number)
+        listed = lines[number - 1 : min(end, number + MOST_DELETED - 1)]
+        hunks = self._hunks.get(remark.file, ())
+        at = next((h[2] + (not h[3]) for h in hunks if h[0] <= number < h[0] + h[1]), remark.line)
+        first = max(at - AROUND, 1)
+        around = head.keyless[first - 1 : at - 1 + AROUND]
+        # The lines of the base have numbers of their own: where secrets are is known of the head's.
+        excerpt = Excerpt(
+            first=first,
+            lines=tuple(
+                _shorten(self._clean(remark, each, text), LETTERS)
+                for each, text in enumerate(around, first)
+            ),
+            deleted=Deleted(
+                first=number,
+                lines=tuple(
+                    _shorten(self._clean(remark, 0, text, own=True), OWN_LETTERS) for text in listed
+                ),
+                before=at if head.keyless else 1,
+            ),
+        )
+        return remark.model_copy(update={"excerpt": excerpt})
+
+    def _clean(self, remark: Remark, number: int, text: str, *, own: bool = False) -> str:
         """Return a line without what looks like a secret."""
         if len(text) > LONGEST_LINE:
             return CUT
-        withheld = number == remark.line and is_credential(remark)
+        withheld = (own or number == remark.line) and is_credential(remark)
         return self.redactor.line(text.rstrip(), remark.file, number, withheld=withheld)
 
 

@@ -55,6 +55,7 @@ from holdfast.contracts.calls import (
 from holdfast.contracts.findings import (
     ChangedDefinition,
     Claim,
+    Deleted,
     Draft,
     Escalation,
     Excerpt,
@@ -110,6 +111,7 @@ __all__ = [
     "Claim",
     "ComposedRole",
     "Contract",
+    "Deleted",
     "Draft",
     "Effort",
     "Escalation",

@@ -23,6 +23,16 @@ from holdfast.contracts.base import (
 from holdfast.contracts.calls import MadeFile, Usage
 
 
+class Deleted(Contract):
+    """Lines that a change deleted, without secrets and cut to a bound."""
+
+    first: int
+    """1-based, in the base."""
+    lines: tuple[str, ...]
+    before: int
+    """The line of the head before which they stood."""
+
+
 class Excerpt(Contract):
     """The lines of code around a place, without secrets and cut to a bound."""
 
@@ -30,6 +40,8 @@ class Excerpt(Contract):
     lines: tuple[str, ...]
     letter: int = 0
     """Column of the place in the remark's line, 1-based; 0: the whole line."""
+    deleted: Deleted | None = None
+    """What a remark about deleted lines is about; None: it is about a line of the head."""
 
 
 ProofVerdict = Literal["proved", "shown", "not proved", "not tried"]
@@ -98,6 +110,8 @@ class Remark(Contract):
     """True if the change deleted that line: `line` is the first of those that replace it, else the
     one before; of a deleted file its number in the base.
     """
+    base_line: int = 0
+    """Its number in the base, 1-based; 0: it was not deleted, or nobody knows."""
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Verdict | Literal[""] = ""

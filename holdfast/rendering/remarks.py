@@ -142,25 +142,43 @@ def same_at(others: Sequence[Remark], place: Callable[[Remark], str] = place) ->
 
 
 def code_of(remark: Remark) -> str:
-    """Return the lines at a remark's place as a block of Markdown, with that place marked; empty
-    where none of them may be shown.
+    """Return the lines at a remark's place as a block of Markdown, with that place marked: by `-`
+    what the change deleted, with its numbers in the base. Empty where none of them may be shown.
     """
-    excerpt = remark.excerpt
-    if excerpt is None or not 0 <= remark.line - excerpt.first < len(excerpt.lines):
+    shown = rows_of(remark)
+    if not any(sign.strip() for sign, _, _ in shown):
         return ""
-    wide = [_wide(line) for line in excerpt.lines]
+    wide = [_wide(line) for _, _, line in shown]
     indent = min((len(line) - len(line.lstrip()) for line in wide if line.strip()), default=0)
-    digits = len(str(excerpt.first + len(wide) - 1))
+    digits = len(str(max(number for _, number, _ in shown)))
     rows = []
-    for number, line in enumerate(excerpt.lines, excerpt.first):
-        marked = number == remark.line
-        text, letter = _placed(line, excerpt.letter if marked else 0, indent)
-        rows.append(f"{'>' if marked else ' '} {number:>{digits}} | {text}".rstrip())
+    for sign, number, line in shown:
+        at = remark.excerpt.letter if remark.excerpt and sign == ">" else 0
+        text, letter = _placed(line, at, indent)
+        rows.append(f"{sign} {number:>{digits}} | {text}".rstrip())
         if letter:
             rows.append(f"  {' ' * digits} | {_blank(text[: letter - 1])}^")
     runs = re.findall("`+", "".join(rows))
     fence = "`" * max(3, *(len(run) + 1 for run in runs), 3)
     return "\n".join([fence, *rows, fence])
+
+
+def rows_of(remark: Remark) -> list[tuple[str, int, str]]:
+    """Return sign, number and text of each line of a remark's code: `>` is its own line, `-` one
+    that the change deleted, numbered as in the base.
+    """
+    excerpt = remark.excerpt
+    if excerpt is None:
+        return []
+    gone = excerpt.deleted
+    rows = [
+        (">" if number == remark.line and not gone else " ", number, line)
+        for number, line in enumerate(excerpt.lines, excerpt.first)
+    ]
+    if gone:
+        at = max(gone.before - excerpt.first, 0)
+        rows[at:at] = [("-", number, line) for number, line in enumerate(gone.lines, gone.first)]
+    return rows
 
 
 def _wide(line: str) -> str:

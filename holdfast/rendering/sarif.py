@@ -236,7 +236,7 @@ def fingerprint(remark: Remark) -> str:
     if remark.fingerprint:
         return remark.fingerprint
     code = ""
-    if excerpt := remark.excerpt:
+    if (excerpt := remark.excerpt) and not remark.deleted:
         code = " ".join(excerpt.lines[remark.line - excerpt.first].split())
     said = (remark.file, remark.lens, remark.rule, code or remark.message)
     written = json.dumps(said).encode()

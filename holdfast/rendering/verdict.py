@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.contracts import Remark, ReportStatus, ReviewData, Severity
-from holdfast.contracts.remarks import SEVERITIES, blocks_change, is_question, stands
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, is_question, lens_and_rule, stands
 from holdfast.rendering.blocks import Marked
 from holdfast.rendering.reach import looked_for_defects, unread_code
 from holdfast.rendering.remarks import by_severity, refuted_of
@@ -22,6 +22,8 @@ BASELINE = "known"
 """Key of what a baseline takes out, in `ReviewData.hidden`."""
 LEAST_SHARE = 5
 """Percent of the files from which a language that nobody looked at is named beside the verdict."""
+MANY_OF_A_RULE = 10
+"""Remarks of one rule that are told as one."""
 MOST_NAMES = 3
 """Lenses that failed, and languages, that are named."""
 
@@ -62,8 +64,18 @@ def judge(review: ReviewData, status: ReportStatus = "complete") -> Verdict:
         return Verdict(f"{_nothing(review)}{but}", None, lacks, unread, bool(known))
     counts = Counter(each.severity for each in told)
     files = pluralize(len({each.file for each in told}), "file")
-    said = f"{by_severity(counts)} in {files}{refuted_of(told)}"
+    said = f"{by_severity(counts)} in {files}{refuted_of(told)}{_of_one_rule(told)}"
     return Verdict(said, next(each for each in SEVERITIES if counts[each]), lacks, unread)
+
+
+def _of_one_rule(told: Sequence[Remark]) -> str:
+    """Return how many of these remarks one rule makes, to follow their number, if these are many
+    and outnumber all others.
+    """
+    (rule, count), *others = Counter(lens_and_rule(each) for each in told).most_common()
+    if not others or count < MANY_OF_A_RULE or 2 * count <= len(told):
+        return ""
+    return f", {count:,} of them by the one rule {rule}"
 
 
 def headline(review: ReviewData) -> Marked:

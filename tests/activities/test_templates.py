@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from holdfast.activities.catalogue.templates import TEMPLATES
-from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_SHOWN
+from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_PER_RULE, MOST_SHOWN
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from holdfast.contracts.remarks import merge_remarks
@@ -373,10 +373,22 @@ def test_every_critical_defect_is_shown_whole_wherever_it_is() -> None:
 
 
 def test_of_a_change_each_file_has_as_many_remarks_as_the_answer_holds() -> None:
-    given = [remark(line=3 * n + 1, rule="R", message=f"Wrong {n}") for n in range(MOST_SHOWN + 2)]
+    given = [
+        remark(line=3 * n + 1, rule=f"R{n}", message=f"Wrong {n}") for n in range(MOST_SHOWN + 2)
+    ]
     answer = review(lens("bugs", *given, base="0123456789abcdef" + "0" * 24)).answer
     assert answer.count("### warning · `a.py:") == MOST_SHOWN
     assert "### And 2 more remarks\n" in answer
+
+
+def test_in_a_change_many_remarks_of_one_rule_hide_no_other_and_are_told_in_the_verdict() -> None:
+    given = [remark(line=3 * n + 1, rule="R", message=f"Wrong {n}") for n in range(95)]
+    other = remark(line=999, rule="W", message="Another one")
+    answer = review(lens("bugs", *given, other, base="0123456789abcdef" + "0" * 24)).answer
+    assert "**96 warnings in 1 file, 95 of them by the one rule bugs:R.**" in answer
+    assert answer.count("### warning · `a.py:") == MOST_PER_RULE + 1
+    assert "### warning · `a.py:999" in answer and "### And 85 more remarks" in answer
+    assert "by the one rule" not in review(lens("bugs", *given[:9])).answer
 
 
 def test_a_defect_that_stands_in_many_places_is_told_once_with_its_places() -> None:

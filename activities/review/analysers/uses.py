@@ -26,7 +26,8 @@ from holdfast.contracts import ChangedDefinition, Use
 from holdfast.deployment.extras import program
 from holdfast.text import pluralize
 
-LANGUAGES = ("Go", "Java", "JavaScript", "Python", "Ruby", "TypeScript")
+LANGUAGES = ("Go", "Java", "JavaScript", "Python", "Ruby", "Rust", "TypeScript")
+"""Of Rust only checks and tests are compared."""
 GRADES = {
     "removed-module": Grade("critical", 85),
     "removed-name": Grade("critical", 85),
@@ -37,7 +38,11 @@ GRADES = {
     "deleted-check": Grade("warning", 70),
     "deleted-check input": Grade("warning", 70),
     "unguarded-handler": Grade("warning", 70),
+    "deleted-test": Grade("warning", 70),
+    "deleted-assertion": Grade("warning", 70),
+    "skipped-test": Grade("warning", 70),
 }
+OF_TESTS = ("deleted-test", "deleted-assertion", "skipped-test")
 # Behind all else on the path: nothing there stands for a module of the library.
 START = (
     "import sys; sys.path.append(sys.argv[1]);"
@@ -85,7 +90,16 @@ def parse(stdout: bytes) -> Parsed:
     parsed = parse_items(stdout)
     return replace(
         parsed,
-        sightings=tuple(replace(each, anywhere=True) for each in parsed.sightings),
+        sightings=tuple(
+            replace(
+                each,
+                anywhere=True,
+                base_line=int(item["base_line"]),
+                # What the tests do not hold any more is production code.
+                kind="production" if each.rule in OF_TESTS else None,
+            )
+            for each, item in zip(parsed.sightings, printed["items"], strict=True)
+        ),
         notes=tuple(_notes(printed)),
         changed=tuple(_changed(each) for each in printed["changed"]),
         changed_in_all=int(printed["changed_in_all"]),
@@ -120,7 +134,7 @@ def _changed(told: dict[str, Any]) -> ChangedDefinition:
 
 ANALYSER = Analyser(
     name="uses",
-    looks_for="Go, Java, JavaScript, Python, Ruby or TypeScript files",
+    looks_for="Go, Java, JavaScript, Python, Ruby, Rust or TypeScript files",
     grades=GRADES,
     languages=LANGUAGES,
     explore=explore,

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.review.analysing.languages import language, language_of
-from holdfast.contracts import ChangedDefinition, Severity
+from holdfast.contracts import ChangedDefinition, FileKind, Severity
 from holdfast.deployment.extras import has_module, needs, program
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -69,6 +69,10 @@ class Sighting:
     """True if it stands in a comment, as far as the tool tells."""
     anywhere: bool = False
     """True if it counts in a file in scope even on a line that was not touched."""
+    base_line: int = 0
+    """The first line of the base that it is about, if the change deleted that one."""
+    kind: FileKind | None = None
+    """Kind of code that it is about; None: that of its file."""
 
 
 @dataclass(frozen=True)

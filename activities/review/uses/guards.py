@@ -17,6 +17,10 @@ from holdfast.activities.review.uses.tree import Pair, Tree
 
 DATA = Path(__file__).with_name("guards.yaml")
 INPUT = "input"
+RIGHTS = ("authentication", "ownership", "permission")
+"""Kinds of which each does the work of another."""
+NEAR = 2
+"""Lines between the place of a deleted check and an added one that stands there."""
 LETTERS = 160
 """Characters of a deleted line that are shown."""
 CONSEQUENT = 3
@@ -46,6 +50,8 @@ _CALL = re.compile(
     r"[!:]?(?:authori[sz]e|authenticate|require|ensure|check|verify|validate|enforce|protect|permit|guard|assert)_?\w*[!?]?\s*(?:\(|\)|\s:|,|;|$|\s\w)"
 )
 _ROUTE = re.compile(r"\.(?:get|post|put|patch|delete|all|use|route|Handle|HandleFunc)\(")
+_MARKS = ("@", "[", "#[")
+"""How a line begins that says something of the definition below it."""
 _COMMENT = re.compile(r"^(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')")
 _HEADER = re.compile(
     r"^(?:import|from|export|require|require_relative|package|using|include|use"
@@ -54,6 +60,9 @@ _HEADER = re.compile(
 )
 _NAME = re.compile(
     r"(?:def|func|function|fn|class|sub|module)\s+(?:\([^)]*\)\s*)?(?:self\.)?(\w+)|(\w+)\s*(?:=\s*(?:async\s*)?)?\("
+)
+_BLOCK = re.compile(
+    r"(?:\}\s*)?(?:if|else|elif|unless|for|while|switch|catch|with|try|match|case)\b"
 )
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _NO_SUBJECT = re.compile(
@@ -102,11 +111,20 @@ class _Check:
     inside: bool = False
 
 
+@dataclass(frozen=True)
+class _Added:
+    """A line that the change added."""
+
+    pair: Pair
+    line: int
+    text: str
+
+
 def find(tree: Tree) -> list[Breakage]:
     """Return the checks of production code that are gone."""
     pairs = [pair for pair in tree.pairs if pair.was and pair.now and pair.kind == "production"]
     pairs = [pair for pair in pairs if tree.text(pair.was, base=True) and tree.text(pair.now)]
-    added = [line for pair in tree.pairs if pair.now for line in _added(tree, pair)]
+    added = [each for pair in tree.pairs if pair.now for each in _added(tree, pair)]
     had, has = Counter[str](), Counter[str]()
     for pair in tree.pairs:
         had.update(squeezed(each) for each in tree.lines(pair.was, base=True) if pair.was)
@@ -116,17 +134,19 @@ def find(tree: Tree) -> list[Breakage]:
         for check in _deleted(tree, pair):
             key = squeezed(tree.lines(pair.was, base=True)[check.line - 1])
             moved = has[key] >= had[key] and has[key] > 0
-            if not moved and not _is_replaced(check, added) and not _is_gone_with_all(tree, check):
-                found.append(_remark(check))
+            if moved or _is_replaced(tree, check, added) or _is_gone_with_all(tree, check):
+                continue
+            found.append(_remark(check))
     return found
 
 
-def _added(tree: Tree, pair: Pair) -> Iterator[str]:
+def _added(tree: Tree, pair: Pair) -> Iterator[_Added]:
     lines = tree.lines(pair.now)
-    if not pair.was:
-        yield from (each.strip()[:LONGEST] for each in lines)
-    for _, _, start, count in pair.hunks:
-        yield from (each.strip()[:LONGEST] for each in lines[start - 1 : start - 1 + count])
+    spans = [(start, count) for _, _, start, count in pair.hunks if count]
+    for start, count in spans if pair.was else [(1, len(lines))]:
+        for number in range(start, min(start + count, len(lines) + 1)):
+            text = lines[number - 1].strip()[:LONGEST]
+            yield _Added(pair, number, text)
 
 
 def _deleted(tree: Tree, pair: Pair) -> Iterator[_Check]:
@@ -211,43 +231,75 @@ def _inside(pair: Pair, at: int, text: str, replaced: Sequence[str]) -> _Check |
     return None
 
 
-def _is_replaced(check: _Check, added: Sequence[str]) -> bool:
-    """True if the change adds a check of the same kind anywhere: it was moved, or written anew."""
-    kind = check.kind
-    for line in added:
-        if not line or _COMMENT.match(line) or re.match(r"(?:import|from|use|require)\b", line):
+def _is_replaced(tree: Tree, check: _Check, added: Sequence[_Added]) -> bool:
+    """True if the change adds a check of the same kind in the same function, or, wherever that is,
+    about the same names.
+    """
+    before = tree.lines(check.pair.was, base=True)
+    around = _definition(before, check.line)
+    at = place_now(check.pair, check.line)
+    subjects = _subjects(check.whole)
+    for each in added:
+        if not _does_work_of(check.kind, each.text):
             continue
-        checks = (
-            _CONDITION.match(line)
-            or _MODIFIED.match(line)
-            or line.startswith("@")
-            or _CALL.match(line)
-            or _STOPS.search(line)
-            or _ROUTE.search(line)
-        )
-        if kind.about == INPUT:
-            if (
-                _CONDITION.match(line)
-                or _MODIFIED.match(line)
-                or _CALL.match(line)
-                or _ANY_CHECK.search(line)
-            ):
-                return True
-            continue
-        if checks and kind.words.search(line):
-            return True
-        if kind.inside is not None and kind.inside.search(line):
-            return True
-        if kind.lines is not None and kind.lines.search(line):
-            return True
-        related = ("authentication", "permission", "ownership")
-        if (
-            kind.about in related
-            and checks
-            and any(each.words.search(line) for each in kinds() if each.about in related)
+        if each.pair is check.pair and (
+            abs(each.line - at) <= NEAR
+            or _definition(tree.lines(each.pair.now), each.line) == around
         ):
             return True
+        words = set(_WORD.findall(each.text))
+        if subjects and 2 * len(subjects & words) >= len(subjects):
+            return True
     return False
+
+
+def _does_work_of(kind: Kind, line: str) -> bool:
+    """True if a line is a check of a kind."""
+    if not line or _COMMENT.match(line) or re.match(r"(?:import|from|use|require)\b", line):
+        return False
+    own = _CONDITION.match(line) or _MODIFIED.match(line) or _CALL.match(line)
+    if kind.about == INPUT:
+        return bool(own or _ANY_CHECK.search(line))
+    patterns = (kind.inside, kind.lines)
+    if any(pattern is not None and pattern.search(line) for pattern in patterns):
+        return True
+    related = RIGHTS if kind.about in RIGHTS else (kind.about,)
+    checks = own or line.startswith("@") or _STOPS.search(line) or _ROUTE.search(line)
+    return bool(checks) and any(
+        each.words.search(line) for each in kinds() if each.about in related
+    )
+
+
+def _subjects(text: str) -> set[str]:
+    """Return the names that a check is about."""
+    return {each for each in _WORD.findall(text) if not _NO_SUBJECT.fullmatch(each)}
+
+
+def _definition(lines: Sequence[str], number: int) -> str:
+    """Return the definition that a line stands in, or that it decorates, by its name or its first
+    line; empty: it stands in none.
+    """
+    line = lines[number - 1]
+    if line.strip().startswith(_MARKS):
+        below = (each for each in lines[number:] if not each.strip().startswith(_MARKS))
+        return _named(next(below, ""))
+    depth = depth_of(line)
+    for each in reversed(lines[max(number - 1 - REACH, 0) : number - 1]):
+        if each.strip() and not _COMMENT.match(each.strip()) and depth_of(each) < depth:
+            depth = depth_of(each)
+            if _name(each) and not _BLOCK.match(each.strip()):
+                return _named(each)
+    return ""
+
+
+def _named(line: str) -> str:
+    found = _NAME.search(line)
+    return found[1] if found and found[1] else squeezed(line)
+
+
+def _name(line: str) -> str:
+    named = _NAME.search(line)
+    return (named[1] or named[2]) if named else ""
 
 
 def _is_gone_with_all(tree: Tree, check: _Check) -> bool:
@@ -256,40 +308,32 @@ def _is_gone_with_all(tree: Tree, check: _Check) -> bool:
     lines = tree.lines(pair.was, base=True)
     head = tree.text(pair.now) or ""
     there = {squeezed(each) for each in head.split("\n")}
-    if check.text.startswith(("@", "[", "#[")):
-        header = next(
-            (
-                each
-                for each in lines[check.line :]
-                if each.strip() and not each.strip().startswith(("@", "[", "#["))
-            ),
-            "",
-        )
+    if check.text.startswith(_MARKS):
+        below = (each for each in lines[check.line :] if each.strip())
+        header = next((each for each in below if not each.strip().startswith(_MARKS)), "")
         return _is_away(header, head, there)
-    depth = _depth(lines[check.line - 1])
+    depth = depth_of(lines[check.line - 1])
     for at in range(check.line - 2, max(check.line - REACH, -1), -1):
         line = lines[at]
-        if line.strip() and not _COMMENT.match(line.strip()) and _depth(line) < depth:
-            depth = _depth(line)
+        if line.strip() and not _COMMENT.match(line.strip()) and depth_of(line) < depth:
+            depth = depth_of(line)
             if pair.touched_before(at + 1, at + 1) and _is_away(line, head, there):
                 return True
             if depth == 0:
                 break
-    subjects = {each for each in _WORD.findall(check.text) if not _NO_SUBJECT.fullmatch(each)}
-    words = set(_WORD.findall(head))
-    left = len(subjects & words)
+    subjects = _subjects(check.text)
+    left = len(subjects & set(_WORD.findall(head)))
     return check.kind.about == INPUT and bool(subjects) and 2 * left < len(subjects)
 
 
 def _is_away(line: str, head: str, there: set[str]) -> bool:
     if squeezed(line) in there:
         return False
-    named = _NAME.search(line)
-    name = (named[1] or named[2]) if named else ""
+    name = _name(line)
     return not name or re.search(rf"\b{re.escape(name)}\s*[=(:]", head) is None
 
 
-def _depth(line: str) -> int:
+def depth_of(line: str) -> int:
     return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
 
 
@@ -303,6 +347,6 @@ def _remark(check: _Check) -> Breakage:
         f"A check ({check.kind.about}) was deleted here, and nothing that the change adds does its"
         f" work: `{line}` (line {check.line} before)",
         "Put it back, or say in the change what checks this now",
-        0,
-        row,
+        grade=row,
+        base_line=check.line,
     )

@@ -17,6 +17,7 @@ from holdfast.activities.review.uses import (
     others,
     python,
     siblings,
+    weakened,
 )
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found
 from holdfast.activities.review.uses.tree import Tree
@@ -49,7 +50,9 @@ def look(told: dict[str, Any]) -> dict[str, Any]:
         lambda: Found(breakages=siblings.find(tree)),
     ]
     found = [part() for part in parts if tree.on_time()]
-    changed = [each for part in found for each in part.changed]
+    changed = [each for part in found for each in part.changed if not _is_test(tree, each)]
+    if tree.on_time():
+        found.append(Found(breakages=weakened.find(tree, changed)))
     breakages = _once(each for part in found for each in part.breakages)
     return {
         "items": [_item(each) for each in breakages[:MOST_BREAKAGES]],
@@ -62,6 +65,12 @@ def look(told: dict[str, Any]) -> dict[str, Any]:
         "changed_in_all": len(changed),
         "tests": beside.find(tree, changed),
     }
+
+
+def _is_test(tree: Tree, each: Changed) -> bool:
+    """True if a definition is one of the tests that nobody uses."""
+    file = tree.head.get(each.file) or tree.base.get(each.file)
+    return file is not None and file.kind == "tests" and not each.uses
 
 
 def _once(breakages: Iterable[Breakage]) -> list[Breakage]:
@@ -87,20 +96,21 @@ def _item(each: Breakage) -> dict[str, Any]:
         "scale": each.grade or each.rule,
         "message": each.message,
         "suggestion": each.suggestion,
+        "base_line": each.base_line,
     }
 
 
 def _foremost(changed: list[Changed]) -> list[Changed]:
     """Return the definitions that are named: what is gone or called otherwise comes first."""
     order = ("removed", "signature", "body", "added")
-    ranked = sorted(changed, key=lambda each: (order.index(each.what), -len(each.uses)))
+    ranked = sorted(changed, key=lambda each: (order.index(each.what), -len(each.told)))
     return ranked[:MOST_CHANGED]
 
 
 def _change(each: Changed) -> dict[str, Any]:
     order = ("call", "name", "import")
     uses = sorted(
-        each.uses, key=lambda use: (not use.sure, order.index(use.how), use.file, use.line)
+        each.told, key=lambda use: (not use.sure, order.index(use.how), use.file, use.line)
     )
     return {
         "file": each.file,

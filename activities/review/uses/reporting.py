@@ -29,7 +29,12 @@ class Changed:
     what: What
     kind: str
     uses: list[Use] = field(default_factory=list)
-    tests: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> list[Use]:
+        """The uses, without the imports of files that use it elsewhere, too."""
+        users = {each.file for each in self.uses if each.how != "import"}
+        return [each for each in self.uses if each.how != "import" or each.file not in users]
 
     def add(self, use: Use) -> None:
         if all((each.file, each.line) != (use.file, use.line) for each in self.uses):
@@ -48,6 +53,8 @@ class Breakage:
     column: int = 0
     grade: str = ""
     """Its row of the lens's table; empty: the rule's own."""
+    base_line: int = 0
+    """The first line of the base that it is about, if the change deleted that one."""
 
 
 @dataclass

@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.activities.review.uses.guards import kinds
+from holdfast.activities.review.uses.guards import RIGHTS, kinds
 from holdfast.activities.review.uses.reporting import Breakage
 from holdfast.activities.review.uses.tree import Pair, Tree
 
 FEWEST = 2
 """Guarded handlers of the base that make a custom."""
-RIGHTS = ("authentication", "ownership", "permission")
 
 _VERBS = "route|get|post|put|patch|delete"
 _PUBLIC = re.compile(

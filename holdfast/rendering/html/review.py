@@ -34,7 +34,7 @@ from holdfast.rendering.html.prose import prose, prose_line
 from holdfast.rendering.html.style import LENSES
 from holdfast.rendering.proofs import TITLE, text_of
 from holdfast.rendering.reach import describe_reach
-from holdfast.rendering.remarks import advice, fold_unlisted, place_of, said
+from holdfast.rendering.remarks import advice, fold_unlisted, place_of, rows_of, said
 from holdfast.rendering.report import answer_of
 from holdfast.rendering.status import SEVERITY_SIGNS
 from holdfast.rendering.verdict import Verdict, counted, uncounted
@@ -166,15 +166,15 @@ def _rule(remark: Remark, run: Pictured) -> Node:
 
 
 def _lines(remark: Remark) -> Node:
-    """Return the code around it, where the remark has it; its own line is marked."""
-    if remark.excerpt is None:
+    """Return the code around it, where the remark has it; its own lines are marked."""
+    rows = rows_of(remark)
+    if not rows:
         return None
-    lines = enumerate(remark.excerpt.lines, remark.excerpt.first)
     return pre(".lines")[
         (
-            span(class_="here" if number == remark.line else None)[
-                f"{'▸' if number == remark.line else ' '}{number:>5}  {cut(line, 400)}"
+            span(class_="here" if sign.strip() else None)[
+                f"{'▸' if sign == '>' else sign}{number:>5}  {cut(line, 400)}"
             ]
-            for number, line in lines
+            for sign, number, line in rows
         )
     ]

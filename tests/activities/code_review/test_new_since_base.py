@@ -86,6 +86,10 @@ async def test_a_renamed_file_is_compared_with_what_it_was(tmp_path: Path) -> No
         # Only its spaces were edited, or its line moved.
         ("print(nope)\n", "if True:\n    print( nope )\n", [], 1),
         ("print(nope)\nx = 1\ny = 2\nz = 3\n", "x = 1\ny = 2\nz = 3\nprint(nope)\n", [], 1),
+        # One is repaired, and an equal one comes elsewhere: it did not move.
+        ("if True:\n    print(nope)\nx = 1\ny = 2\nz = 3\n",
+         "if True:\n    print(1)\nx = 1\ny = 2\nz = 3\nif False:\n    print(nope)\n",
+         [("F821", 7, True)], 0),
         # Of two equal ones one goes; a third one comes, at the beginning or at the end.
         ("print(nope)\nx = 1\nprint(nope)\n", "x = 1\nprint(nope)\n", [], 0),
         ("print(nope)\nx = 1\nprint(nope)\n", "print(nope)\n" * 2 + "x = 1\nprint(nope)\n",
