@@ -96,12 +96,16 @@ def _of_python(text: str) -> Iterator[Handler]:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return
+    calls = (each.func for each in ast.walk(module) if isinstance(each, ast.Call))
+    called = {each.id for each in calls if isinstance(each, ast.Name)}
     for node in module.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         routes = [each for each in node.decorator_list if _router(each)]
         names = [each.arg for each in node.args.args]
-        if not routes and (names[:1] != ["request"] or node.name.startswith("_")):
+        # What the file calls itself is a helper of its handlers.
+        helps = node.name.startswith("_") or node.name in called
+        if not routes and (names[:1] != ["request"] or helps):
             continue
         marks = [f"@{ast.unparse(each)}" for each in node.decorator_list if each not in routes]
         marks += [

@@ -399,6 +399,21 @@ async def test_a_new_handler_without_the_guard_of_all_others_is_told(
     assert await added(bare.format("refunds"), first="") == [], "one is no custom"
 
 
+async def test_a_function_that_its_file_calls_is_a_helper_and_no_handler(
+    repository: Repository, bench: Bench
+) -> None:
+    base = DJANGO.format("orders") + DJANGO.format("carts")
+    helper = "def save(request, form):\n    return form.save(request)\n\n\n"
+    using = DJANGO.format("refunds").replace("show(request)", "save(request, {})")
+    assert (
+        told(await look(repository, bench, {"a.py": base}, {"a.py": base + helper + using})) == []
+    )
+    ((_, line, _),) = told(
+        await look(repository, bench, {"b.py": base}, {"b.py": base + helper + DJANGO.format("c")})
+    )
+    assert line == (base + helper).count("\n") - 3
+
+
 async def test_a_new_handler_that_asks_itself_or_is_guarded_with_all_is_no_remark(
     repository: Repository, bench: Bench
 ) -> None:
