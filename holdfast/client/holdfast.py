@@ -154,18 +154,23 @@ class Holdfast:
         self, request: RunRequest, *, requester: str = "", plan_only: bool = False
     ) -> Run:
         """Start the run that a request asks for. `requester`: who asks, your login unless given."""
-        connection = self.connection
         goal = await self.goal_of(request)
         goal = goal.model_copy(update={"requester": requester, "plan_only": plan_only})
-        started = await launch(connection, goal, request.id)
-        return Run(connection, started.run_id, attached=started.attached)
+        return await self.start_goal(goal, request.id)
 
-    async def goal_of(self, request: RunRequest) -> Goal:
-        """Return the goal of a request. Refused lists what is wrong with it."""
+    async def start_goal(self, goal: Goal, id: str = "") -> Run:
+        """Start the run of a goal, for doors that look at it first."""
+        started = await launch(self.connection, goal, id)
+        return Run(self.connection, started.run_id, attached=started.attached)
+
+    async def goal_of(self, request: RunRequest, *, below: tuple[Path, ...] | None = None) -> Goal:
+        """Return the goal of a request. Refused lists what is wrong with it. `below`: the only
+        places whose paths it may name, for doors that strangers stand at.
+        """
         connection = self.connection
         settings = connection.settings
         catalogue = Catalogue.of(settings.project)
-        wish = request.wish(settings)
+        wish = request.wish(settings, below)
         return await goal_of(wish, catalogue, settings, embedded=connection.target.embedded)
 
     async def preview(self, request: RunRequest, *, requester: str = "") -> Preview:

@@ -101,7 +101,7 @@ async def state_of(connection: Connection, run_id: str, tell: Tell = tell_nobody
     while True:
         look = await reader.look()
         if look.closed:
-            raise _over(run_id)
+            raise run_over(run_id)
         if look.state:
             return look.state
         if loop.time() > until:
@@ -120,8 +120,9 @@ async def _explain_absence(connection: Connection, run_id: str) -> HoldfastError
         if error.status is RPCStatusCode.NOT_FOUND:
             return no_such_run(run_id)
         return OrderRefused(str(error))
-    return _over(run_id)
+    return run_over(run_id)
 
 
-def _over(run_id: str) -> RunOver:
+def run_over(run_id: str) -> RunOver:
+    """Return the refusal of an order for a closed run."""
     return RunOver(f"run {run_id} is over; its report: {to_type('show', run_id)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
@@ -17,9 +18,9 @@ from holdfast.client.reading import Look, Reader, no_such_run
 from holdfast.contracts import Approval, Limits, Order, Plan, Report, Tier
 from holdfast.contracts.events import AnyEvent
 from holdfast.contracts.view import Preview, Row, RunView
-from holdfast.errors import RunFailed
+from holdfast.errors import RunFailed, Unreachable
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import launch
+from holdfast.intake.launch import goal_of_run, launch
 from holdfast.intake.login import login
 from holdfast.rendering.running import run_view
 from holdfast.rules.steering import CAPS
@@ -63,9 +64,22 @@ class Run:
         """
         return events.follow(self._connection, self.id, after)
 
-    async def look(self) -> RunView:
-        """Return the run as it stands now, also when nobody works on it."""
-        return await self._seen()
+    async def look(self, *, wait: bool = True) -> RunView:
+        """Return the run as it stands now, also when nobody works on it.
+
+        It waits for the run's first step and for a server that is away. Without `wait`: a run that
+        has not begun has only its goal and notes; Unreachable if the server is away.
+        """
+        if wait:
+            return await self._seen()
+        look = await Reader(self._connection, self.id).look()
+        if look.away:
+            raise Unreachable("; ".join(look.notes))
+        if look.closed and look.view is None:
+            raise RunFailed(read_end(self.id, look).reason)
+        if look.view is None:
+            return await self._unbegun(look)
+        return look.view.model_copy(update={"notes": (*look.notes, *look.view.notes)})
 
     async def subtask(self, id: str) -> Row:
         """Return one subtask as it stands now. NoSuchRun if the run has none of that name."""
@@ -170,7 +184,8 @@ class Run:
         """
         if subtask:
             return await self.order("cancel_subtask", Order(subtask_id=subtask, by=by))
-        await self._seen()
+        if (await Reader(self._connection, self.id).look()).closed:
+            raise orders.run_over(self.id)
         await self._connection.handle(self.id).cancel(reason=by or login())
         return f"cancelling {self.id}; calls in flight settle first"
 
@@ -187,6 +202,7 @@ class Run:
         role: str = "",
         dollars: float | Decimal | None = None,
         id: str = "",
+        by: str = "",
     ) -> Run:
         """Start the plan of this finished run again with one subtask changed; what that does not
         touch is taken over unpaid. Without a subtask only what had not been finished is done.
@@ -198,6 +214,7 @@ class Run:
             limits=limits_from({} if dollars is None else {"dollars": dollars}),
             approval=Approval(),
         )
+        goal = goal.model_copy(update={"requester": by})
         started = await launch(self._connection, goal, id)
         return Run(self._connection, started.run_id, attached=started.attached)
 
@@ -211,6 +228,21 @@ class Run:
             if look.closed:
                 break
         raise RunFailed(f"run {self.id} ended before it began: {await self._reason()}")
+
+    async def _unbegun(self, look: Look) -> RunView:
+        """Return what is known of a run before its first step."""
+        found = await self._connection.handle(self.id).describe()
+        goal = await goal_of_run(self._connection, self.id)
+        return RunView(
+            run_id=self.id,
+            goal=goal.text if goal else "",
+            project=goal.project if goal else "",
+            phase="preparing",
+            dollars_cap=goal.limits.dollars if goal else Decimal(0),
+            started=found.start_time,
+            now=datetime.now(UTC),
+            notes=("The run has not begun.", *look.notes),
+        )
 
     async def _looks(self) -> AsyncIterator[Look]:
         """Yield the run each time that something is new, until it has closed."""

@@ -42,7 +42,10 @@ EXTRAS: Mapping[str, Extra] = {
         modules=("aiohttp", "selectolax", "yarl"),
     ),
     "units": Extra("units in calculations", modules=("pint",)),
-    "serve": Extra("the live page of a run (watch --web)", modules=("aiohttp",)),
+    "serve": Extra(
+        "the live page of a run (watch --web), runs over HTTP (serve)",
+        modules=("aiohttp", "starlette", "uvicorn", "sse_starlette", "ag_ui"),
+    ),
     "otel": Extra(
         "spans for OpenTelemetry",
         modules=("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "requests"),

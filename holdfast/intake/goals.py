@@ -54,6 +54,8 @@ class Wish:
     """The role of that agent; empty: the usual one."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner may assign; empty: all."""
+    below: tuple[Path, ...] | None = None
+    """The only places that inputs may name; None: those that this user can read."""
 
 
 async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embedded: bool) -> Goal:
@@ -69,7 +71,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     given = plans.read_plan(wish.plan) if isinstance(wish.plan, Path) else wish.plan
     text = _text_of(wish, given, playbook)
     limits = limits_of(wish.limits)
-    inputs = tuple(input_of(each, playbook) for each in wish.inputs)
+    inputs = tuple(input_of(each, playbook, wish.below) for each in wish.inputs)
     check_inputs(inputs, playbook)
     plan = _check(given, wish, catalogue, inputs, limits) if given else None
     if wish.single or wish.role:

@@ -31,8 +31,12 @@ _KINDS: dict[InputKind, str] = {
 }
 
 
-def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
-    """Return the input that a pair gives. Refused if it gives none, or none of the playbook's."""
+def input_of(
+    pair: str, playbook: PlaybookFile | None, below: tuple[Path, ...] | None = None
+) -> GoalInput:
+    """Return the input that a pair gives. Refused if it gives none, or none of the playbook's.
+    `below`: the only places that it may name, where it is a path.
+    """
     name, found, value = pair.partition("=")
     if not found or not name or not value:
         raise Refused(f"--input {pair!r}: write name=PATH, or name={LITERAL}... for literal text")
@@ -54,7 +58,22 @@ def input_of(pair: str, playbook: PlaybookFile | None) -> GoalInput:
     if declared and not says_something(value.removeprefix(LITERAL)):
         what = f"the text after {LITERAL!r} is empty, and a {_KINDS[declared.kind]} is needed"
         raise Refused(f"--input {name}: {what}; give {name}=PATH")
+    if below is not None:
+        _check_below(name, value, below)
     return _path_input(name, value, declared.kind if declared else None)
+
+
+def _check_below(name: str, value: str, places: tuple[Path, ...]) -> None:
+    """Refuse a path that leads elsewhere, in the same words whether anything is there or not."""
+    try:
+        leads = Path(os.path.realpath(Path(value).expanduser()))
+    except (OSError, ValueError, RuntimeError):
+        leads = Path()
+    if not any(leads.is_relative_to(os.path.realpath(each)) for each in places):
+        raise Refused(
+            f"--input {name}: {value!r:.200} is below no allowed root; name one in"
+            f" HOLDFAST_ALLOWED_ROOTS, or give {LITERAL}..."
+        )
 
 
 def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:

@@ -111,11 +111,12 @@ class RunRequest(_Given):
     id: str = ""
     """The run's id. The same id and request again is the same run."""
 
-    def wish(self, settings: Settings) -> Wish:
+    def wish(self, settings: Settings, below: tuple[Path, ...] | None = None) -> Wish:
         """Return it as intake takes it. What it holds of files is written to the state directory.
-        Raise Refused.
+        `below`: the only places whose paths it may name. Raise Refused.
         """
         check_id(self.id)
+        kept = () if below is None else (inputs_folder(settings),)
         return Wish(
             text=self.goal,
             playbook=self.playbook,
@@ -133,6 +134,7 @@ class RunRequest(_Given):
             single=self.single,
             role=self.role,
             roles=self.roles,
+            below=None if below is None else (*below, *kept),
         )
 
     def _all_limits(self) -> dict[str, Decimal | int | None]:
@@ -208,9 +210,14 @@ def _as_typed(name: str, given: str | Text | Rows | Document, settings: Settings
             return str(_keep(given.content(name), given.name, settings))
 
 
+def inputs_folder(settings: Settings) -> Path:
+    """Return the folder of the files that requests brought with them."""
+    return StateDir.of(settings).path / "inputs"
+
+
 def _keep(content: bytes, name: str, settings: Settings) -> Path:
     """Write content where a worker of this machine reads it, under a name by its content."""
-    folder = StateDir.of(settings).path / "inputs" / hashlib.sha256(content).hexdigest()[:32]
+    folder = inputs_folder(settings) / hashlib.sha256(content).hexdigest()[:32]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / name
     if not path.exists():

@@ -15,10 +15,10 @@ from temporalio.converter import encode_typed_search_attribute_value
 
 from driving import Drive, subtask
 from holdfast.cli.commands.runs.list import _nothing_listed, lines
-from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared.delivery import place
 from holdfast.cli.shared.options import check_file, check_out
+from holdfast.client import documents
 from holdfast.client.listing import Listed, _status
 from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
 from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY, OUTAGE, STATUS
@@ -168,7 +168,7 @@ def test_a_report_names_each_input_with_commit_base_and_what_is_not_in_it() -> N
         title="Review of httpx",
         inputs=(REPOSITORY.model_copy(update=base), notes),
     )
-    page = pages.as_markdown(report)
+    page = documents.as_markdown(report)
     assert page.startswith("# Review of httpx\n")
     assert (
         f"- **repo**, repository, `/x/httpx`, commit `{'1a' * 20}`, 3 files not as committed,"

@@ -19,6 +19,7 @@ from holdfast.cli.screen.board import board, headline
 from holdfast.cli.screen.streams import Safe
 from holdfast.cli.screen.typeset import Page
 from holdfast.cli.shared import delivery
+from holdfast.client import documents
 from holdfast.client.reading import Look
 from holdfast.contracts import (
     Finding,
@@ -95,7 +96,7 @@ def report(**fields: object) -> Report:
 
 
 def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
-    page = pages.as_markdown(report())
+    page = documents.as_markdown(report())
     for part in (
         "# Compare engines",
         "Complete, with gaps",
@@ -113,7 +114,7 @@ def test_a_report_says_answer_gaps_what_was_not_run_price_and_time() -> None:
 
 def test_agents_that_were_not_to_be_asked_are_a_fact_and_nothing_that_is_missing() -> None:
     out = Omission(what="6 agents", why="no model", agents=6)
-    page = pages.as_markdown(report(not_run=(out,), gaps=(), model_calls=0))
+    page = documents.as_markdown(report(not_run=(out,), gaps=(), model_calls=0))
     assert "not run 6 agents, no model" in page.split("## ")[0]
     assert "What is missing" not in page and "6 agents" not in page.split("## ", 1)[1]
 
@@ -133,7 +134,7 @@ def test_a_report_says_what_was_tried_changed_reused_unsupported_and_estimated()
         Finding(subtask_id="t1", status="complete", model="claude", tries=tries),
         Finding(subtask_id="t2", status="complete", model="claude", reused_from="run-0"),
     )
-    page = pages.as_markdown(
+    page = documents.as_markdown(
         report(
             findings=findings,
             gaps=(),
@@ -175,7 +176,7 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
         finished=START + timedelta(seconds=4),
         tries=(Try(number=1, tier="haiku", verdict="failed_checks", why="too short"),),
     )
-    page = pages.as_markdown(report(findings=(found,), gaps=()))
+    page = documents.as_markdown(report(findings=(found,), gaps=()))
     assert page.split("## Findings\n\n")[1].startswith(
         "### t1 · Subtask t1\n\n"
         "**complete** · analyst · claude-x · confidence 85 of 100 · ≤ $0.02 · 4.0 s\n\n"
@@ -188,9 +189,9 @@ def test_each_finding_stands_behind_its_id_with_model_tries_price_and_sources() 
     unsaid = found.model_copy(update={"confidence": None})
     told = findings.facts(unsaid, findings.subtask_of(report(), "t1"))
     assert told == "**complete** · analyst · claude-x · ≤ $0.02 · 4.0 s", "nobody stated any"
-    pasted = pages.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
+    pasted = documents.as_markdown(report(findings=(found,), gaps=(), answer=f"A: {found.content}"))
     assert pasted.count("It is *blue*.") == 1, "said once"
-    assert "It is *blue*." not in pages.as_markdown(report(findings=(found,)), whole=False)
+    assert "It is *blue*." not in documents.as_markdown(report(findings=(found,)), whole=False)
 
 
 def test_a_try_of_the_fallback_is_told_under_its_role_and_as_whose_fallback() -> None:
@@ -205,7 +206,7 @@ def test_a_try_of_the_fallback_is_told_under_its_role_and_as_whose_fallback() ->
             Try(number=4, tier="opus", verdict="accepted", role="writer"),
         ),
     )
-    page = pages.as_markdown(report(findings=(found,), gaps=()))
+    page = documents.as_markdown(report(findings=(found,), gaps=()))
     assert "**complete** · writer for analyst · claude-x · confidence 85 of 100" in page
     assert "- try 3 on opus, failed checks: too short\n" in page
     assert "- try 4 by writer, the fallback, on opus, accepted\n" in page
@@ -216,7 +217,7 @@ def test_what_a_finding_says_stays_a_quotation_that_loads_and_runs_nothing() -> 
     text = "![x](http://e.example/l)\n<script>alert(1)</script>\n[a](javascript:x)"
     text += " [b](java&#115;c:x)\n[c][d]\n\n[d]: data:text/html,x\n# Report\n\u202egnp.exe \x1b[2J"
     found = Finding(subtask_id="t1", status="complete", content=text, sources=(HOSTILE,))
-    page = pages.as_markdown(report(findings=(found,), goal="G", gaps=()))
+    page = documents.as_markdown(report(findings=(found,), goal="G", gaps=()))
     assert UNSEEN.search(page) is None
     renderer = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table")
     blocks = renderer.parse(page.split("## Findings")[1])
@@ -250,7 +251,7 @@ def test_a_review_begins_with_its_verdict_and_is_brief_where_it_is_not_asked_for
         data={"remarks": []},
         answer="**No remarks in what 3 lenses looked at.**\n\nReviewed: all.",
     )
-    whole, brief = pages.as_markdown(made), pages.as_markdown(made, whole=False)
+    whole, brief = documents.as_markdown(made), pages.as_markdown(made, whole=False)
     for page in (whole, brief):
         _, verdict, facts, rest, *_ = page.split("\n\n")
         assert verdict == "**No remarks in what 3 lenses looked at.**" and rest == "Reviewed: all."
@@ -284,7 +285,7 @@ def test_orders_are_told_in_full_with_who_when_and_what_became_of_them() -> None
         Given(number=n, command=name, order=order, at=START, refused=why, before=plan)
         for n, (name, order, why, plan) in enumerate(said, 1)
     )
-    page = pages.as_markdown(report(orders=given))
+    page = documents.as_markdown(report(orders=given))
     stamp = f"{START:%Y-%m-%d %H:%M:%S} UTC"
     for line in (
         f"- {stamp}, **ana** edited the plan: changed t1 (instruction “do more”, tier haiku →"
@@ -298,7 +299,7 @@ def test_orders_are_told_in_full_with_who_when_and_what_became_of_them() -> None
 
 def test_no_sentence_ends_twice() -> None:
     gap = Gap(subtask_id="t2", title="T", status="failed", why="start it again.", took_down=("t3",))
-    assert "start it again. Skipped because of it: \\[t3\\]" in pages.as_markdown(
+    assert "start it again. Skipped because of it: \\[t3\\]" in documents.as_markdown(
         report(gaps=(gap,))
     )
 
@@ -308,20 +309,20 @@ def test_a_plan_that_nobody_approved_is_told_with_its_subtasks_and_its_estimate(
     left = report(
         status="declined", findings=(), gaps=(), dollars_estimated="0.05", model_calls=calls
     )
-    page = pages.as_markdown(left)
+    page = documents.as_markdown(left)
     assert "subtasks 0 of 3 complete" in page
     assert "| t1 | Subtask t1 | analyst | not run |" in page
     assert "The plan was estimated at $0.05; none of it was run." in page
 
 
 def test_a_run_that_ended_before_it_had_a_plan_counts_no_subtasks() -> None:
-    page = pages.as_markdown(report(status="cancelled", plan=None, findings=(), gaps=()))
+    page = documents.as_markdown(report(status="cancelled", plan=None, findings=(), gaps=()))
     assert "no plan yet" in page and "of 0" not in page and "## Plan" not in page
 
 
 def test_time_spent_waiting_is_told_apart() -> None:
     slow = Timings(makespan=900, waited=840, work=880, critical_path=20)
-    page = pages.as_markdown(report(timings=slow))
+    page = documents.as_markdown(report(timings=slow))
     assert "15 min 00 s from start to end, 14 min 00 s of it waiting for a person" in page
 
 
@@ -333,11 +334,11 @@ def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
         dollars=Decimal("0.0873"),
         assumed=Decimal("0.0855"),
     )
-    page = pages.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
+    page = documents.as_markdown(report(findings=(lost,), dollars="0.0891", assumed="0.0855"))
     assert "| ≤ \\$0.0873 |" in page
     assert "$0.0891 for 3 model calls, of which $0.0855 is assumed" in page
     planned = report(dollars="0.0891", assumed="0.0855", dollars_estimated="0.0125")
-    compared = pages.as_markdown(planned).split("## Money")[1]
+    compared = documents.as_markdown(planned).split("## Money")[1]
     assert "estimated at $0.0125; because of what is assumed, nobody can say" in compared
     assert "%" not in compared, "a worst case is no share of an estimate"
     assert "≤ $0.0873" in drawn(board(view(row(dollars="0.0873", assumed="0.0855"))))
@@ -345,7 +346,7 @@ def test_a_price_that_is_partly_assumed_does_not_look_like_a_fact() -> None:
     assert "≤ $0.0873 of $2.00" in drawn(board(paid))
     assert "≤ \\$0.0873 of" in details(paid)
     fact = view(row(dollars="0.0873"), dollars_spent="0.0873", dollars_cap="2", model_calls=1)
-    known = pages.as_markdown(report()) + drawn(board(fact))
+    known = documents.as_markdown(report()) + drawn(board(fact))
     assert "≤" not in known and "assumed" not in known
 
 
@@ -353,22 +354,22 @@ def test_the_price_has_the_tokens_that_a_cache_took_and_gave() -> None:
     usage = Usage(
         input_tokens=10, output_tokens=20, cache_read_tokens=3_000, cache_write_tokens=4_000
     )
-    told = pages.as_markdown(report(usage=usage, model_calls=1))
+    told = documents.as_markdown(report(usage=usage, model_calls=1))
     assert "10 tokens in, 20 out, 3,000 read from cache, 4,000 written to it." in told
 
 
 def test_an_unpriced_report_never_says_zero() -> None:
-    page = pages.as_markdown(report(dollars=None))
+    page = documents.as_markdown(report(dollars=None))
     assert "unpriced for 3 model calls" in page
 
 
 def test_a_free_report_says_so() -> None:
-    assert "nothing was paid" in pages.as_markdown(report(model_calls=0, dollars="0"))
+    assert "nothing was paid" in documents.as_markdown(report(model_calls=0, dollars="0"))
 
 
 def test_markdown_cannot_smuggle_a_control_character_past_the_terminal() -> None:
     answer = f"{HOSTILE}\n\n&#x202e;gnp.exe &#27;[2J `&#x202e;`\n\n![x](javascript:alert)"
-    page = pages.as_markdown(report(answer=answer, goal=HOSTILE, notes=(HOSTILE,)))
+    page = documents.as_markdown(report(answer=answer, goal=HOSTILE, notes=(HOSTILE,)))
     assert UNSEEN.search(page) is None
     shown = drawn(Safe(Markdown(page, hyperlinks=False)))
     assert UNSEEN.search(OUR_STYLES.sub("", shown)) is None
@@ -376,7 +377,7 @@ def test_markdown_cannot_smuggle_a_control_character_past_the_terminal() -> None
 
 
 def test_what_others_wrote_is_no_markup_outside_the_answer() -> None:
-    page = pages.as_markdown(report(notes=("<b>x</b> [y](http://z)\n# Gaps: none",)))
+    page = documents.as_markdown(report(notes=("<b>x</b> [y](http://z)\n# Gaps: none",)))
     assert "<b>" not in page and "[y](" not in page
     assert [line for line in page.splitlines() if line.startswith("# ")] == ["# Compare engines"]
 
@@ -385,7 +386,7 @@ def test_a_report_file_is_json_if_its_name_says_so_and_appears_whole(tmp_path: P
     for name in ("a.json", "a.md", "a.html"):
         delivery.write(report(), tmp_path / name, Look(), "")
     assert Report.model_validate_json((tmp_path / "a.json").read_text()) == report()
-    assert (tmp_path / "a.md").read_text() == pages.as_markdown(report())
+    assert (tmp_path / "a.md").read_text() == documents.as_markdown(report())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.json", "a.md"]
 
 
@@ -423,16 +424,16 @@ def test_calls_that_brought_no_answer_are_told_with_their_price() -> None:
         "call work-t1-1 on haiku, no answer, cost nothing: the connection broke",
         "call work-t1-2 on haiku, no answer, ≤ $0.02: it was lost",
     )
-    page = pages.as_markdown(report(findings=(lost,), unpaid_calls=1))
+    page = documents.as_markdown(report(findings=(lost,), unpaid_calls=1))
     assert "### t1" in page and all(f"- {line}" in page for line in told)
     assert "| t1 | Subtask t1 | analyst | 2 | failed |" in page
     assert "Besides, 1 model call brought no answer and cost nothing." in page
-    short = pages.as_markdown(report(findings=(lost,)), whole=False)
+    short = documents.as_markdown(report(findings=(lost,)), whole=False)
     assert f"- **t1**: {'; '.join(told)}" in short
 
 
 def test_a_run_whose_calls_were_all_refused_does_not_say_that_nobody_was_asked() -> None:
-    page = pages.as_markdown(report(model_calls=0, unpaid_calls=1, dollars="0"))
+    page = documents.as_markdown(report(model_calls=0, unpaid_calls=1, dollars="0"))
     line = "No model answered: 1 model call was refused or did not get through, and nothing was"
     assert line in page and "No model was asked" not in page
 
@@ -452,7 +453,7 @@ def test_no_name_in_a_report_of_somebody_elses_workflow_is_markup() -> None:
     finding = Finding(subtask_id=bad, status="failed", why=bad, tries=tries)
     revision = Revision(number=1, why=bad, added=(bad,), dropped=(bad,), replaced=(bad,))
     hostile = report(run_id=bad, gaps=(gap,), findings=(finding,), revisions=(revision,))
-    for page in (pages.as_markdown(hostile, whole=whole) for whole in (True, False)):
+    for page in (documents.as_markdown(hostile, whole=whole) for whole in (True, False)):
         tokens = [
             part for each in MarkdownIt().parse(page) for part in (each, *(each.children or ()))
         ]
@@ -462,10 +463,10 @@ def test_no_name_in_a_report_of_somebody_elses_workflow_is_markup() -> None:
 
 def test_commands_that_a_review_names_are_shown_as_they_are_typed_here() -> None:
     answer = "`starter.py show ID SUBTASK` and `starter.py fork ID --limits min_confidence=0`"
-    shown = pages.as_markdown(report(answer=answer, run_id="run-7"))
+    shown = documents.as_markdown(report(answer=answer, run_id="run-7"))
     assert f"`{STARTER} show run-7 SUBTASK`" in shown
     assert f"`{STARTER} fork run-7 --limits min_confidence=0`" in shown
-    assert "show ID" in pages.as_markdown(report(answer=answer, run_id="a`b"))
+    assert "show ID" in documents.as_markdown(report(answer=answer, run_id="a`b"))
 
 
 def test_a_command_on_a_run_does_nothing_else_in_a_shell() -> None:

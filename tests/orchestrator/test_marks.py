@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from driving import START
-from holdfast.cli.screen.report import as_markdown
+from holdfast.client.documents import as_markdown
 from holdfast.contracts import Report, Timings
 from holdfast.contracts.view import RunView
 from holdfast.rendering.amounts import money

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.cli.screen.plain import as_text
-from holdfast.cli.screen.report import as_markdown
+from holdfast.client.documents import as_markdown
 from holdfast.contracts import Finding, PinnedInput, Plan, Report, Subtask
 from holdfast.rendering import markdown
 from holdfast.rendering.blocks import listed

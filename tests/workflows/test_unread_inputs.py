@@ -12,7 +12,7 @@ from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.commands.runs.report import page_of
 from holdfast.cli.screen.exits import Code, code_of
-from holdfast.cli.screen.report import as_markdown
+from holdfast.client.documents import as_markdown
 from holdfast.client.forking import ForkChange, fork_goal
 from holdfast.client.reading import Reader
 from holdfast.contracts import Goal, GoalInput

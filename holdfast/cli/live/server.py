@@ -20,8 +20,8 @@ from holdfast.cli.live.forms import changed_plan, order_of
 from holdfast.cli.live.guard import COOKIE, Guard
 from holdfast.cli.live.sight import Sight, Sights
 from holdfast.cli.screen.exits import Exit
-from holdfast.cli.shared.delivery import as_page
 from holdfast.client import orders
+from holdfast.client.documents import as_page
 from holdfast.client.ended import read_end
 from holdfast.client.reading import with_notes
 from holdfast.contracts import Order

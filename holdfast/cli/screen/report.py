@@ -1,22 +1,12 @@
-"""A finished run on screen and in files: its page, or its JSON."""
+"""A finished run on screen: its text, or its JSON."""
 
 from __future__ import annotations
 
 from holdfast.cli.screen.streams import OUT, Safe, put, put_json
+from holdfast.client.documents import as_markdown
 from holdfast.contracts import Finding, Report
-from holdfast.deployment.invocation import as_called, to_type
 from holdfast.rendering import findings
-from holdfast.rendering import report as made
 from holdfast.text import for_terminal
-
-
-def as_markdown(
-    report: Report, *, subtasks: bool = True, whole: bool = True, where: str = ""
-) -> str:
-    """Return the report as Markdown, with commands as they are typed here."""
-    notes = tuple(map(as_called, report.notes))
-    named = report.model_copy(update={"notes": notes})
-    return made.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
 
 
 def show(report: Report, *, as_json: bool, subtasks: bool, whole: bool = False) -> None:

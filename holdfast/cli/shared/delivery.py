@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from holdfast.cli.screen.report import as_markdown
 from holdfast.cli.screen.streams import say
+from holdfast.client.documents import as_markdown, as_page
 from holdfast.client.reading import Look
 from holdfast.contracts import MadeFile, Report
 from holdfast.contracts.errors import BlobLost
 from holdfast.contracts.made_files import FILE_BYTES, place_files
-from holdfast.deployment.invocation import to_type
 from holdfast.rendering.answers import answer_file
 from holdfast.storage import DirectoryStore
 from holdfast.storage.files import write_whole
 from holdfast.text import for_json, pluralize, visible
-
-if TYPE_CHECKING:
-    from holdfast.rendering.html.steering import Live
 
 NAME_LETTERS = 200
 _UNFIT = re.compile(r"[^A-Za-z0-9._:-]")
@@ -106,31 +100,6 @@ def write(report: Report, path: Path, look: Look, where: str) -> None:
 def as_bytes(text: str) -> bytes:
     """Encode a text, with lone surrogates escaped."""
     return text.encode("utf-8", "backslashreplace")
-
-
-def as_page(
-    report: Report,
-    look: Look,
-    *,
-    over: bool = True,
-    live: Live | None = None,
-    where: str = "",
-    drawn: datetime | None = None,
-) -> str:
-    """Return the page of a run. `live` is what it has while it is served, `where` the folder of its
-    files, `drawn` the moment up to which an open run's clocks go.
-    """
-    # Few commands write one, and its reader of Markdown takes long to load.
-    from holdfast.rendering.html.page import as_html
-    from holdfast.rendering.html.pictured import Pictured
-
-    view = look.view
-    if view and not over:
-        # A report counts what is reserved as spent; while a run goes on, it is not.
-        spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
-        report = report.model_copy(update={**spent, "model_calls": view.model_calls})
-    shown = Pictured(report, to_type, look.steps, view, over, look.turns, where, drawn)
-    return as_html(shown, live)
 
 
 def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:

@@ -15,8 +15,9 @@ from temporalio.client import WorkflowExecutionStatus
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, say_all
 from holdfast.cli.shared.connection import with_connection
-from holdfast.cli.shared.delivery import as_bytes, as_page, files_of, from_beside, place, with_files
+from holdfast.cli.shared.delivery import as_bytes, files_of, from_beside, place, with_files
 from holdfast.cli.shared.options import Embedded, RunId, check_file
+from holdfast.client.documents import as_page
 from holdfast.client.doing import Turns
 from holdfast.client.ended import is_damaged, read_end
 from holdfast.client.reading import Look, Reader, with_notes

@@ -1,0 +1,50 @@
+"""A run as a document for people: Markdown, and a page for a browser, with commands as they are
+typed here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from holdfast.contracts import Report
+from holdfast.deployment.invocation import as_called, to_type
+from holdfast.rendering import report as made
+
+if TYPE_CHECKING:
+    from holdfast.client.reading import Look
+    from holdfast.rendering.html.steering import Live
+
+
+def as_markdown(
+    report: Report, *, subtasks: bool = True, whole: bool = True, where: str = ""
+) -> str:
+    """Return the report as Markdown. `where`: the folder of its files."""
+    notes = tuple(map(as_called, report.notes))
+    named = report.model_copy(update={"notes": notes})
+    return made.as_markdown(named, to_type, subtasks=subtasks, whole=whole, where=where)
+
+
+def as_page(
+    report: Report,
+    look: Look,
+    *,
+    over: bool = True,
+    live: Live | None = None,
+    where: str = "",
+    drawn: datetime | None = None,
+) -> str:
+    """Return the page of a run. `live` is what it has while it is served, `where` the folder of its
+    files, `drawn` the moment up to which an open run's clocks go.
+    """
+    # Few commands write one, and its reader of Markdown takes long to load.
+    from holdfast.rendering.html.page import as_html
+    from holdfast.rendering.html.pictured import Pictured
+
+    view = look.view
+    if view and not over:
+        # A report counts what is reserved as spent; while a run goes on, it is not.
+        spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
+        report = report.model_copy(update={**spent, "model_calls": view.model_calls})
+    shown = Pictured(report, to_type, look.steps, view, over, look.turns, where, drawn)
+    return as_html(shown, live)
