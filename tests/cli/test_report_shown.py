@@ -14,7 +14,6 @@ from markdown_it import MarkdownIt
 from rich.markdown import Markdown
 
 from drawn import HOSTILE, OUR_STYLES, START, UNSEEN, drawn, row, view
-from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.board import board, headline
 from holdfast.cli.screen.streams import Safe
 from holdfast.cli.screen.typeset import Page
@@ -251,7 +250,7 @@ def test_a_review_begins_with_its_verdict_and_is_brief_where_it_is_not_asked_for
         data={"remarks": []},
         answer="**No remarks in what 3 lenses looked at.**\n\nReviewed: all.",
     )
-    whole, brief = documents.as_markdown(made), pages.as_markdown(made, whole=False)
+    whole, brief = documents.as_markdown(made), documents.as_markdown(made, whole=False)
     for page in (whole, brief):
         _, verdict, facts, rest, *_ = page.split("\n\n")
         assert verdict == "**No remarks in what 3 lenses looked at.**" and rest == "Reviewed: all."
