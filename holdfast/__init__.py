@@ -46,6 +46,9 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from holdfast.intake.requests import RunRequest
+    from holdfast.serving.nexus import OrderFor, Runs
+    from holdfast.serving.plugin import HoldfastPlugin
+    from holdfast.serving.worker import worker
 
 __version__ = "0.2.0"
 __all__ = (
@@ -61,11 +64,13 @@ __all__ = (
     "Here",
     "Holdfast",
     "HoldfastError",
+    "HoldfastPlugin",
     "IdTaken",
     "Limits",
     "NoAnswer",
     "NoSuchRun",
     "NoWorker",
+    "OrderFor",
     "OrderRefused",
     "OrderTaken",
     "Plan",
@@ -85,6 +90,7 @@ __all__ = (
     "RunStarted",
     "RunStuck",
     "RunView",
+    "Runs",
     "Subtask",
     "SubtaskEnded",
     "SubtaskStarted",
@@ -93,6 +99,7 @@ __all__ = (
     "__version__",
     "run",
     "tool",
+    "worker",
 )  # fmt: skip
 _HOMES = {
     "holdfast.activities.toolset.tool": ("Here", "Result", "ToolError", "tool"),
@@ -102,6 +109,9 @@ _HOMES = {
     "holdfast.contracts": ("Finding", "Goal", "Limits", "Plan", "Report", "Subtask"),
     "holdfast.contracts.view": ("Preview", "RunView"),
     "holdfast.intake.requests": ("RunRequest",),
+    "holdfast.serving.nexus": ("OrderFor", "Runs"),
+    "holdfast.serving.plugin": ("HoldfastPlugin",),
+    "holdfast.serving.worker": ("worker",),
 }
 _OTHERS = ("holdfast.errors", "holdfast.contracts.events")
 

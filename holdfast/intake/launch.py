@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
@@ -83,9 +84,8 @@ async def launch(
     """
     _allow(goal, connection)
     await require_worker(connection, tell, models=goal.use_models)
-    goal = await _complete(goal, connection)
     chosen = run_id or new_id(goal)
-    title = await title_before(goal, _roots(goal, connection), connection.settings.project)
+    goal, shown = await prepare_start(connection, goal, traceparent)
     try:
         await connection.client.start_workflow(
             WORKFLOW,
@@ -95,9 +95,7 @@ async def launch(
             # Closed runs count too: the same id and goal again gets that run's report.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            memo=_memo(title, goal, traceparent),
-            static_summary=summary(title),
-            static_details=details(goal),
+            **shown,
         )
     except WorkflowAlreadyStartedError as error:
         if not _same(await goal_of_run(connection, chosen), goal):
@@ -106,6 +104,21 @@ async def launch(
             ) from error
         return Launched(chosen, attached=True)
     return Launched(chosen)
+
+
+async def prepare_start(
+    connection: Connection, goal: Goal, traceparent: str = ""
+) -> tuple[Goal, dict[str, Any]]:
+    """Return the goal as a run is started with it, and what lists and the Web UI show of it, as
+    options of Temporal's start.
+    """
+    goal = await _complete(goal, connection)
+    title = await title_before(goal, _roots(goal, connection), connection.settings.project)
+    return goal, {
+        "memo": _memo(title, goal, traceparent),
+        "static_summary": summary(title),
+        "static_details": details(goal),
+    }
 
 
 def _roots(goal: Goal, connection: Connection) -> Roots:

@@ -18,7 +18,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -43,10 +43,12 @@ from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
 from holdfast.deployment import project
 from holdfast.deployment.address import OFFICIAL, address_of
+from holdfast.deployment.project import resolve_named
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import StateDir, attendance, embedded_target
-from holdfast.errors import EmbeddedError, Unreachable
+from holdfast.errors import EmbeddedError, Refused, Unreachable
+from holdfast.serving.own_tools import Given, Own
 from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.telemetry.logs import LogContext, configure_logging, flush_logs, measured_runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges
@@ -291,6 +293,38 @@ def main(
     finally:
         flush_logs()
     return 0
+
+
+def worker(
+    *,
+    tools: Iterable[Given] = (),
+    roles: str | Path | None = None,
+    project: str | Path | None = None,
+) -> None:
+    """Be a worker until SIGTERM or Ctrl-C, with tools and roles of your own, on a server of your
+    own (TEMPORAL_ADDRESS, STORE_URL). Raise Refused, or Unreachable.
+
+    `tools`: typed functions, of which agents read docstring and signature; they run in this
+    process. `roles`: a folder of role files, in which they are named. `project`: a project's
+    folder.
+    """
+    given = {} if project is None else {"project": resolve_named(Path(project))}
+    settings = Settings(**given, workers=1)
+    if not settings.uses_own_server:
+        raise Refused(
+            "the embedded server has a worker of its own: put the tools into your project's folder"
+            " `tools`, or set TEMPORAL_ADDRESS and STORE_URL to a server of your own"
+        )
+    target = configured_target(settings)
+    own = Own.of(tools, roles, settings)
+    configure_logging(None, settings.log_level, settings.secrets)
+    limits = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
+    gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL), limits)
+    served = build(settings, target, gate, **own.parts)
+    try:
+        asyncio.run(serve(settings, target, served, gate, first=True))
+    finally:
+        flush_logs()
 
 
 def serve_projects(folders: Sequence[Path]) -> None:

@@ -68,12 +68,18 @@ class OneAtATime(WorkflowRunner):
         self.inner.prepare_workflow(defn)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        return _Instance(self.inner.create_instance(det), det)
+        instance = self.inner.create_instance(det)
+        # Whoever has workflows of his own beside ours has written them for the SDK's ways.
+        return _Instance(instance, det) if _is_ours(det) else instance
 
     def set_worker_level_failure_exception_types(
         self, types: Sequence[type[BaseException]]
     ) -> None:
         self.inner.set_worker_level_failure_exception_types(types)
+
+
+def _is_ours(det: WorkflowInstanceDetails) -> bool:
+    return det.defn.cls.__module__.split(".")[0] == __name__.split(".")[0]
 
 
 @dataclass

@@ -18,6 +18,7 @@ from temporalio.worker import (
 
 from holdfast.calls.turn import ToolResult
 from holdfast.contracts import Briefing, Reply, Span
+from holdfast.contracts.errors import OrchestrationError
 
 
 class NoteSpans(Interceptor):
@@ -33,7 +34,7 @@ class _Timed(ActivityInboundInterceptor):
         began = time.monotonic()
         try:
             result = await super().execute_activity(input)
-        except ApplicationError as error:
+        except OrchestrationError as error:
             raise _with(error, _span(began)) from error.__cause__
         if isinstance(result, Reply | Briefing | ToolResult):
             return result.model_copy(update={"span": _span(began)})

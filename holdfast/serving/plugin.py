@@ -1,0 +1,111 @@
+"""Runs on a Temporal client, worker and replayer of your own.
+
+client = await Client.connect("temporal.example:7233", plugins=[HoldfastPlugin(tools=[lookup])])
+async with Worker(client, task_queue="mine", workflows=[Mine]):
+    ...   # in Mine: await workflow.execute_child_workflow("SupervisorWorkflow", Goal(text=...))
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import ReplayerConfig, Worker, WorkerConfig
+
+from holdfast.activities.gate.own_limit import own_limits
+from holdfast.activities.gate.rate_gate import RateGate
+from holdfast.activities.wiring import Served, build
+from holdfast.contracts.policies import tools_queue
+from holdfast.deployment.address import OFFICIAL, address_of
+from holdfast.deployment.project import resolve_named
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
+from holdfast.serving.nexus import RunsHandler
+from holdfast.serving.own_tools import Given, Own
+from holdfast.storage import store_at
+from holdfast.temporal.connection import Target, plugin
+from holdfast.workflows import WORKFLOWS
+
+
+class HoldfastPlugin(SimplePlugin):
+    """What a client, a worker and a replayer need for runs beside workflows of your own: converter,
+    workflows, activities, the Nexus service. Give it to the client; its workers have it, too.
+
+    `tools`: functions that agents may call, in this process. `roles`: a folder of role files.
+    `project`: a folder with both, and playbooks. Other settings are those of a worker:
+    `HOLDFAST_...`, `STORE_URL`, `ANTHROPIC_...`. Raise Refused for a setting that cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        tools: Iterable[Given] = (),
+        roles: str | Path | None = None,
+        project: str | Path | None = None,
+    ) -> None:
+        given = {} if project is None else {"project": resolve_named(Path(project))}
+        self._settings = Settings(**given)
+        self._own = Own.of(tools, roles, self._settings)
+        self._queues: set[str] = set()
+        """Queues of tools, served beside the queues of workers of yours."""
+        self._made: defaultdict[str, list[Served]] = defaultdict(list)
+        """Activities of workers that were made and have not ended, by queue."""
+        state = StateDir.of(self._settings)
+        self._store_url = self._settings.store_url or state.store.as_uri()
+        shared = plugin(store_at(self._store_url))
+        super().__init__(
+            "holdfast",
+            data_converter=shared.data_converter,
+            workflow_runner=shared.workflow_runner,
+            interceptors=shared.interceptors,
+        )
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        config = super().configure_worker(config)
+        queue = config["task_queue"]
+        if queue in self._queues:
+            return config
+        served = self._build(queue)
+        self._made[queue].append(served)
+        asking = [*served.preparing, *served.asking] if served.tiers else []
+        config["workflows"] = [*config.get("workflows", ()), *WORKFLOWS]
+        config["activities"] = [*config.get("activities", ()), *asking]
+        handlers = config.get("nexus_service_handlers", ())
+        runs = RunsHandler(self._target(queue), self._settings)
+        config["nexus_service_handlers"] = [*handlers, runs]
+        return config
+
+    def configure_replayer(self, config: ReplayerConfig) -> ReplayerConfig:
+        config = super().configure_replayer(config)
+        config["workflows"] = [*config.get("workflows", ()), *WORKFLOWS]
+        return config
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        """Run a worker of yours, and beside it one for the tools of its runs."""
+        queue = worker.task_queue
+        if queue in self._queues:
+            await super().run_worker(worker, next)
+            return
+        served = self._made[queue].pop()
+        self._queues.add(tools_queue(queue))
+        beside = Worker(
+            worker.client,
+            task_queue=tools_queue(queue),
+            activities=[*served.preparing, *served.free, *served.asking],
+        )
+        try:
+            async with beside:
+                await super().run_worker(worker, next)
+        finally:
+            await served.close()
+
+    def _target(self, queue: str) -> Target:
+        return Target("", task_queue=queue, store_url=self._store_url, embedded=False)
+
+    def _build(self, queue: str) -> Served:
+        settings = self._settings
+        own = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
+        gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL), own)
+        return build(settings, self._target(queue), gate, **self._own.parts)
