@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from holdfast.activities.review.uses.others import place_now, squeezed
+from holdfast.activities.review.uses.definitions import place_now, squeezed
 from holdfast.activities.review.uses.reporting import Breakage
 from holdfast.activities.review.uses.tree import Pair, Tree
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.activities.review.uses.matching import Event, match, split_list
-from holdfast.activities.review.uses.others import (
+from holdfast.activities.review.uses.definitions import (
     Compared,
     Events,
     Item,
@@ -25,6 +24,7 @@ from holdfast.activities.review.uses.others import (
     without_module,
     without_name,
 )
+from holdfast.activities.review.uses.matching import Event, match, split_list
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use
 from holdfast.activities.review.uses.signatures import script_arguments, script_parameters
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted

@@ -11,11 +11,13 @@ from typing import Any
 
 from holdfast.activities.review.uses import (
     beside,
+    go,
     guards,
     imports,
+    java,
     javascript,
-    others,
     python,
+    ruby,
     siblings,
     weakened,
 )
@@ -42,9 +44,9 @@ def look(told: dict[str, Any]) -> dict[str, Any]:
     parts: list[Callable[[], Found]] = [
         lambda: python.find(tree),
         lambda: javascript.find(tree, program),
-        lambda: others.find_go(tree, program),
-        lambda: others.find_java(tree, program),
-        lambda: others.find_ruby(tree, program),
+        lambda: go.find(tree, program),
+        lambda: java.find(tree, program),
+        lambda: ruby.find(tree, program),
         lambda: Found(breakages=imports.find(tree, program)),
         lambda: Found(breakages=guards.find(tree)),
         lambda: Found(breakages=siblings.find(tree)),

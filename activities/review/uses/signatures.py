@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.activities.review.uses.matching import split_list
 
@@ -45,10 +46,14 @@ def _arguments(count: int) -> str:
     return "argument" if count == 1 else "arguments"
 
 
-def go_parameters(text: str) -> Parameters:
-    parts = split_list(text)
+def parameters_of(text: str, *, types: bool = False) -> Parameters:
+    """Return the parameters of Go or, with `types` in angle brackets, of Java."""
+    parts = split_list(text, types=types)
     variadic = bool(parts) and "..." in parts[-1]
     return Parameters(len(parts) - variadic, None if variadic else len(parts))
+
+
+typed_parameters = partial(parameters_of, types=True)
 
 
 def go_arguments(text: str) -> Arguments | None:
@@ -58,13 +63,7 @@ def go_arguments(text: str) -> Arguments | None:
     return Arguments(len(parts))
 
 
-def java_parameters(text: str) -> Parameters:
-    parts = split_list(text, types=True)
-    variadic = bool(parts) and "..." in parts[-1]
-    return Parameters(len(parts) - variadic, None if variadic else len(parts))
-
-
-def java_arguments(text: str) -> Arguments | None:
+def arguments_of(text: str) -> Arguments | None:
     return Arguments(len(split_list(text)))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from holdfast.activities.review.uses.definitions import place_now, squeezed
 from holdfast.activities.review.uses.guards import depth_of
-from holdfast.activities.review.uses.others import place_now, squeezed
 from holdfast.activities.review.uses.reporting import Breakage, Changed
 from holdfast.activities.review.uses.tree import Pair, Tree
 

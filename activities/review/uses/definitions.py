@@ -1,0 +1,255 @@
+"""What a change did to the definitions of files that ast-grep reads, and what breaks by it where
+they are used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from holdfast.activities.review.uses.matching import Event, match
+from holdfast.activities.review.uses.reporting import Breakage, Changed, Use
+from holdfast.activities.review.uses.signatures import Arguments, Parameters
+from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
+
+DEFINITIONS = ("function", "method", "class", "type", "variable", "constructor")
+CONSTRUCTOR = re.compile(r"\.(?:constructor|initialize)$")
+ALIKE = 0.8
+SHORTEST = 4
+"""Letters of a method's name that is looked for in all of the tree."""
+COMMON_NAMES = Path(__file__).with_name("common_names.yaml")
+Events = Mapping[str, Sequence[Event]]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A definition that the change has changed."""
+
+    pair: Pair
+    old: Event
+    new: Event | None
+    changed: Changed
+
+    @property
+    def name(self) -> str:
+        return self.old.text
+
+    @property
+    def owner(self) -> str:
+        return class_of(self.old)
+
+
+def class_of(event: Event) -> str:
+    """Return the class of a method: in Go the type of its receiver."""
+    said = event.said.get("CLASS", "")
+    return re.sub(r"\[.*", "", said.strip("()")).split(" ")[-1].lstrip("*") if said else ""
+
+
+@dataclass
+class Compared:
+    """What two versions of some files define, and in what they differ."""
+
+    items: list[Item] = field(default_factory=list)
+    before: dict[str, list[Event]] = field(default_factory=dict)
+    after: dict[str, list[Event]] = field(default_factory=dict)
+
+
+def compare(tree: Tree, program: str, pairs: Sequence[Pair]) -> Compared:
+    """Return what the change did to the definitions of these files."""
+    readable = [
+        pair.was for pair in pairs if pair.was and tree.text(pair.was, base=True) is not None
+    ]
+    before = match(tree, program, {path: tree.place(path, base=True) for path in readable}, None)
+    there = [pair.now for pair in pairs if pair.now and tree.text(pair.now) is not None]
+    after = match(tree, program, {path: tree.place(path) for path in there}, None)
+    compared = Compared(before=before, after=after)
+    for pair in pairs:
+        if pair.was not in before or (pair.now and pair.now not in after):
+            continue
+        old, new = before[pair.was], after.get(pair.now, [])
+        has: dict[tuple[str, str], list[Event]] = {}
+        for event in new:
+            if event.rule in DEFINITIONS:
+                has.setdefault(_key(event), []).append(event)
+        had: dict[tuple[str, str], list[Event]] = {}
+        for event in old:
+            if event.rule in DEFINITIONS:
+                had.setdefault(_key(event), []).append(event)
+        gone = {name for owner, name in had if not owner and ("", name) not in has}
+        for key, events in had.items():
+            # What a class had is gone with it.
+            if key[0] in gone:
+                continue
+            item = _item(pair, key, events, has.get(key, []))
+            if item is not None:
+                compared.items.append(item)
+    return compared
+
+
+def _key(event: Event) -> tuple[str, str]:
+    """Return the name of a definition in its class; a constructor is in the class of its name."""
+    return event.text if event.rule == "constructor" else class_of(event), event.text
+
+
+def _item(
+    pair: Pair, key: tuple[str, str], had: Sequence[Event], has: Sequence[Event]
+) -> Item | None:
+    old = had[0]
+    new = has[0] if len(has) == 1 and len(had) == 1 else None
+    name = key[1] if key[0] in ("", key[1]) else ".".join(key)
+    if not has:
+        line = place_now(pair, old.line) if pair.now else 1
+        return Item(pair, old, None, Changed(pair.path, line, name, "removed", old.rule))
+    if new is None:
+        return None
+    if squeezed(old.said.get("PARAMS", "")) != squeezed(new.said.get("PARAMS", "")):
+        return Item(pair, old, new, Changed(pair.now, new.line, name, "signature", old.rule))
+    if old.rule != "class" and pair.touches(new.line, max(new.end, new.line)):
+        return Item(pair, old, new, Changed(pair.now, new.line, name, "body", old.rule))
+    return None
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def place_now(pair: Pair, line: int) -> int:
+    """Return the line of the head at which a line of the base stood, or after which it did."""
+    shift = 0
+    for old, count, new, now in pair.hunks:
+        first = old if count else old + 1
+        if line < first:
+            break
+        if line < first + count:
+            return max(new, 1)
+        shift = (new + now if now else new + 1) - (first + count)
+    return max(line + shift, 1)
+
+
+def renamed(item: Item, compared: Compared) -> str:
+    """Return what a removed definition is called now; empty: nobody can tell."""
+    had = {(class_of(e), e.text) for e in compared.before.get(item.pair.was, ())}
+    said = squeezed(item.old.said.get("PARAMS", "")), squeezed(item.old.said.get("BODY", ""))
+    for event in compared.after.get(item.pair.now, ()):
+        same = event.rule == item.old.rule and class_of(event) == item.owner
+        if not same or (class_of(event), event.text) in had:
+            continue
+        if squeezed(event.said.get("PARAMS", "")) != said[0]:
+            continue
+        body = squeezed(event.said.get("BODY", ""))
+        if body == said[1] or _alike(body, said[1]):
+            return event.text
+    return ""
+
+
+def _alike(one: str, other: str) -> bool:
+    ratio = difflib.SequenceMatcher(None, one[:4_000], other[:4_000], autojunk=False)
+    return ratio.quick_ratio() > ALIKE and ratio.ratio() > ALIKE
+
+
+def use_of(event: Event, *, sure: bool = True) -> Use:
+    how = "import" if event.rule in ("import", "require", "export") else "name"
+    how = "call" if "ARGS" in event.said else how
+    return Use(event.file, event.line, event.column, how, sure)  # type: ignore[arg-type]
+
+
+def without_name(item: Item, use: Use, now: str = "", *, member: bool = False) -> Breakage:
+    how = {"import": "imported", "call": "called"}.get(use.how, "used")
+    return Breakage(
+        use.file,
+        use.line,
+        "removed-member" if member else "removed-name",
+        f"`{item.name}` is {how} here, and this change removed it from `{item.pair.was}`"
+        f" (line {item.old.line} before)" + (f"; `{now}` is there now" if now else ""),
+        f"Use `{now}`" if now else "Take the use out, or keep the definition",
+        use.column,
+    )
+
+
+def without_module(use: Use, was: str, now: str) -> Breakage:
+    return Breakage(
+        use.file,
+        use.line,
+        "removed-module",
+        f"`{was}` is imported here, and this change removed it"
+        + (f"; it is `{now}` now" if now else ""),
+        f"Import `{now}`" if now else "Take the import out, or keep the file",
+        use.column,
+    )
+
+
+def unfit(item: Item, use: Use, why: str, row: str = "changed-signature") -> Breakage:
+    assert item.new is not None
+    name = CONSTRUCTOR.sub("", item.changed.name)
+    return Breakage(
+        use.file,
+        use.line,
+        "changed-signature",
+        f"This call no longer fits `{name}` as the change defines it"
+        f" (`{item.pair.now}` line {item.new.line}): {why}",
+        "Call it by its new parameters, or keep the old ones",
+        use.column,
+        row,
+    )
+
+
+def misfit(was: Parameters | None, now: Parameters | None, given: Arguments | None) -> str:
+    """Return why a call that fitted does not fit any more; empty: it does, or did not before."""
+    if was is None or now is None or given is None or was.misfit(given):
+        return ""
+    return now.misfit(given)
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(yaml.safe_load(COMMON_NAMES.read_text("utf-8")))
+
+
+def is_telling(name: str) -> bool:
+    """True if a method's name is hardly a library's."""
+    return len(name) >= SHORTEST and name not in _common()
+
+
+def defined_in(events: Events, name: str, *, but: str = "") -> list[Event]:
+    return [
+        event
+        for path, listed in events.items()
+        for event in listed
+        if event.text == name and event.rule in (*DEFINITIONS, "other") and path != but
+    ]
+
+
+def find_events(
+    tree: Tree, program: str, language: str, names: Collection[str], searched: Collection[str] = ()
+) -> Events:
+    """Return what the files of a language have of these names, by path; `searched`: names of which
+    a file must hold one, if not these.
+    """
+    paths = tree.holding([Wanted(frozenset(searched or names))], (language,))
+    return match(tree, program, {path: tree.place(path) for path in paths}, names)
+
+
+def break_use(
+    item: Item,
+    event: Event,
+    now: str,
+    parameters: Callable[[str], Parameters],
+    arguments: Callable[[str], Arguments | None],
+    *,
+    member: bool = False,
+) -> Iterator[Breakage]:
+    """Yield what breaks at a use of a definition that is gone, or at a call that no longer fits.
+    `now` is what the definition is called now.
+    """
+    if item.new is None:
+        yield without_name(item, use_of(event), now, member=member)
+    elif "ARGS" in event.said:
+        was, new = (parameters(side.said.get("PARAMS", "")) for side in (item.old, item.new))
+        if why := misfit(was, new, arguments(event.said["ARGS"])):
+            yield unfit(item, use_of(event), why)
