@@ -56,6 +56,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "cancel": "steering.cancel",
         "reset": "steering.reset",
     },
+    "Doors": {"mcp": "doors.mcp"},
     "Embedded server": {"up": "server.up", "down": "server.down"},
     "Care": {
         "init": "care.init",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -92,7 +92,7 @@ class Run:
         """Return the plan and its expected price, as soon as there is one. RunFailed if the run
         ended before.
         """
-        async for look in self._looks():
+        async for look in self.looks():
             view = look.view
             if view and view.preview:
                 return view.preview
@@ -104,7 +104,7 @@ class Run:
         """Return the report, when the run has ended; it waits for that. Refused if the run was told
         something wrong, RunFailed if it closed without a report.
         """
-        async for look in self._looks():
+        async for look in self.looks():
             if look.closed:
                 ended = read_end(self.id, look)
                 if ended.report is None:
@@ -222,7 +222,7 @@ class Run:
 
     async def _seen(self) -> RunView:
         """Return the first view there is. RunFailed if the run ended before it began."""
-        async for look in self._looks():
+        async for look in self.looks():
             if look.view:
                 return look.view
             if look.closed:
@@ -244,8 +244,10 @@ class Run:
             notes=("The run has not begun.", *look.notes),
         )
 
-    async def _looks(self) -> AsyncIterator[Look]:
-        """Yield the run each time that something is new, until it has closed."""
+    async def looks(self) -> AsyncGenerator[Look]:
+        """Yield the run each time that something is new, at least once a second, until it has
+        closed.
+        """
         reader = Reader(self._connection, self.id)
         look = await reader.look()
         yield look

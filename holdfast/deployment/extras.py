@@ -36,7 +36,7 @@ EXTRAS: Mapping[str, Extra] = {
     ),
     "data": Extra("SQL over CSV, Parquet, Excel and SQLite", modules=("duckdb", "openpyxl")),
     "python": Extra("a sandbox in which agents run Python", modules=("pydantic_monty",)),
-    "mcp": Extra("tools of MCP servers", modules=("mcp",)),
+    "mcp": Extra("tools of MCP servers, and the door for coding agents", modules=("mcp",)),
     "web": Extra(
         "searching and reading the web, a Python sandbox elsewhere",
         modules=("aiohttp", "selectolax", "yarl"),

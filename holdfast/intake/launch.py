@@ -18,8 +18,10 @@ from temporalio.service import RPCError
 
 from holdfast.contracts import Approval, Goal
 from holdfast.contracts.search import (
+    MEMO_CAP,
     MEMO_DRY,
     MEMO_PROJECT,
+    MEMO_REQUESTER,
     MEMO_TITLE,
     OUTAGE,
     RUNS,
@@ -128,7 +130,14 @@ def _roots(goal: Goal, connection: Connection) -> Roots:
 def _memo(title: str, goal: Goal, traceparent: str) -> dict[str, object]:
     context = {MEMO_CONTEXT: traceparent} if traceparent else {}
     place = {MEMO_PROJECT: goal.project} if goal.project else {}
-    return {MEMO_TITLE: title[:_MEMO_CHARACTERS], MEMO_DRY: goal.plan_only, **place, **context}
+    return {
+        MEMO_TITLE: title[:_MEMO_CHARACTERS],
+        MEMO_DRY: goal.plan_only,
+        MEMO_REQUESTER: goal.requester,
+        MEMO_CAP: str(goal.limits.dollars if goal.use_models else 0),
+        **place,
+        **context,
+    }
 
 
 def _allow(goal: Goal, connection: Connection) -> None:

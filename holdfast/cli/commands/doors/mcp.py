@@ -1,0 +1,116 @@
+"""`mcp`: be an MCP server for coding agents."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from decimal import Decimal, InvalidOperation
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.streams import put, say
+from holdfast.cli.shared.options import Embedded
+from holdfast.deployment import extras
+from holdfast.deployment.invocation import STARTER
+from holdfast.deployment.settings import Settings
+
+MaySpend = Annotated[
+    str,
+    typer.Option(
+        metavar="DOLLARS",
+        help="The highest cap of a run that the host's model starts. Default: it spends nothing.",
+    ),
+]
+MaySpendDay = Annotated[
+    str,
+    typer.Option(
+        metavar="DOLLARS",
+        help="What all runs of a day (UTC) may cost that were started through such doors."
+        " Default: ten times --may-spend.",
+    ),
+]
+MayDecide = Annotated[
+    bool,
+    typer.Option(
+        "--may-decide", help="Let the host's model approve, answer and raise caps for you."
+    ),
+]
+OverHttp = Annotated[
+    bool, typer.Option("--http", help="Listen on 127.0.0.1 with a token, instead of stdio.")
+]
+Port = Annotated[int, typer.Option(min=1, max=65_535, help="The port of --http.")]
+PrintConfig = Annotated[
+    bool, typer.Option("--print-config", help="Print the entry for a host's .mcp.json, and end.")
+]
+Skill = Annotated[
+    bool, typer.Option("--skill", help="Print a SKILL.md for coding agents, and end.")
+]
+
+
+def command(
+    may_spend: MaySpend = "",
+    may_spend_day: MaySpendDay = "",
+    may_decide: MayDecide = False,
+    http: OverHttp = False,
+    port: Port = 8701,
+    print_config: PrintConfig = False,
+    skill: Skill = False,
+    embedded: Embedded = False,
+) -> int:
+    """Let coding agents preview, run and review, as an MCP server; the host starts it."""
+    if lacking := extras.lacking("mcp"):
+        raise Exit(f"mcp: {lacking}")
+    from holdfast.doors.mcp import serving
+    from holdfast.doors.mcp.leash import DAYS_WORTH, Leash
+    from holdfast.doors.mcp.opening import Opening
+
+    if skill:
+        put(serving.SKILL.read_text(encoding="utf-8").rstrip())
+        return Code.COMPLETE
+    per_run = _dollars("--may-spend", may_spend)
+    if may_spend_day and not may_spend:
+        raise Exit("--may-spend-day: say with --may-spend what one run may cost, too")
+    day = _dollars("--may-spend-day", may_spend_day) if may_spend_day else per_run * DAYS_WORTH
+    settings = Settings()
+    if print_config:
+        options = _typed(may_spend, may_spend_day, may_decide=may_decide, embedded=embedded)
+        program = serving.split_program(STARTER)
+        put(serving.print_config(program, options, http=http, port=port))
+        if http:
+            serving.read_token(settings)
+            where = shlex.quote(str(serving.token_file(settings)))
+            say(f"Before the host starts: export {serving.TOKEN_VARIABLE}=$(cat {where})", "dim")
+        return Code.COMPLETE
+    leash = Leash(per_run, day, may_decide)
+    server = serving.server_of(Opening.of(settings, embedded=embedded), leash)
+    if http:
+        token = serving.read_token(settings)
+        say(f"MCP at http://{serving.HOST}:{port}{serving.PATH}; its token is in"
+            f" {serving.token_file(settings)}")  # fmt: skip
+        asyncio.run(serving.serve_http(server, port, token))
+    else:
+        asyncio.run(serving.serve_stdio(server))
+    return Code.COMPLETE
+
+
+def _dollars(option: str, text: str) -> Decimal:
+    """Return an amount. Exit if it is none."""
+    if not text:
+        return Decimal(0)
+    try:
+        amount = Decimal(text.removeprefix("$"))
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not text.isascii() or not amount.is_finite() or not 0 < amount <= 10_000:
+        raise Exit(f"{option} {text!r}: say dollars, more than 0 and up to 10000, as in 2.50")
+    return amount
+
+
+def _typed(may_spend: str, may_spend_day: str, *, may_decide: bool, embedded: bool) -> list[str]:
+    """Return the options as a host passes them on."""
+    options = ["--may-spend", may_spend] if may_spend else []
+    options += ["--may-spend-day", may_spend_day] if may_spend_day else []
+    options += ["--may-decide"] if may_decide else []
+    return options + (["--embedded"] if embedded else [])

@@ -1,0 +1,129 @@
+"""The arguments of each tool, as hosts are told them. Unknown ones are refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.doors.mcp.telling import Part
+from holdfast.intake.requests import Input
+
+MOST_WAIT = 22.0
+"""Seconds: an answer comes within 25."""
+Dollars = Annotated[
+    Decimal,
+    Field(ge=0, le=10_000, allow_inf_nan=False, json_schema_extra={"type": "number"}),
+]
+RunId = Annotated[str, Field(min_length=1, max_length=200, description="The id of a run.")]
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Wanted(Arguments):
+    """What preview and run have in common."""
+
+    goal: str = Field("", max_length=20_000, description="What is wanted, in plain words.")
+    inputs: dict[str, Input] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="What it may read, by a name of your choice (of a playbook: by its names): a"
+        " path below the current folder; `text:` with literal text; or an object with `text`,"
+        " `rows` or `base64`.",
+    )
+    dollars: Dollars | None = Field(
+        None, description="The hard cap of the run in dollars. It never pays more."
+    )
+    playbook: str = Field(
+        "", description="A ready variant: code-review, contract-review, competitive-intelligence …"
+    )
+    models: bool = Field(
+        False, description="Let a playbook that can do without models ask them, too."
+    )
+    role: str = Field("", description="Give the whole goal to one agent of this role.")
+
+
+class PreviewArguments(Wanted):
+    pass
+
+
+class RunArguments(Wanted):
+    approval: Literal["auto", "always"] | Dollars = Field(
+        "auto",
+        description="When a person must approve the plan before it is worked on: auto (never),"
+        " always, or above so many dollars.",
+    )
+    plan_of: str = Field(
+        "",
+        max_length=200,
+        description="The id of a preview: its plan is run as it is, and not paid again.",
+    )
+    id: str = Field(
+        "",
+        max_length=100,
+        description="An id of your own. Calling again with the same id and arguments gives the"
+        " same run, and starts no second one.",
+    )
+
+
+class LookArguments(Arguments):
+    id: RunId
+    part: Part = Field(
+        "summary",
+        description="summary; or in full: answer, plan, remarks (of a review), findings (what each"
+        " subtask found).",
+    )
+    subtask: str = Field("", max_length=200, description="One subtask, by its id, in full.")
+    offset: int = Field(0, ge=0, description="Where to go on in a long part.")
+    wait_seconds: float = Field(
+        20.0,
+        ge=0,
+        le=MOST_WAIT,
+        allow_inf_nan=False,
+        description="How long to wait for the run to end or to ask something. 0: answer at once.",
+    )
+
+
+class DecideArguments(Arguments):
+    id: RunId
+    decision: Literal[
+        "approve", "reject", "answer", "decline", "skip", "retry", "raise_cap", "pause", "resume"
+    ] = Field(
+        description="approve or reject the plan, or approve or decline a tool's call; answer, skip"
+        " or retry a subtask; raise_cap; pause or resume the run.",
+    )
+    call: int = Field(0, ge=0, description="The number of the call to approve or decline.")
+    subtask: str = Field("", max_length=200, description="The subtask to answer, skip or retry.")
+    text: str = Field(
+        "", max_length=20_000, description="The answer, the reason, or a new instruction."
+    )
+    dollars: Dollars | None = Field(None, description="The new cap, for raise_cap.")
+
+
+class CancelArguments(Arguments):
+    id: RunId
+
+
+class ReviewArguments(Arguments):
+    repo: str = Field(
+        ".", min_length=1, max_length=4_000, description="The top folder of a Git repository."
+    )
+    base: str = Field(
+        "",
+        max_length=300,
+        description="Review what differs from this branch, tag or commit. Left out: from where the"
+        " branch left its main line.",
+    )
+    scope: Literal["changed", "all"] = Field(
+        "changed", description="all: the whole tree, not only what changed."
+    )
+    models: bool = Field(
+        False, description="Let agents read the code, too. It costs; without, a review is free."
+    )
+    dollars: Dollars | None = Field(None, description="The hard cap, with models.")
+    wait_seconds: float = Field(
+        20.0, ge=0, le=MOST_WAIT, allow_inf_nan=False, description="How long to wait for its end."
+    )
