@@ -67,7 +67,7 @@ def answer(
     main = {"work": "result", "synthesize": "answer"}.get(call, "")
     if said and isinstance(filled.get(main), str):
         filled[main] = said
-    return filled
+    return filled | {name: rule.fields[name] for name in filled if rule and name in rule.fields}
 
 
 def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[str, Any]:

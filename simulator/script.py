@@ -124,6 +124,8 @@ class Rule(BaseModel):
     answer: Flaw | None = None
     result: str = ""
     """Text of the answer's main field, marked as scripted all the same."""
+    fields: dict[str, Any] = {}
+    """Values of fields of the answer, as they are: the remarks of an agent, a script, a patch."""
     plan: tuple[Part, ...] = ()
     """What a planner answers, subtask by subtask."""
     roles: tuple[dict[str, Any], ...] = ()

@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -68,12 +68,16 @@ async def in_child(
         json.dumps(bounds),
     )
     async with _place():
-        with tempfile.TemporaryDirectory(prefix="tool-") as empty:
+        with _folder(writes) as empty:
             try:
                 finished = await run(
                     command,
-                    folder=Path(empty),
-                    environment={"PATH": os.defpath, "HOME": empty, "TMPDIR": empty},
+                    folder=Path(empty or os.sep),
+                    environment={
+                        "PATH": os.defpath,
+                        "HOME": empty or os.devnull,
+                        "TMPDIR": empty or os.devnull,
+                    },
                     seconds=seconds,
                     stdin=request,
                     output_limit=OUTPUT,
@@ -103,3 +107,10 @@ async def _place() -> AsyncIterator[None]:
     places = _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
     async with places:
         yield
+
+
+def _folder(writes: int) -> AbstractContextManager[str]:
+    """Return an empty folder for a child that may write; none for others, since a worker that is
+    killed would leave it behind.
+    """
+    return tempfile.TemporaryDirectory(prefix="tool-") if writes else nullcontext("")
