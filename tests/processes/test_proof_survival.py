@@ -24,12 +24,17 @@ from repositories import Repository
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
-BASE = {
-    "shop/pages.py": "from shop.sizes import most\n\n\ndef pages(total: int) -> int:\n"
-    "    return -(-total // most())\n",
+PAGES = (
+    "from shop.sizes import most\n\n\ndef pages(total: int) -> int:\n"
+    "    return -(-total // most())\n"
+)
+BASE: dict[str, str | bytes] = {
+    "shop/pages.py": PAGES,
     "shop/sizes.py": "def most() -> int:\n    return 3\n",
 }
-HEAD = {"shop/pages.py": BASE["shop/pages.py"].replace("-(-total // most())", "total // most()")}
+HEAD: dict[str, str | bytes] = {
+    "shop/pages.py": PAGES.replace("-(-total // most())", "total // most()")
+}
 LOST = {
     "file": "shop/pages.py",
     "line": 5,
@@ -100,7 +105,7 @@ async def test_from_a_shell_the_patch_of_a_proved_critical_is_one_that_git_appli
     assert "Proved by running it" in done.stdout, done.stdout
     repository.git("apply", "--check", str(patch))
     repository.git("apply", str(patch))
-    assert (repository.path / "shop/pages.py").read_text() == BASE["shop/pages.py"]
+    assert (repository.path / "shop/pages.py").read_text() == PAGES
 
 
 async def test_a_worker_killed_inside_a_proof_leaves_nothing_and_the_proof_is_told_once(
