@@ -25,6 +25,7 @@ from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.examine import Lenses
 from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
+from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
 from holdfast.activities.prompts.evidence import Evidence
 from holdfast.activities.prompts.files import system_prompts
@@ -35,6 +36,7 @@ from holdfast.activities.review.lenses import find_idle, lenses_of
 from holdfast.activities.review.placing import Placing
 from holdfast.activities.snapshots import plain, snapshot
 from holdfast.activities.toolset import fitting
+from holdfast.activities.toolset.notices import Sender
 from holdfast.activities.toolset.offering import Offering
 from holdfast.activities.toolset.remembered import ToolLists
 from holdfast.activities.toolset.servers import read_servers
@@ -223,11 +225,17 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
         free=[
             *activities_of(Lenses(common.lenses, common.journal)),
             *activities_by_project(use),
+            *activities_of(_notices(common.settings)),
         ],
         asking=activities_by_project(ask),
         tiers=tuple(card.tier for card in common.prices.cards()) if asked else (),
         close=common.endpoint.close,
     )
+
+
+def _notices(settings: Settings) -> Notices:
+    sender = Sender(settings.key("webhook_secret"), private=settings.webhook_private)
+    return Notices(sender.send)
 
 
 def _describe(endpoint: ModelEndpoint) -> tuple[Mapping[str, str], str]:

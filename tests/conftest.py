@@ -195,6 +195,8 @@ class Runs:
                 mcp_file=more.get("mcp_file", self.folder / "no.json"),
                 endpoint_web=more.get("endpoint_web", False),
                 model_planner=more.get("model_planner"),
+                webhook_secret=more.get("webhook_secret"),
+                webhook_private=more.get("webhook_private", False),
             ),
             Target("", store_url=self.store.root.as_uri(), embedded=False),
             make_lenses=lambda *_: tools or {},

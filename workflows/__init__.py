@@ -1,6 +1,7 @@
 """The workflows of a deployment: deterministic, no I/O, no SDK of a model in their imports."""
 
 from holdfast.workflows.agent import AgentWorkflow
+from holdfast.workflows.notify import NotifyWorkflow
 from holdfast.workflows.supervisor import SupervisorWorkflow
 
-WORKFLOWS = [SupervisorWorkflow, AgentWorkflow]
+WORKFLOWS = [SupervisorWorkflow, AgentWorkflow, NotifyWorkflow]

@@ -18,16 +18,18 @@ from temporalio.workflow import (
 
 from holdfast.activities.agents import Agents
 from holdfast.activities.examine import Lenses
+from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
 from holdfast.activities.use_tool import Tools
 from holdfast.agent.state import UseTool
 from holdfast.calls import KINDS
 from holdfast.calls.turn import ToolResult, UseMaterial
 from holdfast.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill, policies
+from holdfast.contracts.notices import Delivery, Notice
 from holdfast.contracts.policies import Options
 from holdfast.contracts.signals import STANDSTILL
 from holdfast.rendering.board import call_summary, lens_summary
-from holdfast.state.moves import Examine, Prepare
+from holdfast.state.moves import Examine, Notify, Prepare
 
 Told = TypeVar("Told")
 Ended = TypeVar("Ended")
@@ -77,6 +79,31 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
         task_queue=_queue(asks=False),
         summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
+    )
+
+
+def send(notice: Notice, place: int) -> workflow.ActivityHandle[None]:
+    return workflow.start_activity_method(
+        Notices.send_notice,
+        args=[notice, place],
+        activity_id=f"send-{place + 1}",
+        task_queue=_queue(asks=False),
+        summary=f"{notice.type} to {place + 1} of {len(notice.urls)}",
+        **policies.SEND_NOTICE,
+    )
+
+
+async def start_notifier(
+    run: Callable[[Any, Notice], Awaitable[Delivery]], move: Notify
+) -> ChildWorkflowHandle[Any, Delivery]:
+    """Start the workflow that delivers a notice, which outlives this one."""
+    return await workflow.start_child_workflow(
+        run,
+        move.notice,
+        id=move.workflow_id,
+        parent_close_policy=ParentClosePolicy.ABANDON,
+        cancellation_type=ChildWorkflowCancellationType.ABANDON,
+        static_summary=f"tell of {move.notice.type}",
     )
 
 

@@ -38,6 +38,7 @@ from holdfast.state.moves import (
     Examine,
     Hold,
     Move,
+    Notify,
     Prepare,
     StartAgent,
     StartTeam,
@@ -50,6 +51,7 @@ from holdfast.workflows import scheduling, telling
 from holdfast.workflows.agent import AgentWorkflow
 from holdfast.workflows.alarms import Alarms
 from holdfast.workflows.below import Below
+from holdfast.workflows.notifiers import Notifiers
 
 
 @workflow.defn
@@ -69,6 +71,7 @@ class SupervisorWorkflow:
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._below = Below(lambda flight_id: self._state.flights.get(flight_id))
         self._alarms = Alarms(self._take)
+        self._notifiers = Notifiers(self._take)
         self._failure: ActivityError | None = None
         for name in steering.COMMANDS:
             self._steerable(name)
@@ -86,6 +89,7 @@ class SupervisorWorkflow:
             await self._next_event()
             self._go_on()
         await self._answer_orders()
+        await self._notifiers.all_started()
         if self._state.stopped_by("cancelled") and not goal.depth:
             raise asyncio.CancelledError
         if self._failure is not None and not self._state.stopped_by("cancelled"):
@@ -177,6 +181,8 @@ class SupervisorWorkflow:
             case TellAbove(word=word):
                 name = f"word {word.number} to the run above"
                 self._spawn(name, scheduling.tell_above(word))
+            case Notify():
+                self._notifiers.start(move)
 
     def _cut(self, flight: Flight) -> None:
         if isinstance(flight.move, StartTeam | StartAgent):

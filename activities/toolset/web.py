@@ -194,11 +194,16 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> Answer:
 
 def explain(error: Exception) -> str:
     """Return why an address was not reached, for whoever named it."""
-    causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
-    causes += [getattr(error, "os_error", None)]
-    if any(isinstance(each, NotPublic) for each in causes):
+    if leads_inside(error):
         return "leads to an address that is not of the public web, and is not asked"
     return f"cannot be reached ({type(error).__name__})"
+
+
+def leads_inside(error: Exception) -> bool:
+    """True if an address was not reached because it is not of the public web."""
+    causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
+    causes += [getattr(error, "os_error", None)]
+    return any(isinstance(each, NotPublic) for each in causes)
 
 
 def _quote_url(url: str) -> str:

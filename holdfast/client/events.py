@@ -19,7 +19,7 @@ from holdfast.client.ended import read_end
 from holdfast.client.reading import Look, agent_of, no_such_run
 from holdfast.contracts.events import AnyEvent, RunEnded, RunReset
 from holdfast.errors import Refused
-from holdfast.history.executions import AGENT, CLOSING, time_of
+from holdfast.history.executions import AGENT, CLOSING, NOTICE, time_of
 from holdfast.history.fold import RESET_CAUSE, Fold
 from holdfast.intake.connection import Connection
 from holdfast.rendering.happenings import Moment, find_happenings
@@ -92,6 +92,8 @@ class _Stream:
         found = await self.connection.handle(self.run_id).describe()
         if found.workflow_type == AGENT:
             raise no_such_run(self.run_id) from Refused(agent_of(found))
+        if found.workflow_type == NOTICE:
+            raise no_such_run(self.run_id)
         if found.run_id != self._execution:
             self._execution, self._seen, self._moment = found.run_id or "", 0, None
             self._fold = Fold(self.run_id, self.connection.client.data_converter)

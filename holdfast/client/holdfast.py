@@ -18,6 +18,7 @@ from holdfast.client.listing import Listed, list_runs
 from holdfast.client.reading import Reader
 from holdfast.client.runs import DataRun, Run
 from holdfast.contracts import Goal, Plan
+from holdfast.contracts.notices import Occasion
 from holdfast.contracts.view import Preview
 from holdfast.deployment import project as projects
 from holdfast.deployment.settings import Settings
@@ -60,6 +61,10 @@ class StartOptions(TypedDict, total=False):
     """The role of that agent."""
     roles: Sequence[str]
     """The only roles that a planner may assign."""
+    notify: Sequence[str]
+    """Addresses that web hooks tell of the run."""
+    on: Sequence[Occasion]
+    """Of what they tell; left out: of all."""
     id: str
 
 
@@ -179,7 +184,7 @@ class Holdfast:
         """
         if request.id:
             raise Refused("a preview starts and closes a run of its own; leave out its id")
-        priced = request.model_copy(update={"approval": "always"})
+        priced = request.model_copy(update={"approval": "always", "notify": (), "on": ()})
         run = await self.start_request(priced, requester=requester, plan_only=True)
         return await run.preview()
 

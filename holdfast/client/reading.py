@@ -33,7 +33,7 @@ from holdfast.deployment.invocation import to_type
 from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
-from holdfast.history.executions import AGENT
+from holdfast.history.executions import AGENT, NOTICE
 from holdfast.history.fold import Fold
 from holdfast.history.losses import Loss, describe_losses
 from holdfast.history.steps import Step
@@ -151,6 +151,8 @@ class Reader:
             description = await self.connection.handle(self.run_id).describe(rpc_timeout=limit)
             if description.workflow_type == AGENT:
                 raise NoSuchRun(agent_of(description))
+            if description.workflow_type == NOTICE:
+                raise no_such_run(self.run_id)
             await self._catch_up(description)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:

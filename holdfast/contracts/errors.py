@@ -13,6 +13,8 @@
         AuthenticationRefused
         SpendLimitReached
         AllowanceReached
+      NoticeRefused       a web hook that is never sent
+      NoticeNotTaken      a web hook that was not delivered yet: Temporal retries, over days
       LensFailed          a lens could not do its work; permanent
       WorkerDied          its process ended in the middle; another attempt finds out how far it came
       BlobLost            the store does not have, or has damaged, what is needed; permanent
@@ -80,6 +82,18 @@ class BadGoal(OrchestrationError):
 
 class CapTooSmall(BadGoal):
     """The goal's cap does not cover any answer; the message names one that would."""
+
+
+class NoticeRefused(OrchestrationError):
+    """A web hook that is never sent: unsigned, to an address that may not be told, or that wants no
+    more.
+    """
+
+
+class NoticeNotTaken(OrchestrationError):
+    """A web hook that was not delivered yet."""
+
+    retryable = True
 
 
 class NotBilled(OrchestrationError):

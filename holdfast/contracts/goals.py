@@ -20,6 +20,7 @@ from holdfast.contracts.base import (
     ProjectName,
 )
 from holdfast.contracts.findings import Finding
+from holdfast.contracts.notices import Notify
 from holdfast.contracts.plans import Plan
 from holdfast.text import one_line
 
@@ -230,3 +231,5 @@ class Goal(Contract):
     """Roles of the teams from the root run down to this one."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner is offered; empty: all that there are."""
+    notify: Notify | None = None
+    """Addresses of the web that are told of the run; None: nobody is. A team tells nobody."""

@@ -218,6 +218,18 @@ PREPARE = Policy(attempts=3)
 EXAMINE = Policy(attempts=3)
 USE_TOOL = Policy(attempts=3)
 """Those of each kind of call stand beside it, in `holdfast/calls/`."""
+SEND_NOTICE = Options(
+    start_to_close_timeout=timedelta(seconds=30),
+    schedule_to_close_timeout=timedelta(days=3),
+    heartbeat_timeout=timedelta(seconds=10),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(seconds=5),
+        backoff_coefficient=3.0,
+        maximum_interval=timedelta(hours=6),
+    ),
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)
+"""After 5, 15, 45 s and so on, at last every six hours for three days."""
 
 
 def patience(about: str) -> timedelta:

@@ -43,8 +43,15 @@ EXTRAS: Mapping[str, Extra] = {
     ),
     "units": Extra("units in calculations", modules=("pint",)),
     "serve": Extra(
-        "the live page of a run (watch --web), runs over HTTP (serve)",
-        modules=("aiohttp", "starlette", "uvicorn", "sse_starlette", "ag_ui"),
+        "the live page of a run (watch --web), runs over HTTP (serve), web hooks",
+        modules=(
+            "aiohttp",
+            "starlette",
+            "uvicorn",
+            "sse_starlette",
+            "ag_ui",
+            "standardwebhooks",
+        ),
     ),
     "otel": Extra(
         "spans for OpenTelemetry",

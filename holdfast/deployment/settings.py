@@ -37,6 +37,7 @@ from pydantic_settings import (
 
 from holdfast.deployment import project as own
 from holdfast.deployment.address import in_headers, withheld_of
+from holdfast.deployment.hooks import signable
 from holdfast.deployment.pacing import read_in_flight, read_rates
 from holdfast.deployment.places import (
     findable,
@@ -257,6 +258,14 @@ class Settings(BaseSettings):
         examples=[".mcp.json"],
         description="The MCP servers whose tools roles may name.",
     )
+    webhook_secret: Annotated[SecretStr | None, AfterValidator(signable), OF_MODELS] = Field(
+        None, description="Signs the web hooks of runs (--notify): whsec_ and random base64."
+    )
+    webhook_private: Annotated[bool, OF_MODELS] = Field(
+        False,
+        examples=["true"],
+        description="Lets web hooks of runs go to addresses that are not public, and without TLS.",
+    )
     idle_seconds: int = Field(
         60, ge=1, description="The embedded server stops after this many seconds without use."
     )
@@ -433,6 +442,8 @@ class Settings(BaseSettings):
             found.append(self.web_search.get_secret_value().partition(":")[2])
         if self.python_sandbox_key:
             found.append(self.python_sandbox_key.get_secret_value())
+        if self.webhook_secret:
+            found.append(self.webhook_secret.get_secret_value())
         found += [os.environ.get("TEMPORAL_API_KEY", ""), *in_headers(os.environ)]
         addresses = [
             self.anthropic_base_url,

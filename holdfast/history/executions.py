@@ -20,6 +20,8 @@ from holdfast.rules.timers import to_datetime
 
 AGENT = "AgentWorkflow"
 """The type of the workflow that is a segment of an agent."""
+NOTICE = "NotifyWorkflow"
+"""The type of the workflow that tells addresses of the web of a run."""
 End = Literal["completed", "failed", "timed_out", "canceled", "terminated", "not_started"]
 SCHEDULED = (
     EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
@@ -147,7 +149,8 @@ class Executions:
     """The event that scheduled it -> an activity or a child."""
 
     def __iter__(self) -> Iterator[Execution]:
-        return iter(self.by_event.values())
+        """Iterate over the run's work. Notices are left out: they cost and change nothing."""
+        return (each for each in self.by_event.values() if each.type != NOTICE)
 
     def take(self, event: HistoryEvent) -> None:
         """Take in the next event. One whose scheduling was not taken in is left out."""

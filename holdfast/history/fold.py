@@ -23,10 +23,19 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import CancelledError
 
 from holdfast.contracts import Goal, Order, Report
+from holdfast.contracts.notices import Delivery, Notice
 from holdfast.contracts.signals import SIGNALS
 from holdfast.history import landings
 from holdfast.history.actions import describe_actions, is_action
-from holdfast.history.executions import AGENT, CLOSING, ENDS, Execution, Executions, time_of
+from holdfast.history.executions import (
+    AGENT,
+    CLOSING,
+    ENDS,
+    NOTICE,
+    Execution,
+    Executions,
+    time_of,
+)
 from holdfast.history.losses import Loss
 from holdfast.history.payloads import (
     activity_error,
@@ -40,7 +49,7 @@ from holdfast.history.steps import WORDS, Step, Steps
 from holdfast.history.troubles import find_report
 from holdfast.rules import next_moves, reducer
 from holdfast.rules.timers import EPOCH, Timer, timers
-from holdfast.state.events import Event, Started, Steered, cancel_event
+from holdfast.state.events import NOTIFIER_ENDED, Event, Notified, Started, Steered, cancel_event
 from holdfast.state.moves import StartAgent, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.state.run import State, first_state
@@ -267,6 +276,8 @@ class Fold:
 
     async def _landed(self, event: HistoryEvent) -> Event | None:
         execution = self.executions.of(event)
+        if execution is not None and execution.type == NOTICE:
+            return await self._notified(event, execution)
         flight = self._flight(execution) if execution else None
         if execution is None or flight is None:
             return None
@@ -281,6 +292,15 @@ class Fold:
             return landings.land_failure(flight, child_error(scheduled, cause))
         error = activity_error(execution.id, scheduled, execution.last_started, cause)
         return landings.land_failure(flight, error)
+
+    async def _notified(self, event: HistoryEvent, execution: Execution) -> Event | None:
+        if execution.end == "not_started":
+            return None
+        notice = await self._decode(execution.scheduled, execution.input, Notice)
+        if execution.end == "completed":
+            told = await self._decode(event, execution.result, Delivery)
+            return Notified(notice.number, told.failures)
+        return Notified(notice.number, (NOTIFIER_ENDED,))
 
     async def _timer_fired(self, event: HistoryEvent) -> Event | None:
         known = self._timers.pop(event.timer_fired_event_attributes.timer_id, None)

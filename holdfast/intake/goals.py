@@ -24,6 +24,7 @@ from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.intake.answers import WantedForm, form_of
 from holdfast.intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
+from holdfast.intake.notices import notify_of
 from holdfast.intake.repositories import check_repositories
 from holdfast.plans import validity
 from holdfast.text import says_something
@@ -54,6 +55,10 @@ class Wish:
     """The role of that agent; empty: the usual one."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner may assign; empty: all."""
+    notify: tuple[str, ...] = ()
+    """Addresses that web hooks tell of the run."""
+    on: tuple[str, ...] = ()
+    """Of what they tell, each perhaps a list with commas; empty: of all."""
     below: tuple[Path, ...] | None = None
     """The only places that inputs may name; None: those that this user can read."""
 
@@ -70,6 +75,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     playbook = _playbook(wish.playbook, catalogue)
     given = plans.read_plan(wish.plan) if isinstance(wish.plan, Path) else wish.plan
     text = _text_of(wish, given, playbook)
+    notify = notify_of(wish.notify, wish.on, settings, embedded=embedded)
     limits = limits_of(wish.limits)
     inputs = tuple(input_of(each, playbook, wish.below) for each in wish.inputs)
     check_inputs(inputs, playbook)
@@ -108,6 +114,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         wait_for_raise=wish.wait_for_raise,
         form=form,
         roles=_check_roles(wish, ready, catalogue),
+        notify=notify,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from holdfast.contracts import Approval, Limits, Plan
+from holdfast.contracts.notices import Occasion
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.errors import Refused
@@ -108,6 +109,10 @@ class RunRequest(_Given):
     """The role of that agent."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner may assign; none named: all."""
+    notify: tuple[str, ...] = ()
+    """Addresses that web hooks tell of the run."""
+    on: tuple[Occasion, ...] = ()
+    """Of what they tell; nothing named: of all."""
     id: str = ""
     """The run's id. The same id and request again is the same run."""
 
@@ -135,6 +140,8 @@ class RunRequest(_Given):
             role=self.role,
             roles=self.roles,
             below=None if below is None else (*below, *kept),
+            notify=self.notify,
+            on=self.on,
         )
 
     def _all_limits(self) -> dict[str, Decimal | int | None]:

@@ -15,7 +15,7 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
 from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
-from holdfast.rules import agents, keeping, passing, teams
+from holdfast.rules import agents, keeping, notices, passing, teams
 from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
@@ -46,7 +46,9 @@ def next_moves(state: State) -> tuple[Move, ...]:
 
 
 def _moves(state: State) -> Iterator[Move]:
-    while (move := _next(state) or teams.tell_above(state)) is not None:
+    while (
+        move := _next(state) or teams.tell_above(state) or notices.next_notice(state)
+    ) is not None:
         yield move
         state = apply(state, Started(move))
 

@@ -18,6 +18,7 @@ from holdfast.rules import (
     agents,
     approvals,
     keeping,
+    notices,
     passing,
     phases,
     planning,
@@ -36,6 +37,7 @@ from holdfast.state.events import (
     Event,
     Examined,
     NobodyCame,
+    Notified,
     NotPrepared,
     Prepared,
     Started,
@@ -55,6 +57,7 @@ from holdfast.state.moves import (
     Flying,
     Hold,
     Move,
+    Notify,
     PassOver,
     Prepare,
     StartAgent,
@@ -120,11 +123,17 @@ def apply(state: State, event: Event) -> State:
             state = _mark_half_over(state, ids)
         case Abandoned():
             state = abandon(state, event.ids)
+        case Notified():
+            state = notices.land(state, event)
     return finishing.close(phases.advance(state))
 
 
 def _is_late(state: State, event: Event) -> bool:
-    """True for the result of what was abandoned, whose reservation counts as spent."""
+    """True for the result of what was abandoned, whose reservation counts as spent; and for what
+    came of a notice once the report is made.
+    """
+    if isinstance(event, Notified):
+        return state.phase == "closed"
     if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded):
         return False
     return event.move.id not in state.flights
@@ -273,6 +282,8 @@ def _start(state: State, move: Move) -> State:
             return replace(state, flights={**state.flights, **held})
         case TellAbove():
             return replace(state, told_above=move.word)
+        case Notify():
+            return notices.take_off(state, move)
 
 
 def _cut(state: State, move: Cut) -> State:

@@ -14,6 +14,7 @@ from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_composed
 from holdfast.rules import keeping, leaving
+from holdfast.rules.notices import failure_notes
 from holdfast.rules.one_agent import say_single
 from holdfast.rules.prices import list_sources, shares_of
 from holdfast.rules.unread import find_unread
@@ -184,7 +185,7 @@ def notes(state: State) -> tuple[str, ...]:
     found += _shortened_notes(state)
     if state.phase == "closed":
         found += _critic_notes(state)
-    return (*found, *_reset_notes(state), *_assumed_notes(state))
+    return (*found, *_reset_notes(state), *_assumed_notes(state), *failure_notes(state))
 
 
 def _shortened_notes(state: State) -> Iterator[str]:

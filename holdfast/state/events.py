@@ -26,6 +26,7 @@ Begun = TypeVar("Begun", StartTeam, StartAgent)
 Reported = TypeVar("Reported", Report, AgentReport)
 RUN_FAILED = "RunFailed"
 """Type of the error that closes a failed run; its detail is the Report."""
+NOTIFIER_ENDED = "somebody ended the workflow that was to deliver it"
 
 
 # Each event that has a recorded moment carries it as `at`: the end of an activity, the due time of
@@ -216,6 +217,15 @@ class TimePassed:
     """
 
 
+@dataclass(frozen=True)
+class Notified:
+    """A notice was delivered, or given up. It has no moment: the run does not hang on it."""
+
+    number: int
+    failures: tuple[str, ...] = ()
+    at: datetime | None = None
+
+
 Event = (
     Prepared
     | NotPrepared
@@ -232,4 +242,5 @@ Event = (
     | TeamWaits
     | Abandoned
     | TimePassed
+    | Notified
 )

@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 from holdfast.calls.turn import AgentGoal
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Contract, Goal, Standstill
+from holdfast.contracts.notices import Notice
 from holdfast.ledger.ledger import Amount
 
 Told = TypeVar("Told")
@@ -182,8 +183,19 @@ class TellAbove:
     word: Standstill
 
 
+@dataclass(frozen=True)
+class Notify:
+    """Tell addresses of the web what has happened, by a workflow that outlives this one."""
+
+    notice: Notice
+
+    @property
+    def workflow_id(self) -> str:
+        return f"{self.notice.run_id}.notice-{self.notice.id.removeprefix('msg_')[:12]}"
+
+
 Flying = Prepare | Ask | Examine | StartTeam | StartAgent
 """Everything that is in flight until it returns."""
 
 
-Move = Flying | AskPerson | AskRaise | PassOver | Stop | Cut | Hold | TellAbove
+Move = Flying | AskPerson | AskRaise | PassOver | Stop | Cut | Hold | TellAbove | Notify

@@ -30,6 +30,7 @@ from holdfast.contracts import (
     Unreached,
     Usage,
 )
+from holdfast.contracts.notices import Notice
 from holdfast.contracts.policies import Options
 from holdfast.ledger.ledger import Amount
 from holdfast.state.choices import Choice
@@ -236,6 +237,15 @@ class Finishing:
     issues: tuple[Issue, ...] | None = None
     """What the critic found; None: not asked yet."""
     revised: bool = False
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """A notice that was sent off."""
+
+    notice: Notice
+    failures: tuple[str, ...] = ()
+    """Why it was not delivered, once it was given up."""
 
 
 def passes_on(finding: Finding) -> bool:

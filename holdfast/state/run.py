@@ -26,7 +26,7 @@ from holdfast.contracts.titles import title_of
 from holdfast.contracts.view import Phase, Preview
 from holdfast.ledger.ledger import Ledger
 from holdfast.state.moves import Ask, Stop, StopReason
-from holdfast.state.parts import Finishing, Flight, Outage, Replanning, Went
+from holdfast.state.parts import Finishing, Flight, Noticed, Outage, Replanning, Went
 from holdfast.state.work import Work
 
 
@@ -108,6 +108,8 @@ class State:
     """What was settled, by kind of call, tier and team."""
     unpaid_calls: int = 0
     """Calls without an answer that surely cost nothing, those of teams included."""
+    notices: tuple[Noticed, ...] = ()
+    """What addresses of the web were told so far."""
     finished: datetime | None = None
 
     @property

@@ -22,6 +22,7 @@ from holdfast.state.moves import (
     Cut,
     Examine,
     Move,
+    Notify,
     PassOver,
     Prepare,
     StartAgent,
@@ -104,6 +105,8 @@ def _started(before: State, move: Move) -> Iterator[Line]:
             yield Line("stop", {"reason": move.reason, "why": _why(move.why)})
         case Cut():
             yield Line("cut", {"calls": move.ids})
+        case Notify():
+            yield Line("notice", {"type": move.notice.type, "number": move.notice.number})
 
 
 def _dispatch(

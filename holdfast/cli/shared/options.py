@@ -87,6 +87,21 @@ PlanFile = Annotated[
     Path | None,
     typer.Option("--plan", metavar="FILE", help="A ready plan, JSON or YAML; nothing is planned."),
 ]
+NotifyUrls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--notify", metavar="URL", help="A signed web hook tells it of the run. Repeatable."
+    ),
+]
+NotifyOn = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="WHAT",
+        help="With --notify: waits, ended, budget, with commas; else all of them.",
+        callback=_not_empty,
+    ),
+]
 Single = Annotated[
     bool,
     typer.Option(

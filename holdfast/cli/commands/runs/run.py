@@ -36,6 +36,8 @@ from holdfast.cli.shared.options import (
     LimitPairs,
     Links,
     Models,
+    NotifyOn,
+    NotifyUrls,
     OutFile,
     PlanFile,
     Playbook,
@@ -102,6 +104,8 @@ def command(
     yes: Yes = False,
     ask_people: AskPeople = False,
     wait_for_raise: WaitForRaise = False,
+    notify: NotifyUrls = None,
+    on: NotifyOn = "",
     answer: AnswerAs = "",
     schema: SchemaFile = None,
     columns: Columns = None,
@@ -142,6 +146,8 @@ def command(
         single,
         role,
         tuple(roles or ()),
+        tuple(notify or ()),
+        (on,) if on else (),
     )
     decided = bool(approval or yes or dry)
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=decided)

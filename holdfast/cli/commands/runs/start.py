@@ -20,6 +20,8 @@ from holdfast.cli.shared.options import (
     Inputs,
     LimitPairs,
     Models,
+    NotifyOn,
+    NotifyUrls,
     PlanFile,
     Playbook,
     Roles,
@@ -58,6 +60,8 @@ def command(
     approval: Approve = "",
     ask_people: AskPeople = False,
     wait_for_raise: WaitForRaise = False,
+    notify: NotifyUrls = None,
+    on: NotifyOn = "",
     answer: AnswerAs = "",
     schema: SchemaFile = None,
     columns: Columns = None,
@@ -81,6 +85,8 @@ def command(
         single,
         role,
         tuple(roles or ()),
+        tuple(notify or ()),
+        (on,) if on else (),
     )
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval))
     ours = embedded or not settings.uses_own_server
