@@ -134,6 +134,8 @@ class CodeAround:
         spans = before.touched or ((1, len(lines)),)
         end = next((last for first, last in spans if first <= number <= last), number)
         listed = lines[number - 1 : min(end, number + MOST_DELETED - 1)]
+        while len(listed) > 1 and not listed[-1].strip():
+            listed = listed[:-1]
         hunks = self._hunks.get(remark.file, ())
         at = next((h[2] + (not h[3]) for h in hunks if h[0] <= number < h[0] + h[1]), remark.line)
         first = max(at - AROUND, 1)

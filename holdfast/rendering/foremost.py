@@ -40,6 +40,7 @@ RULES = (
     (2, re.compile("(missing|deleted)-check$|outside-path$|exposed-data$|weak-protection$")),
     (2, re.compile("exhaustion$")),
     (5, re.compile("removed-name$|changed-signature$")),
+    (HARMS.index(OTHER), re.compile("(deleted|skipped)-(test|assertion)$")),
 )
 """Rules of lenses, and kinds of agents' remarks, of which the harm is known."""
 STYLE = frozenset({"style", "conventions", "untested", "complexity", "performance"})

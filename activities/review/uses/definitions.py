@@ -21,6 +21,7 @@ from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 DEFINITIONS = ("function", "method", "class", "type", "variable", "constructor")
 CONSTRUCTOR = re.compile(r"\.(?:constructor|initialize)$")
 ALIKE = 0.8
+"""Least similarity, from 0 to 1, of a definition to the one that it was before it was renamed."""
 SHORTEST = 4
 """Letters of a method's name that is looked for in all of the tree."""
 COMMON_NAMES = Path(__file__).with_name("common_names.yaml")
@@ -142,13 +143,15 @@ def renamed(item: Item, compared: Compared) -> str:
             continue
         if squeezed(event.said.get("PARAMS", "")) != said[0]:
             continue
-        body = squeezed(event.said.get("BODY", ""))
-        if body == said[1] or _alike(body, said[1]):
+        if is_alike(squeezed(event.said.get("BODY", "")), said[1]):
             return event.text
     return ""
 
 
-def _alike(one: str, other: str) -> bool:
+def is_alike(one: str, other: str) -> bool:
+    """True if two texts may be the same before and after an edit."""
+    if one == other:
+        return True
     ratio = difflib.SequenceMatcher(None, one[:4_000], other[:4_000], autojunk=False)
     return ratio.quick_ratio() > ALIKE and ratio.ratio() > ALIKE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from holdfast.activities.review.uses.javascript import PARSED, imports_of
+from holdfast.activities.review.uses.javascript_modules import PARSED, imports_of
 from holdfast.activities.review.uses.matching import Event, match
 from holdfast.activities.review.uses.reporting import Breakage
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted

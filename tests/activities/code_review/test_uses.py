@@ -16,6 +16,7 @@ from holdfast.activities.review.uses.signatures import ruby_parameters, script_p
 from holdfast.calls.findings import shared_text
 from holdfast.contracts import Draft, Finding, Remark, Sightings
 from holdfast.contracts.remarks import blocks_change
+from holdfast.rendering.foremost import HARMS, OTHER, harm_of
 from holdfast.rendering.remarks import code_of
 from repositories import Bench, Repository, remarks_of
 
@@ -331,6 +332,7 @@ async def test_tests_that_a_change_deletes_skips_or_weakens_are_told(
         (repository.path / at).unlink()
         for remark in remarks_of(draft):
             assert blocks_change(remark) and code_of(remark)
+            assert HARMS[harm_of(remark)] == OTHER
         return [each.rule for each in remarks_of(draft)]
 
     assert await changed(start + first) == ["deleted-test"]
