@@ -460,7 +460,7 @@ class Code:
             return []
         word = re.compile(rf"(?<![\w$]){re.escape(found.name)}(?![\w$])")
         shown = [f"Where else `{found.name}` stands, beside what is shown already:"]
-        uses = 0
+        uses, places = 0, list[tuple[str, int]]()
         for path in self._search_order(remark.file):
             for number, text in enumerate(self.lines(path), 1):
                 here = path == remark.file and found.first <= number <= found.last
@@ -469,12 +469,15 @@ class Code:
                 if (path, number) in self.shown:
                     continue
                 uses += 1
-                if uses <= MOST_USES:
-                    inside = find_function(self.lines(path), number) is not None
+                inside = find_function(self.lines(path), number)
+                # Of a function that uses it often, once is enough.
+                place = (path, inside.first if inside else number)
+                if len(places) < MOST_USES and place not in places:
+                    places.append(place)
                     near = self._near(path, number) if inside else [self.line(path, number)]
                     shown += [f"{self.redactor.path(path)}:", *near]
-        if uses > MOST_USES:
-            shown.append(f"and {uses - MOST_USES} more: search_files finds them")
+        if uses > len(places):
+            shown.append(f"and {uses - len(places)} more: search_files finds them")
         if not uses:
             shown.append("nowhere else in what was searched")
         return shown

@@ -216,6 +216,13 @@ async def test_a_rule_file_that_a_remark_names_stands_beside_it_where_its_words_
     assert "indent_size = 4" in other.code and "Against" not in other.code
 
 
+async def test_a_function_that_uses_it_often_is_shown_once(shop: Shop) -> None:
+    calls = "    discount(order, 1)\n" + "    order.save()\n" * 9
+    shop.repository.commit({"shop/sale.py": f"def sell(order):\n{calls * 3}"})
+    (shown,) = await shop.show(remark("Too much.", "order.total -="))
+    assert shown.code.count("shop/sale.py:") == 1 and "and 3 more" in shown.code
+
+
 async def test_two_false_remarks_can_be_refuted_by_the_caller_and_by_the_whole_function(
     shop: Shop,
 ) -> None:
