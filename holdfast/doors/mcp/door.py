@@ -36,6 +36,7 @@ from holdfast.intake.requests import RunRequest, read_request
 from holdfast.text import PLAIN_ID
 
 PREVIEW_SECONDS = 20.0
+MOST_TOLD = 1_000
 Enough = Callable[[Seen], bool]
 
 
@@ -49,6 +50,8 @@ class Door:
 
     opening: Opening
     leash: Leash = field(default_factory=Leash)
+    _told: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Keys of the questions of each run that hosts were told, for the last runs looked at."""
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     # ------------------------------------------------------------ starting
@@ -106,12 +109,18 @@ class Door:
     # ------------------------------------------------------------ looking
 
     async def look(self, given: LookArguments) -> Told:
-        """Return a run once it has ended or asks something new, or when the wait is over."""
-        seen = await self.seen(given.id)
-        asked = {*seen.keys()}
-        if given.wait_seconds and not seen.ended:
-            new: Enough = lambda now: over(now) or bool({*now.keys()} - asked)  # noqa: E731
-            seen = await self.until(given.id, given.wait_seconds, new)
+        """Return a run once it has ended or asks what was not told yet, or when the wait is
+        over.
+        """
+        told = self._told.pop(given.id, frozenset())
+
+        def news(now: Seen) -> bool:
+            return over(now) or bool({*now.keys()} - told)
+
+        seen = await self.until(given.id, given.wait_seconds, news)
+        self._told[given.id] = frozenset(seen.keys())
+        if len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
         return tell(seen, given.part, given.subtask, given.offset)
 
     async def seen(self, run_id: str) -> Seen:

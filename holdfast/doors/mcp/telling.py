@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
@@ -167,20 +168,24 @@ def _facts(seen: Seen) -> dict[str, Any]:
     }
     if view:
         facts["dollars"] = {
-            "spent": None if view.dollars_spent is None else str(view.dollars_spent),
-            "cap": str(view.dollars_cap) if view.use_models else "0",
+            "spent": _amount(view.dollars_spent),
+            "cap": _amount(view.dollars_cap) if view.use_models else 0,
         }
         facts["seconds"] = round((view.now - view.started).total_seconds(), 1)
         facts["subtasks"] = {row.id: row.status for row in view.rows[:MOST_ROWS]}
         if view.preview:
             price = view.preview
             facts["price"] = {
-                name: None if value is None else str(value)
-                for name, value in (
-                    ("low", price.low), ("expected", price.expected), ("high", price.high)
-                )
-            }  # fmt: skip
+                "low": _amount(price.low),
+                "expected": _amount(price.expected),
+                "high": _amount(price.high),
+            }
     return facts
+
+
+def _amount(dollars: Decimal | None) -> float | None:
+    """Return dollars to a hundredth of a cent; None where no price is known."""
+    return None if dollars is None else float(round(dollars, 4))
 
 
 def _head(seen: Seen) -> Iterator[str]:
