@@ -18,8 +18,8 @@ from holdfast.contracts import Bill
 from holdfast.contracts.errors import OrchestrationError
 from holdfast.deployment.settings import Settings
 from holdfast.ports import ModelAnswer, ModelRequest
-from simulator.script import Rule, Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Rule, Script
+from holdfast.simulator.server import Simulator
 
 STALL_SECONDS = 0.5
 REQUEST = ModelRequest(

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 try:
-    from simulator.script import Script, ScriptError, read_script
-    from simulator.server import Simulator
+    from holdfast.simulator.script import Script, ScriptError, read_script
+    from holdfast.simulator.server import Simulator
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is not installed for {sys.executable}; run make setup")
 

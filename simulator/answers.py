@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from simulator.planning import MARK, planned
-from simulator.script import CALLS, Flaw, Rule, Script
+from holdfast.simulator.planning import MARK, planned
+from holdfast.simulator.script import CALLS, Flaw, Rule, Script
 
 FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
 REMARK = re.compile(r'<material source="remark (\d+)">')

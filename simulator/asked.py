@@ -10,12 +10,12 @@ from typing import Any
 
 from aiohttp import web
 
-from simulator import wire
-from simulator.answers import call_of, schema_of
-from simulator.prefix import Block, blocks_of
-from simulator.replies import STATUS_TYPES, refuse
-from simulator.script import TURN, Script
-from simulator.turns import altered
+from holdfast.simulator import wire
+from holdfast.simulator.answers import call_of, schema_of
+from holdfast.simulator.prefix import Block, blocks_of
+from holdfast.simulator.replies import STATUS_TYPES, refuse
+from holdfast.simulator.script import TURN, Script
+from holdfast.simulator.turns import altered
 
 
 @dataclass(frozen=True)

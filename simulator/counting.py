@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from simulator import wire
-from simulator.prefix import Block
+from holdfast.simulator import wire
+from holdfast.simulator.prefix import Block
 
 LOOKBACK = 20
 """At how many places a mark is looked for: its own and those before it."""

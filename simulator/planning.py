@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.script import Part, Rule, Script
+from holdfast.simulator.script import Part, Rule, Script
 
 MARK = "(scripted)"
 LIMIT = re.compile(r"(?i)at most (\d+) subtasks")

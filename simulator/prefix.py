@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simulator import wire
+from holdfast.simulator import wire
 
 Json = dict[str, Any]
 BEFORE_MESSAGES = -1

@@ -10,8 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from holdfast.contracts import Usage
-from simulator import wire
-from simulator.script import Fault
+from holdfast.simulator import wire
+from holdfast.simulator.script import Fault
 
 STATUS_TYPES = {
     400: "invalid_request_error",

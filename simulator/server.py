@@ -14,13 +14,13 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from simulator import wire
-from simulator.answers import answer
-from simulator.asked import Asked, asked_by
-from simulator.counting import PromptCache, prefix_tokens
-from simulator.limiter import Limiter
-from simulator.log import Body, RequestLog
-from simulator.replies import (
+from holdfast.simulator import wire
+from holdfast.simulator.answers import answer
+from holdfast.simulator.asked import Asked, asked_by
+from holdfast.simulator.counting import PromptCache, prefix_tokens
+from holdfast.simulator.limiter import Limiter
+from holdfast.simulator.log import Body, RequestLog
+from holdfast.simulator.replies import (
     LIMITS,
     REQUEST_ID,
     STATUS_TYPES,
@@ -30,8 +30,8 @@ from simulator.replies import (
     send,
     usage_of,
 )
-from simulator.script import TURN, Rule, Script
-from simulator.turns import bill_searches, look, resumed, searched, turn_of
+from holdfast.simulator.script import TURN, Rule, Script
+from holdfast.simulator.turns import bill_searches, look, resumed, searched, turn_of
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}

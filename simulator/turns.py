@@ -11,10 +11,10 @@ import json
 import re
 from typing import Any
 
-from simulator import conversation, wire
-from simulator.planning import MARK
-from simulator.prefix import Block, digest_before
-from simulator.script import Rule, ToolCall
+from holdfast.simulator import conversation, wire
+from holdfast.simulator.planning import MARK
+from holdfast.simulator.prefix import Block, digest_before
+from holdfast.simulator.script import Rule, ToolCall
 
 Json = dict[str, Any]
 SIGNATURE = re.compile(r"scripted\.([0-9a-f]{16})\.([0-9a-f]{16})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from simulator import conversation
+from holdfast.simulator import conversation
 
 KNOWN_FIELDS = frozenset(
     {

@@ -36,10 +36,10 @@ from bench.takeover.goals import KINDS, LAST, WIDTH, Kind
 from bench.takeover.halves import Half, Hands
 from holdfast.contracts import Order
 from holdfast.embedded import server
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, connect
-from simulator.script import Script
-from simulator.server import Simulator
 
 QUEUE = "takeover"
 TAKEOVERS_PER_ROUND = 2

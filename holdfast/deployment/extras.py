@@ -57,6 +57,11 @@ EXTRAS: Mapping[str, Extra] = {
         "spans for OpenTelemetry",
         modules=("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "requests"),
     ),
+    "testing": Extra(
+        "a deployment with scripted answers for tests of yours",
+        modules=("aiohttp",),
+        programs=("temporal",),
+    ),
     "dockerfiles": Extra("the analyser of Dockerfiles, 54 MB", programs=("hadolint",)),
 }
 """All but `all`, which is each of them but `dockerfiles`."""

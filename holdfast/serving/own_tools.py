@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic import TypeAdapter
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.sources import Origin, sources_for
@@ -21,6 +20,7 @@ from holdfast.activities.toolset.tool import Here, NotATool, Result, Tool, tool
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 
+ANYTHING = TypeAdapter(Any)
 Given = Tool | Callable[..., Any]
 
 
@@ -97,7 +97,5 @@ def _as_result(returned: object) -> Result:
         return returned
     if isinstance(returned, str):
         return Result(returned)
-    plain = json.loads(to_json(returned))
-    if isinstance(returned, BaseModel):
-        plain = returned.model_dump(mode="json")
+    plain = ANYTHING.dump_python(returned, mode="json")
     return Result(json.dumps(plain, ensure_ascii=False), data=plain)

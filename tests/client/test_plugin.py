@@ -15,7 +15,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 
 from holdfast import Goal, HoldfastPlugin, OrderFor, Refused, Report, RunRequest, Runs
-from simulator.server import Simulator
+from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -36,6 +36,8 @@ from holdfast.embedded import Endpoint, StateDir, down, ensure_up, up
 from holdfast.embedded.processes import Record
 from holdfast.intake.connection import Connection
 from holdfast.serving.throttle_notes import with_throttles
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, connect
 from holdfast.text import for_markdown
@@ -54,8 +56,6 @@ from holdfast.workers.pollers import (
 from holdfast.workers.served import VARIABLES, describe_missing, find_unserved
 from plain_endpoint import PlainEndpoint, serving
 from scripted import ready, subtask
-from simulator.script import Script
-from simulator.server import Simulator
 
 NOW = 1_000_000.0
 WORKER = """

@@ -24,7 +24,7 @@ DECLARED: dict[str, list[str]] = tomllib.loads((HOME / "pyproject.toml").read_te
 MOST_PACKAGES, MOST_MEGABYTES = 45, 130
 BY_A_SERVER = 5
 """Exit code where the server is not reachable."""
-WITHOUT_SERVER = {"down": 0, "init": 0, "doctor": 1, "clean": 0, "completion": 0}
+WITHOUT_SERVER = {"down": 0, "init": 0, "doctor": 1, "clean": 0, "completion": 0, "schema": 0}
 REFUSED = {"logs": "no line of a", "replay": "there is no file"}
 """What of a run these look for on this machine alone."""
 

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from bench import routing
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.deployment.settings import Settings
-from simulator.script import Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 CASES = routing.labelled()

@@ -25,12 +25,12 @@ from holdfast.calls.plan import PlanAnswer, PlanMaterial, plan_prompt, to_plan
 from holdfast.contracts import PinnedInput, RoleCard, Usage
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import only_by_tools, problems
-from simulator import answers, planning
-from simulator.answers import answer, call_of
-from simulator.limiter import Limiter
-from simulator.script import CALLS, Rule, Script, ScriptError, read_script
-from simulator.server import Simulator
-from simulator.wire import mistake
+from holdfast.simulator import answers, planning
+from holdfast.simulator.answers import answer, call_of
+from holdfast.simulator.limiter import Limiter
+from holdfast.simulator.script import CALLS, Rule, Script, ScriptError, read_script
+from holdfast.simulator.server import Simulator
+from holdfast.simulator.wire import mistake
 
 pytestmark = pytest.mark.anyio
 

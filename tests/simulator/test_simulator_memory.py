@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientError, ClientSession
 
-from simulator.script import Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
 
 KEY = {"X-Api-Key": "scripted"}
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from simulator.counting import LIFE_SECONDS, PromptCache, prefix_tokens
-from simulator.prefix import Block, blocks_of
-from simulator.script import Script
-from simulator.server import Simulator
-from simulator.turns import altered
-from simulator.wire import mistake
+from holdfast.simulator.counting import LIFE_SECONDS, PromptCache, prefix_tokens
+from holdfast.simulator.prefix import Block, blocks_of
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
+from holdfast.simulator.turns import altered
+from holdfast.simulator.wire import mistake
 
 pytestmark = pytest.mark.anyio
 

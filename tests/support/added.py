@@ -27,12 +27,12 @@ from holdfast.embedded.identity import worker_environment
 from holdfast.plans import checks
 from holdfast.rendering.orders import lines
 from holdfast.rules import steering
+from holdfast.simulator.answers import answer, call_of
+from holdfast.simulator.script import Script
 from holdfast.state.events import Steered
 from holdfast.workflows.scheduling import ACTIVITIES
 from outcomes import begun, end, in_flight
 from repositories import Bench, Repository, remarks_of
-from simulator.answers import answer, call_of
-from simulator.script import Script
 
 CATALOGUE = Catalogue.load()
 

@@ -15,8 +15,8 @@ from holdfast.contracts import Bill, Capabilities
 from holdfast.contracts.errors import OrchestrationError
 from holdfast.deployment.settings import Settings
 from holdfast.ports import ModelRequest
-from simulator.script import Rule, Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Rule, Script
+from holdfast.simulator.server import Simulator
 
 KEY = "sk-ant-0123456789"
 SPEND_TEXT = "You have reached your specified API usage limits."

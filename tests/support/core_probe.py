@@ -39,6 +39,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "reset": ("a",),
     "replay": ("none.json",),
     "completion": ("bash",),
+    "schema": ("goal",),
     "init": ("mine",),
     **dict.fromkeys(("demo", "list", "inbox", "up", "down", "doctor", "clean"), ()),
 }

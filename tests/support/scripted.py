@@ -14,7 +14,7 @@ from holdfast.calls.plan import PlanAnswer, to_plan
 from holdfast.contracts import Plan, Unreached, Usage
 from holdfast.contracts.errors import CallRefused, EndpointUnreachable, NotBilled
 from holdfast.ports import ModelAnswer, ModelRequest
-from simulator.script import CALLS
+from holdfast.simulator.script import CALLS
 
 Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
 """An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""

@@ -28,7 +28,7 @@ from holdfast.activities.gate import rate_gate
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.contracts.errors import NotBilled
 from holdfast.ports import Head, Quota
-from simulator.limiter import Limiter
+from holdfast.simulator.limiter import Limiter
 
 LATE = (0.0, 1.0)
 """Seconds that Temporal is late with a call that is tried again."""

@@ -21,9 +21,9 @@ from holdfast.activities.turns.conversation import is_paused
 from holdfast.contracts import Capabilities, Report, policies
 from holdfast.deployment.settings import Settings
 from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.simulator.script import Rule, Script
+from holdfast.simulator.server import Simulator
 from holdfast.untrusted.known_secrets import KnownSecrets
-from simulator.script import Rule, Script
-from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

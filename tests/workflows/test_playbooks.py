@@ -22,10 +22,10 @@ from holdfast.contracts import Goal, GoalInput, Report
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.rendering import findings
 from holdfast.replaying.replay import replay
+from holdfast.simulator.script import read_script
+from holdfast.simulator.server import Simulator
 from holdfast.text import inline
 from holdfast.workflows import WORKFLOWS
-from simulator.script import read_script
-from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 PLAYBOOKS = HOME / "playbooks"

@@ -18,9 +18,9 @@ from holdfast.activities.toolset.serving import serve
 from holdfast.contracts import Capabilities, Goal, GoalInput, Report
 from holdfast.deployment.settings import Settings
 from holdfast.ports import ModelRequest
+from holdfast.simulator.script import Part, Rule, Script
+from holdfast.simulator.server import Simulator
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
-from simulator.script import Part, Rule, Script
-from simulator.server import Simulator
 from sites import site
 
 pytestmark = pytest.mark.anyio

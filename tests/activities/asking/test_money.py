@@ -11,9 +11,9 @@ from holdfast.activities.asking.prices import Prices
 from holdfast.activities.claude.adapter import Claude
 from holdfast.contracts import Goal, Limits
 from holdfast.deployment.settings import Settings
+from holdfast.simulator.script import Rule, Script
+from holdfast.simulator.server import Simulator
 from scripted import ready, subtask
-from simulator.script import Rule, Script
-from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

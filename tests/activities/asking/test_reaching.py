@@ -26,8 +26,8 @@ from holdfast.contracts import Call
 from holdfast.contracts.errors import CallRefused, NotBilled
 from holdfast.deployment.address import address_of
 from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.simulator.server import Simulator
 from holdfast.storage import DirectoryStore
-from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

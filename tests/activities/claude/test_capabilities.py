@@ -12,7 +12,7 @@ from holdfast.activities.claude.endpoint import FULL, find_capabilities
 from holdfast.activities.model_endpoint import model_endpoint
 from holdfast.contracts import Capabilities
 from holdfast.deployment.settings import Settings
-from simulator.server import Simulator
+from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -20,9 +20,9 @@ from holdfast.calls.synthesize import SynthesisAnswer
 from holdfast.calls.work import WorkAnswer
 from holdfast.contracts import Capabilities
 from holdfast.contracts.errors import PossiblyBilled
+from holdfast.simulator.script import Rule, Script
+from holdfast.simulator.server import Simulator
 from plain_endpoint import PlainEndpoint, serving
-from simulator.script import Rule, Script
-from simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

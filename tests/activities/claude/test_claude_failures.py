@@ -23,8 +23,8 @@ from holdfast.contracts.errors import (
     SpendLimitReached,
     TookTooLong,
 )
-from simulator.script import Rule, Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Rule, Script
+from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

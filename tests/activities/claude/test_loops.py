@@ -15,8 +15,8 @@ from holdfast.calls.work import WorkAnswer
 from holdfast.contracts import Capabilities
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.ports import ModelAnswer, ModelRequest
-from simulator.script import Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from holdfast.activities.claude.classify import LONGEST_WAIT
 from holdfast.activities.claude.quotas import NAMES, read_head
 from holdfast.contracts.errors import NotBilled
 from holdfast.ports import Head, Quota
-from simulator.script import Script
-from simulator.server import Simulator
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
 
