@@ -58,6 +58,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Doors": {"mcp": "doors.mcp"},
     "Embedded server": {"up": "server.up", "down": "server.down"},
+    "Doors": {"serve": "server.serve", "token": "server.token"},
     "Care": {
         "init": "care.init",
         "doctor": "care.doctor",

@@ -71,6 +71,19 @@ async def follow(connection: Connection, run_id: str, after: str = "") -> AsyncI
             await asyncio.sleep(AGAIN_SECONDS)
 
 
+async def check_run(connection: Connection, run_id: str) -> bool:
+    """Return True if a run that could be followed is over. Raise NoSuchRun."""
+    try:
+        found = await connection.handle(run_id).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    if found.workflow_type == AGENT:
+        raise no_such_run(run_id) from Refused(agent_of(found))
+    return found.status is not WorkflowExecutionStatus.RUNNING
+
+
 @dataclass
 class _Stream:
     connection: Connection

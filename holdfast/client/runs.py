@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+<<<<<<< HEAD
 from collections.abc import AsyncGenerator, AsyncIterator
+=======
+from collections.abc import AsyncIterator, Callable
+>>>>>>> f2091054 (wip http)
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -15,7 +19,7 @@ from holdfast.client.ended import read_end
 from holdfast.client.forking import ForkChange, wished_fork
 from holdfast.client.planned import Waiting
 from holdfast.client.reading import Look, Reader, no_such_run
-from holdfast.contracts import Approval, Limits, Order, Plan, Report, Tier
+from holdfast.contracts import Approval, Goal, Limits, Order, Plan, Report, Tier
 from holdfast.contracts.events import AnyEvent
 from holdfast.contracts.view import Preview, Row, RunView
 from holdfast.errors import RunFailed, Unreachable
@@ -203,9 +207,11 @@ class Run:
         dollars: float | Decimal | None = None,
         id: str = "",
         by: str = "",
+        check: Callable[[Goal], None] = lambda _: None,
     ) -> Run:
         """Start the plan of this finished run again with one subtask changed; what that does not
         touch is taken over unpaid. Without a subtask only what had not been finished is done.
+        `check` may refuse its goal by an exception, before anything is started.
         """
         goal = await wished_fork(
             self._connection,
@@ -214,6 +220,7 @@ class Run:
             limits=limits_from({} if dollars is None else {"dollars": dollars}),
             approval=Approval(),
         )
+        check(goal)
         goal = goal.model_copy(update={"requester": by})
         started = await launch(self._connection, goal, id)
         return Run(self._connection, started.run_id, attached=started.attached)

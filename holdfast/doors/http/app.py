@@ -1,0 +1,51 @@
+"""The application: which handler takes which path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from holdfast.doors.http import a2a
+from holdfast.doors.http.handlers import Door
+from holdfast.doors.http.problems import Problem, problem_of
+from holdfast.errors import HoldfastError
+from holdfast.intake.connection import Connection
+
+
+def make_app(connection: Connection) -> Starlette:
+    """Return the application without what guards it."""
+    door = Door(connection)
+    routes = [
+        Route("/healthz", door.healthz),
+        Route("/readyz", door.readyz),
+        Route("/openapi.json", door.openapi),
+        Route("/runs", door.list, methods=["GET"]),
+        Route("/runs", door.start, methods=["POST"]),
+        Route("/runs/{run_id}", door.look),
+        Route("/runs/{run_id}/report", door.report),
+        Route("/runs/{run_id}/report.{kind}", door.report),
+        Route("/runs/{run_id}/events", door.events),
+        Route("/runs/{run_id}/fork", door.fork, methods=["POST"]),
+        Route("/runs/{run_id}/{order}", door.order, methods=["POST"]),
+        *a2a.routes(door),
+    ]
+    handlers: dict[Any, Any] = {HTTPException: _of_http, Problem: _of_ours, HoldfastError: _of_ours}
+    return Starlette(routes=routes, exception_handlers=handlers)
+
+
+async def _of_ours(_: Request, error: Exception) -> Response:
+    return problem_of(error).response()
+
+
+async def _of_http(_: Request, error: HTTPException) -> Response:
+    code = {404: "not_found", 405: "no_such_method"}.get(error.status_code, "bad_input")
+    detail = {404: "there is nothing here", 405: "this path does not take that method"}
+    said = detail.get(error.status_code, error.detail)
+    answer = Problem(code, said).response()
+    answer.headers.update(error.headers or {})
+    return answer

@@ -1,0 +1,183 @@
+"""What callers send: JSON within bounds, and the fields of each order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from holdfast.contracts import Plan, Tier
+from holdfast.doors.http.problems import Problem
+from holdfast.intake.requests import REQUEST_BYTES, explain
+from holdfast.untrusted.reading import NotPlain, from_json
+
+BODY_SECONDS = 30.0
+"""How long a caller may take to send a body."""
+Body = TypeVar("Body", bound=BaseModel)
+Words = Annotated[str, Field(max_length=100_000)]
+Name = Annotated[str, Field(max_length=200)]
+Dollars = Annotated[Decimal, Field(gt=0, le=10_000, allow_inf_nan=False)]
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(_Given):
+    """An order without fields."""
+
+
+class Approve(_Given):
+    """Approve the plan that waits, or a call of a tool by its number."""
+
+    call: int = Field(0, ge=0, strict=True)
+
+
+class Decline(_Given):
+    """Decline a call of a tool."""
+
+    call: int = Field(ge=1, strict=True)
+    why: Words = ""
+
+
+class Reject(_Given):
+    """Reject the plan that waits."""
+
+    why: Words = ""
+
+
+class Edit(_Given):
+    """Take another plan in place of the one that waits."""
+
+    plan: Plan
+
+
+class AnswerQuestion(_Given):
+    """Answer what a subtask asks."""
+
+    subtask: Name
+    text: Words = Field(min_length=1)
+
+
+class Retry(_Given):
+    """Try a subtask again that did not succeed."""
+
+    subtask: Name
+    tier: Tier | None = None
+    instruction: Words = ""
+
+
+class Hand(_Given):
+    """Hand a subtask to another role."""
+
+    subtask: Name
+    role: Name
+
+
+class Skip(_Given):
+    """Go on without a subtask."""
+
+    subtask: Name
+    why: Words = ""
+
+
+class Supply(_Given):
+    """Give a subtask's finding by hand."""
+
+    subtask: Name
+    text: Words = Field(min_length=1)
+
+
+class RaiseCap(_Given):
+    """Raise what the run may spend; what is not given stays."""
+
+    dollars: Dollars | None = None
+    model_calls: int | None = Field(None, ge=1, strict=True)
+    tokens: int | None = Field(None, ge=1, strict=True)
+
+
+class Cancel(_Given):
+    """End the run, or one subtask of it."""
+
+    subtask: Name = ""
+
+
+class Fork(_Given):
+    """Start the plan of a finished run again with one subtask changed."""
+
+    subtask: Name = ""
+    instruction: Words = ""
+    tier: Tier | None = None
+    role: Name = ""
+    dollars: Dollars | None = None
+    id: Name = ""
+
+
+ORDERS: Mapping[str, type[_Given]] = {
+    "approve": Approve,
+    "decline": Decline,
+    "reject": Reject,
+    "edit": Edit,
+    "answer": AnswerQuestion,
+    "retry": Retry,
+    "hand": Hand,
+    "skip": Skip,
+    "supply": Supply,
+    "raise_cap": RaiseCap,
+    "pause": Nothing,
+    "resume": Nothing,
+    "cancel": Cancel,
+}
+"""By the names of `Run`'s methods, whose arguments the fields are."""
+
+
+async def read_json(request: Request) -> Any:
+    """Return the JSON of a request; an empty body is an empty object. Raise Problem."""
+    body = await _read(request)
+    if not body.strip():
+        return {}
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and "+json" in kind):
+        raise Problem("not_json_type", "send JSON: Content-Type: application/json")
+    try:
+        return await asyncio.to_thread(from_json, body.decode())
+    except UnicodeDecodeError:
+        raise Problem("not_json", "the body is not UTF-8 text") from None
+    except NotPlain as error:
+        raise Problem("not_json", f"the body: {error}") from None
+
+
+async def read_body(request: Request, shape: type[Body]) -> Body:
+    """Return the body of a request in this shape. Problem lists all that is wrong."""
+    given = await read_json(request)
+    try:
+        return shape.model_validate(given)
+    except ValidationError as error:
+        raise Problem("bad_input", explain(error)) from None
+
+
+async def _read(request: Request) -> bytes:
+    """Return the body, no more of which is read than may come."""
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > REQUEST_BYTES:
+        raise _too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > REQUEST_BYTES:
+                    raise _too_large()
+    except TimeoutError:
+        raise Problem(
+            "too_slow", f"the body did not come within {BODY_SECONDS:.0f} s", Connection="close"
+        ) from None
+    return bytes(body)
+
+
+def _too_large() -> Problem:
+    return Problem("too_large", f"a body has at most {REQUEST_BYTES >> 20} MiB", Connection="close")

@@ -1,0 +1,190 @@
+"""What is done at each path: each handler is a client of `Holdfast` and `Run`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from holdfast.client.events import check_run
+from holdfast.client.holdfast import Holdfast
+from holdfast.client.runs import Run
+from holdfast.contracts import Goal
+from holdfast.doors.http import openapi, reports
+from holdfast.doors.http.bodies import ORDERS, Fork, read_body
+from holdfast.doors.http.problems import Problem
+from holdfast.doors.http.streams import Streams, events_of
+from holdfast.doors.tokens import MOST_DOLLARS, Caller
+from holdfast.errors import NoSuchRun
+from holdfast.intake.connection import Connection
+from holdfast.intake.requests import RunRequest
+from holdfast.text import PLAIN_ID
+from holdfast.workers.pollers import any_alive, find_pollers
+
+KEY_LETTERS = 255
+MOST_LISTED = 1_000
+
+
+@dataclass
+class Door:
+    """The handlers, over one connection."""
+
+    connection: Connection
+    streams: Streams = field(default_factory=Streams)
+
+    @property
+    def holdfast(self) -> Holdfast:
+        return Holdfast.on(self.connection)
+
+    # ------------------------------------------------------------ starting
+
+    async def start(self, request: Request) -> Response:
+        wanted = await read_body(request, RunRequest)
+        key = request.headers.get("idempotency-key", "")
+        caller = caller_of(request)
+        if key:
+            if wanted.id:
+                raise Problem("bad_input", "give an id or an Idempotency-Key, not both")
+            wanted = wanted.model_copy(update={"id": id_of_key(key, caller)})
+        return _started(await self.begin(wanted, caller))
+
+    async def begin(self, wanted: RunRequest, caller: Caller) -> Run:
+        """Start a run for a caller. Raise Problem where the token does not allow it."""
+        check_starts(caller)
+        roots = self.connection.settings.allowed_roots
+        goal = await self.holdfast.goal_of(wanted, below=roots)
+        check_dollars(caller, goal.limits.dollars, unpriced=goal.unpriced)
+        goal = goal.model_copy(update={"requester": caller.name})
+        return await self.holdfast.start_goal(goal, wanted.id)
+
+    async def fork(self, request: Request) -> Response:
+        run, caller = run_of(self.connection, request), caller_of(request)
+        given = await read_body(request, Fork)
+        check_starts(caller)
+
+        def check(goal: Goal) -> None:
+            check_dollars(caller, goal.limits.dollars, unpriced=goal.unpriced)
+
+        made = await run.fork(
+            given.subtask,
+            instruction=given.instruction,
+            tier=given.tier,
+            role=given.role,
+            dollars=given.dollars,
+            id=given.id,
+            by=caller.name,
+            check=check,
+        )
+        return _started(made)
+
+    # ------------------------------------------------------------ looking
+
+    async def list(self, request: Request) -> Response:
+        said = request.query_params.get("most", "100")
+        if not (said.isascii() and said.isdigit() and 0 < int(said[:9]) <= MOST_LISTED):
+            raise Problem("bad_input", f"most: give a number from 1 to {MOST_LISTED}")
+        return JSONResponse(
+            {"runs": [asdict(each) async for each in self.holdfast.runs(int(said))]}
+        )
+
+    async def look(self, request: Request) -> Response:
+        view = await run_of(self.connection, request).look(wait=False)
+        return Response(view.model_dump_json(), media_type="application/json")
+
+    async def report(self, request: Request) -> Response:
+        run = run_of(self.connection, request)
+        return await reports.respond(self.connection, run.id, reports.kind_of(request))
+
+    async def events(self, request: Request) -> Response:
+        run = run_of(self.connection, request)
+        events = events_of(run, request)
+        over = await check_run(self.connection, run.id)
+        return await self.streams.respond(events, over=over)
+
+    # ------------------------------------------------------------ orders
+
+    async def order(self, request: Request) -> Response:
+        name = request.path_params["order"]
+        if name not in ORDERS:
+            raise Problem("not_found", f"no such order; there are: {', '.join((*ORDERS, 'fork'))}")
+        run, caller = run_of(self.connection, request), caller_of(request)
+        given = await read_body(request, ORDERS[name])
+        check_decides(caller)
+        dollars = getattr(given, "dollars", None)
+        if dollars is not None:
+            check_dollars(caller, dollars)
+        fields = {name: getattr(given, name) for name in type(given).model_fields}
+        said = await getattr(run, name)(**fields, by=caller.name)
+        return JSONResponse({"said": said})
+
+    # ------------------------------------------------------------ health
+
+    async def healthz(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(self, _: Request) -> Response:
+        target = self.connection.target
+        found = await find_pollers(self.connection.client, [target.task_queue])
+        if not any_alive(found[target.task_queue]):
+            raise Problem("no_worker", "the server is reachable, and no worker polls its queue")
+        return JSONResponse({"status": "ready"})
+
+    async def openapi(self, request: Request) -> Response:
+        return JSONResponse(openapi.document(str(request.base_url).rstrip("/")))
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+def run_of(connection: Connection, request: Request) -> Run:
+    """Return the run that the path names. NoSuchRun, without asking the server, for what is no
+    id.
+    """
+    run_id = request.path_params["run_id"]
+    if not PLAIN_ID.fullmatch(run_id):
+        raise NoSuchRun("there is no such run: that is no id of one")
+    return Run(connection, run_id)
+
+
+def check_starts(caller: Caller) -> None:
+    if caller.scopes.dollars is None:
+        said = "this token starts no runs: it lacks the scope start:DOLLARS"
+        raise Problem("not_allowed", said)
+
+
+def check_decides(caller: Caller) -> None:
+    if not caller.scopes.decide:
+        raise Problem("not_allowed", "this token gives no orders: it lacks the scope decide")
+
+
+def check_dollars(caller: Caller, dollars: Decimal, *, unpriced: bool = False) -> None:
+    """Raise Problem unless the caller may let a run spend so much."""
+    most = caller.scopes.dollars
+    if most is None or dollars > most:
+        allowed = "starts no runs" if most is None else f"allows ${most} a run"
+        raise Problem("not_allowed", f"a cap of ${dollars} is asked for, and this token {allowed}")
+    if unpriced and most < MOST_DOLLARS:
+        raise Problem(
+            "not_allowed", "without a known price no cap of dollars holds; this token needs one"
+        )
+
+
+def id_of_key(key: str, caller: Caller) -> str:
+    """Return the id of the run of an Idempotency-Key: the same for the same key and token."""
+    if len(key) > KEY_LETTERS:
+        raise Problem("bad_input", f"Idempotency-Key: at most {KEY_LETTERS} characters")
+    seed = f"{caller.name}\0{key}".encode("utf-8", "surrogateescape")
+    return f"http-{hashlib.sha256(seed).hexdigest()[:32]}"
+
+
+def _started(run: Run) -> Response:
+    return JSONResponse(
+        {"id": run.id, "attached": run.attached},
+        200 if run.attached else 201,
+        headers={"Location": f"/runs/{run.id}"},
+    )

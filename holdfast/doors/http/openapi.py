@@ -1,0 +1,190 @@
+"""The OpenAPI document of this server, made of the shapes that it reads and answers with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import models_json_schema
+
+from holdfast import __version__
+from holdfast.client.listing import Listed
+from holdfast.contracts import Report
+from holdfast.contracts.events import AnyEvent
+from holdfast.contracts.view import RunView
+from holdfast.doors.http import reports
+from holdfast.doors.http.bodies import ORDERS, Fork
+from holdfast.doors.http.problems import MEDIA_TYPE, OF_THE_DOOR, STATUS
+from holdfast.intake.requests import RunRequest
+
+Json = dict[str, Any]
+_REF = "#/components/schemas/{model}"
+
+
+class Started(BaseModel):
+    """A run that was started, or was there already."""
+
+    id: str
+    attached: bool
+    """True if a run of this id and request was there."""
+
+
+class Said(BaseModel):
+    """What came of an order, in a sentence."""
+
+    said: str
+
+
+class Runs(BaseModel):
+    """The runs that people started, newest first."""
+
+    runs: list[Listed]
+
+
+class ProblemDetails(BaseModel):
+    """Why something was not done (RFC 9457)."""
+
+    title: str
+    status: int
+    code: str
+    detail: str
+
+
+def document(server: str) -> Json:
+    """Return the document. `server`: the address by which it was asked for."""
+    return {**_document(), "servers": [{"url": server}]}
+
+
+@functools.cache
+def _document() -> Json:
+    codes = ", ".join(f"`{each}`" for each in (*STATUS, *OF_THE_DOOR))
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Holdfast",
+            "version": __version__,
+            "description": f"Start, follow, steer and read runs. Codes of problems: {codes}.",
+        },
+        "security": [{"token": []}],
+        "paths": _paths(),
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": _schemas(),
+        },
+    }
+
+
+def _schemas() -> Json:
+    read: list[type[BaseModel]] = [RunRequest, Fork, *dict.fromkeys(ORDERS.values())]
+    told: list[type[BaseModel]] = [RunView, Report, Started, Said, Runs, ProblemDetails]
+    modes: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
+        *((each, "validation") for each in read),
+        *((each, "serialization") for each in told),
+    ]
+    _, made = models_json_schema(modes, by_alias=True, ref_template=_REF)
+    event = TypeAdapter(AnyEvent).json_schema(mode="serialization", ref_template=_REF)
+    named = {**event.pop("$defs"), **made["$defs"]}
+    return {**named, "Event": event}
+
+
+def _paths() -> Json:
+    events = [
+        _parameter("Last-Event-ID", "header", "The id of an event, to go on behind it."),
+        _parameter("after", "query", "The same, for those who cannot set the header."),
+        _parameter("format", "query", "`ag-ui` for the events of AG-UI."),
+    ]
+    most = _parameter("most", "query", "How many; 100 unless given.", kind="integer")
+    key = _parameter("Idempotency-Key", "header", "The same key and body again is the same run.")
+    report: Json = {kind: {"content": {media: {}}} for kind, media in reports.KINDS.items()}
+    report["json"] = _content("Report")
+    forms = {media: {} for media in reports.KINDS.values()} | _content("Report")["content"]
+    return {
+        "/runs": {
+            "get": _operation("Runs", "Runs", parameters=[most]),
+            "post": _operation("Start a run", "Started", "RunRequest", parameters=[key], code=201),
+        },
+        "/runs/{run_id}": {"get": _operation("The run as it stands now", "RunView", of_run=True)},
+        "/runs/{run_id}/report": {
+            "get": _operation("The report, by what is accepted", content=forms, of_run=True)
+        },
+        **{
+            f"/runs/{{run_id}}/report.{kind}": {
+                "get": _operation(
+                    f"The report as {reports.KINDS[kind]}", content=each["content"], of_run=True
+                )
+            }
+            for kind, each in report.items()
+        },
+        "/runs/{run_id}/events": {
+            "get": _operation(
+                "What happens in the run, each event with its place in the history",
+                content={"text/event-stream": {"schema": {"$ref": _REF.format(model="Event")}}},
+                parameters=events,
+                of_run=True,
+            )
+        },
+        **{
+            f"/runs/{{run_id}}/{name}": {
+                "post": _operation(_line(shape), "Said", shape.__name__, of_run=True)
+            }
+            for name, shape in ORDERS.items()
+        },
+        "/runs/{run_id}/fork": {
+            "post": _operation(_line(Fork), "Started", "Fork", of_run=True, code=201)
+        },
+        "/healthz": {"get": _operation("The server answers", content={}, public=True)},
+        "/readyz": {"get": _operation("A worker takes runs", content={}, public=True)},
+    }
+
+
+def _operation(
+    summary: str,
+    answer: str = "",
+    body: str = "",
+    *,
+    content: Mapping[str, Any] | None = None,
+    parameters: list[Json] | None = None,
+    of_run: bool = False,
+    public: bool = False,
+    code: int = 200,
+) -> Json:
+    given = [_parameter("run_id", "path", "The run's id.", required=True)] if of_run else []
+    told = _content(answer)["content"] if content is None else content
+    made: Json = {
+        "summary": summary,
+        "parameters": [*given, *(parameters or [])],
+        "responses": {
+            str(code): {"description": "done", **({"content": told} if told else {})},
+            "default": {
+                "description": "refused, or failed",
+                "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="ProblemDetails")}}},
+            },
+        },
+    }
+    if body:
+        made["requestBody"] = _content(body)
+    if public:
+        made["security"] = []
+    return made
+
+
+def _content(model: str) -> Json:
+    return {"content": {"application/json": {"schema": {"$ref": _REF.format(model=model)}}}}
+
+
+def _parameter(
+    name: str, place: str, about: str, *, kind: str = "string", required: bool = False
+) -> Json:
+    return {
+        "name": name,
+        "in": place,
+        "description": about,
+        "required": required,
+        "schema": {"type": kind},
+    }
+
+
+def _line(shape: type[BaseModel]) -> str:
+    return " ".join((shape.__doc__ or "").split())

@@ -1,0 +1,94 @@
+"""The events of a run as they happen, by server-sent events.
+
+The id of each is its place in the run's history, so `Last-Event-ID` takes a stream up anywhere, for
+ever, at any replica of this server, and nothing is kept for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.client.events import Place
+from holdfast.client.runs import Run
+from holdfast.doors.http import ag_ui
+from holdfast.doors.http.problems import Problem
+
+PING_SECONDS = 15
+AGAIN_MILLISECONDS = 1000
+MOST_STREAMS = 200
+FORMATS = ("holdfast", "ag-ui")
+
+
+@dataclass
+class Streams:
+    """The streams that are open."""
+
+    count: int = 0
+
+    async def respond(self, events: AsyncIterator[ServerSentEvent], *, over: bool) -> Response:
+        """Return the stream of these events; 204 if the run is `over` and there are none, after
+        which a browser does not ask again.
+        """
+        if over:
+            left = [each async for each in events]
+            if not left:
+                return Response(status_code=204)
+            events = _each(left)
+        if self.count >= MOST_STREAMS:
+            raise Problem("too_many", f"{MOST_STREAMS} streams are open", Retry_After="10")
+        return EventSourceResponse(
+            self._counted(events),
+            ping=PING_SECONDS,
+            headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
+            sep="\n",
+        )
+
+    async def _counted(
+        self, events: AsyncIterator[ServerSentEvent]
+    ) -> AsyncIterator[ServerSentEvent]:
+        self.count += 1
+        try:
+            async with aclosing(events) as these:  # type: ignore[type-var]
+                async for each in these:
+                    yield each
+        finally:
+            self.count -= 1
+
+
+def events_of(run: Run, request: Request) -> AsyncIterator[ServerSentEvent]:
+    """Return the events behind the one that the request names, in the format that it asks for.
+    Raise Problem or Refused.
+    """
+    after = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
+    form = request.query_params.get("format", FORMATS[0])
+    if form not in FORMATS:
+        raise Problem("bad_input", f"format: give {' or '.join(FORMATS)}")
+    if form == "ag-ui":
+        return _of_ag_ui(run, after)
+    if after:
+        Place.parse(after)
+    return _own(run, after)
+
+
+async def _own(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
+    async for event in run.events(after):
+        yield ServerSentEvent(
+            event.model_dump_json(), event=event.kind, id=event.id, retry=AGAIN_MILLISECONDS
+        )
+
+
+async def _of_ag_ui(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
+    async for id, event in ag_ui.retell(run.events(), run.id, after):
+        text = event.model_dump_json(by_alias=True)
+        yield ServerSentEvent(text, id=id, retry=AGAIN_MILLISECONDS)
+
+
+async def _each(events: list[ServerSentEvent]) -> AsyncIterator[ServerSentEvent]:
+    for each in events:
+        yield each
