@@ -56,9 +56,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "cancel": "steering.cancel",
         "reset": "steering.reset",
     },
-    "Doors": {"mcp": "doors.mcp"},
     "Embedded server": {"up": "server.up", "down": "server.down"},
-    "Doors": {"serve": "server.serve", "token": "server.token"},
+    "Doors": {"serve": "doors.serve", "token": "doors.token", "mcp": "doors.mcp"},
     "Care": {
         "init": "care.init",
         "doctor": "care.doctor",

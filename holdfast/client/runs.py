@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-<<<<<<< HEAD
-from collections.abc import AsyncGenerator, AsyncIterator
-=======
-from collections.abc import AsyncIterator, Callable
->>>>>>> f2091054 (wip http)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar

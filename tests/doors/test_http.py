@@ -1,0 +1,135 @@
+"""The door over HTTP: what it does for those who may, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from decimal import Decimal
+
+import pytest
+
+from conftest import Runs, seen
+from doors import Caller, Door, served
+from holdfast.contracts import Report
+from holdfast.contracts.view import RunView
+from holdfast.doors.tokens import Scopes
+from holdfast.intake.connection import Connection
+from steered import report_of, script
+
+pytestmark = pytest.mark.anyio
+GOAL = {"goal": "Compare three engines", "approval": "always", "dollars": 2}
+
+
+@pytest.fixture
+async def door(connection: Connection) -> AsyncIterator[Door]:
+    async with served(connection) as made:
+        yield made
+
+
+async def started(caller: Caller, **more: object) -> str:
+    answer = await caller.post("/runs", {**GOAL, **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+async def test_a_run_is_started_looked_at_approved_and_read(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller("deploy")
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            run_id = await started(caller)
+        await seen(connection.handle(run_id), lambda view: view.waiting)
+        early = await caller.get(f"/runs/{run_id}/report")
+        assert (early.status_code, early.json()["code"]) == (409, "run_open")
+        view = RunView.model_validate_json((await caller.get(f"/runs/{run_id}")).text)
+        assert view.phase == "approval" and view.preview
+        said = await caller.post(f"/runs/{run_id}/approve", {})
+        assert said.status_code == 200 and "approved" in said.json()["said"]
+        await report_of(connection, run_id)
+    report = Report.model_validate_json((await caller.get(f"/runs/{run_id}/report")).text)
+    assert report.status == "complete"
+    assert [(each.command, each.order.by) for each in report.orders] == [("approve", "deploy")]
+    listed = (await caller.get("/runs?most=1000")).json()["runs"]
+    assert run_id in [each["id"] for each in listed]
+    page = await caller.get(f"/runs/{run_id}/report.html")
+    assert "<!doctype html>" in page.text.lower()
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    text = await caller.get(f"/runs/{run_id}/report", Accept="text/markdown")
+    assert text.headers["content-type"].startswith("text/markdown") and "Both" in text.text
+    none = await caller.get(f"/runs/{run_id}/report.sarif")
+    assert (none.status_code, none.json()["code"]) == (406, "not_acceptable")
+    over = await caller.post(f"/runs/{run_id}/pause")
+    assert (over.status_code, over.json()["code"]) == (409, "run_over")
+    over = await caller.post(f"/runs/{run_id}/cancel")
+    assert (over.status_code, over.json()["code"]) == (409, "run_over")
+
+
+async def test_equal_posts_start_one_run_and_another_body_under_the_key_is_refused(
+    runs: Runs, door: Door
+) -> None:
+    caller = door.caller()
+    async with runs.worker(script()):
+        first = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
+        again = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
+        other = await caller.post("/runs", {**GOAL, "goal": "Else"}, Idempotency_Key="k 1")
+        foreign = await door.caller("else").post("/runs", GOAL, Idempotency_Key="k 1")
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["id"] == again.json()["id"] and again.json()["attached"]
+    assert (other.status_code, other.json()["code"]) == (409, "id_taken")
+    assert foreign.status_code == 201 and foreign.json()["id"] != first.json()["id"]
+
+
+async def test_a_stream_that_is_cut_at_each_event_loses_and_doubles_none(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller()
+    async with runs.worker(script()):
+        run_id = await started(caller, approval="auto")
+        await report_of(connection, run_id)
+    for query in ("", "?format=ag-ui"):
+        path = f"/runs/{run_id}/events{query}"
+        whole = await caller.events(path)
+        ids = [each["id"] for each in whole]
+        assert len(ids) > 5 and len({*ids}) == len(ids)
+        pieces, last = [], ""
+        for _ in range(100):
+            got = await caller.events(path, last, most=1)
+            if not got:
+                break
+            pieces += got
+            last = pieces[-1]["id"]
+        strip = [{k: v for k, v in each.items() if k != "retry"} for each in pieces]
+        assert strip == [{k: v for k, v in each.items() if k != "retry"} for each in whole]
+    kinds = [json.loads(each["data"])["type"] for each in whole]
+    assert kinds[0] == "RUN_STARTED" and kinds[-1] == "RUN_FINISHED"
+    assert kinds.count("STEP_STARTED") == kinds.count("STEP_FINISHED") == 2
+
+
+async def test_a_token_may_do_no_more_than_its_scopes(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    reads = door.caller("reads", Scopes())
+    decides = door.caller("decides", Scopes(decide=True))
+    starts = door.caller("starts", Scopes(dollars=Decimal("2")))
+    for caller in (reads, decides):
+        answer = await caller.post("/runs", GOAL)
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+    dear = await starts.post("/runs", {**GOAL, "dollars": 2.01})
+    assert (dear.status_code, dear.json()["code"]) == (403, "not_allowed")
+    unpriced = await starts.post("/runs", {**GOAL, "unpriced": True})
+    assert unpriced.json()["code"] == "not_allowed"
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            run_id = await started(starts)
+        await seen(connection.handle(run_id), lambda view: view.waiting)
+        for caller in (reads, starts):
+            answer = await caller.post(f"/runs/{run_id}/approve")
+            assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+        raised = await decides.post(f"/runs/{run_id}/raise_cap", {"dollars": 5})
+        assert raised.json()["code"] == "not_allowed"
+        door.tokens.revoke("reads")
+        assert (await reads.get(f"/runs/{run_id}")).status_code == 401
+        assert (await decides.post(f"/runs/{run_id}/reject", {"why": "dear"})).status_code == 200
+        report = await report_of(connection, run_id)
+    assert report.status == "declined" and report.orders[0].order.by == "decides"
