@@ -24,7 +24,17 @@ DECLARED: dict[str, list[str]] = tomllib.loads((HOME / "pyproject.toml").read_te
 MOST_PACKAGES, MOST_MEGABYTES = 45, 130
 BY_A_SERVER = 5
 """Exit code where the server is not reachable."""
-WITHOUT_SERVER = {"down": 0, "init": 0, "doctor": 1, "clean": 0, "completion": 0, "schema": 0}
+WITHOUT_SERVER = {
+    "down": 0,
+    "init": 0,
+    "doctor": 1,
+    "clean": 0,
+    "completion": 0,
+    "token": 0,
+    "schema": 0,
+}
+NEEDING = {"demo": ("embedded", "review"), "mcp": ("mcp",), "serve": ("serve",)}
+"""What they need beside the server, too, and before they make anything."""
 REFUSED = {"logs": "no line of a", "replay": "there is no file"}
 """What of a run these look for on this machine alone."""
 
@@ -71,10 +81,9 @@ def test_every_command_works_or_names_the_extra_that_it_needs(told: dict[str, An
         assert "Traceback" not in words and "is not installed for" not in words, (name, words)
         if name in REFUSED:
             assert code == 2 and REFUSED[name] in words
-        elif name == "demo":
-            # What it needs beside the server, too, and before it makes anything.
-            needs = f"demo needs packages that are not installed: {pip('embedded,review')}\n"
-            assert (code, words) == (2, needs)
+        elif name in NEEDING:
+            needs = f"needs packages that are not installed: {pip(','.join(NEEDING[name]))}"
+            assert (code, words) == (2, f"{name} {needs}\n")
             assert not told["example"]
         elif name in WITHOUT_SERVER:
             assert code == WITHOUT_SERVER[name], (name, words)

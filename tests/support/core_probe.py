@@ -41,7 +41,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "completion": ("bash",),
     "schema": ("goal",),
     "init": ("mine",),
-    **dict.fromkeys(("demo", "list", "inbox", "up", "down", "doctor", "clean"), ()),
+    "token": ("list",),
+    **dict.fromkeys(("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve"), ()),
 }
 """What each command is given; those that are not named get the id of a run."""
 DOCUMENTS = {

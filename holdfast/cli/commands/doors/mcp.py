@@ -61,7 +61,7 @@ def command(
 ) -> int:
     """Let coding agents preview, run and review, as an MCP server; the host starts it."""
     if lacking := extras.lacking("mcp"):
-        raise Exit(f"mcp: {lacking}")
+        raise Exit(f"mcp {lacking}")
     from holdfast.doors.mcp import serving
     from holdfast.doors.mcp.leash import DAYS_WORTH, Leash
     from holdfast.doors.mcp.opening import Opening
