@@ -73,10 +73,12 @@ async def test_equal_posts_start_one_run_and_another_body_under_the_key_is_refus
         first = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
         again = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
         other = await caller.post("/runs", {**GOAL, "goal": "Else"}, Idempotency_Key="k 1")
+        gate = await caller.post("/runs", {**GOAL, "approval": "auto"}, Idempotency_Key="k 1")
         foreign = await door.caller("else").post("/runs", GOAL, Idempotency_Key="k 1")
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json()["id"] == again.json()["id"] and again.json()["attached"]
-    assert (other.status_code, other.json()["code"]) == (409, "id_taken")
+    for each in (other, gate):
+        assert (each.status_code, each.json()["code"]) == (409, "id_taken")
     assert foreign.status_code == 201 and foreign.json()["id"] != first.json()["id"]
 
 

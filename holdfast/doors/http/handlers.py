@@ -18,8 +18,9 @@ from holdfast.doors.http.bodies import ORDERS, Fork, read_body
 from holdfast.doors.http.problems import Problem
 from holdfast.doors.http.streams import Streams, events_of
 from holdfast.doors.tokens import MOST_DOLLARS, Caller
-from holdfast.errors import NoSuchRun
+from holdfast.errors import IdTaken, NoSuchRun
 from holdfast.intake.connection import Connection
+from holdfast.intake.launch import goal_of_run
 from holdfast.intake.requests import RunRequest
 from holdfast.text import PLAIN_ID
 from holdfast.workers.pollers import any_alive, find_pollers
@@ -58,7 +59,13 @@ class Door:
         goal = await self.holdfast.goal_of(wanted, below=roots)
         check_dollars(caller, goal.limits.dollars, unpriced=goal.unpriced)
         goal = goal.model_copy(update={"requester": caller.name})
-        return await self.holdfast.start_goal(goal, wanted.id)
+        run = await self.holdfast.start_goal(goal, wanted.id)
+        if run.attached:
+            # The layer lets it differ, for people whose terminal is there or not.
+            known = await goal_of_run(self.connection, run.id)
+            if known is None or known.approval != goal.approval:
+                raise IdTaken(f"run {run.id} has another approval; choose another id", run.id)
+        return run
 
     async def fork(self, request: Request) -> Response:
         run, caller = run_of(self.connection, request), caller_of(request)

@@ -1,0 +1,127 @@
+"""A2A 1.0 over the door: a task is a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from conftest import Runs, seen
+from doors import Caller, Door, served
+from holdfast.doors.tokens import Scopes
+from holdfast.intake.connection import Connection
+from steered import report_of, script
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def door(connection: Connection) -> AsyncIterator[Door]:
+    async with served(connection) as made:
+        yield made
+
+
+def message(text: str, id: str = "m1", **more: object) -> dict[str, object]:
+    parts: list[object] = [{"text": text} if text else {"data": {}}]
+    return {"message": {"messageId": id, "role": "ROLE_USER", "parts": parts, **more}}
+
+
+async def sent(caller: Caller, body: dict[str, object]) -> dict[str, object]:
+    answer = await caller.post("/message:send", body, A2A_Version="1.0")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/a2a+json"
+    task: dict[str, object] = answer.json()["task"]
+    return task
+
+
+async def test_a_task_asks_for_approval_is_approved_and_gives_its_answer(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller("agent")
+    asked = message("Compare three engines", metadata={"approval": "always", "dollars": 1})
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            task = await sent(caller, asked)
+        assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"  # type: ignore[index]
+        run_id = str(task["id"])
+        again = await sent(caller, {**asked, "configuration": {"returnImmediately": True}})
+        assert again["id"] == run_id, "the same messageId is the same task"
+        words = await caller.post("/message:send", message("yes, go", "m2", taskId=run_id))
+        assert words.status_code == 400, "a gate for a person takes no free text"
+        assert words.json()["error"]["details"][0]["reason"] == "INVALID_PARAMS"
+        approve = message("", "m3", taskId=run_id, metadata={"order": "approve"})
+        done = await sent(caller, approve)
+        report = await report_of(connection, run_id)
+    assert done["status"] == {"state": "TASK_STATE_COMPLETED"}
+    assert done["artifacts"][0]["parts"][0]["text"] == report.answer  # type: ignore[index]
+    assert report.orders[0].order.by == "agent"
+    got = (await caller.get(f"/tasks/{run_id}")).json()
+    assert got == done
+    late = await caller.post(f"/tasks/{run_id}:cancel")
+    assert late.status_code == 400
+    assert late.json()["error"]["details"][0]["reason"] == "TASK_NOT_CANCELABLE"
+    over = await caller.post(f"/tasks/{run_id}:subscribe")
+    assert over.json()["error"]["details"][0]["reason"] == "UNSUPPORTED_OPERATION"
+
+
+async def test_a_stream_begins_with_the_task_and_ends_with_its_answer(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller()
+    async with runs.worker(script()):
+        body = json.dumps(message("Compare three engines", "s1", metadata={"dollars": 1})).encode()
+        kind = {"Content-Type": "application/json"}
+        async with caller.client.stream(
+            "POST", "/message:stream", content=body, headers=kind
+        ) as answer:
+            lines = [line async for line in answer.aiter_lines() if line.startswith("data: ")]
+    told = [json.loads(line.removeprefix("data: ")) for line in lines]
+    assert [*told[0]] == ["task"]
+    assert {key for each in told[1:-2] for key in each} == {"statusUpdate"}
+    assert told[-2]["artifactUpdate"]["artifact"]["artifactId"] == "answer"
+    assert told[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_a_task_is_cancelled_by_who_may_decide(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller()
+    gated = {"approval": "always", "dollars": 1}
+    asked = message("Compare three engines", "c1", metadata=gated)
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            run_id = str((await sent(caller, asked))["id"])
+        await seen(connection.handle(run_id), lambda view: view.waiting)
+        reads = await door.caller("reads", Scopes()).post(f"/tasks/{run_id}:cancel")
+        assert reads.status_code == 403
+        assert (await caller.post(f"/tasks/{run_id}:cancel")).status_code == 200
+        with pytest.raises(Exception, match="Workflow execution failed"):
+            await connection.handle(run_id).result()
+    task = (await caller.get(f"/tasks/{run_id}")).json()
+    assert task["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+async def test_what_is_no_message_is_refused_in_the_words_of_the_protocol(door: Door) -> None:
+    caller = door.caller()
+    for body, reason in (
+        ({}, "INVALID_PARAMS"),
+        (message("a", metadata={"dollars": "NaN"}), "INVALID_PARAMS"),
+        (message("a", metadata={"colour": "red"}), "INVALID_PARAMS"),
+        (message("a", parts=[{"url": "file:///etc/passwd"}]), "INVALID_PARAMS"),
+        (message("a", taskId="none", metadata={"order": "approve"}), "TASK_NOT_FOUND"),
+    ):
+        answer = await caller.post("/message:send", body)
+        assert answer.json()["error"]["details"][0]["reason"] == reason, answer.text
+        assert answer.json()["error"]["details"][0]["domain"] == "a2a-protocol.org"
+    old = await caller.post("/message:send", message("a"), A2A_Version="0.3")
+    assert old.json()["error"]["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+    assert (await caller.get("/tasks/none")).status_code == 404
+
+
+async def test_the_card_names_the_binding_and_how_to_be_let_in(door: Door) -> None:
+    card = (await door.bearing("").get("/.well-known/agent-card.json")).json()
+    assert card["supportedInterfaces"] == [
+        {"url": door.address, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    ]
+    assert card["securitySchemes"]["token"]["httpAuthSecurityScheme"] == {"scheme": "Bearer"}
