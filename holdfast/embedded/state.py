@@ -127,6 +127,11 @@ class StateDir:
         return self.path / "edits"
 
     @property
+    def inputs(self) -> Path:
+        """Folder of content that programs gave as inputs, by digest."""
+        return self.path / "inputs"
+
+    @property
     def snapshots(self) -> Path:
         return self.path / "snapshots"
 

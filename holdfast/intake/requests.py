@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -121,7 +122,7 @@ class RunRequest(_Given):
         `below`: the only places whose paths it may name. Raise Refused.
         """
         check_id(self.id)
-        kept = () if below is None else (inputs_folder(settings),)
+        kept = () if below is None else (StateDir.of(settings).inputs,)
         return Wish(
             text=self.goal,
             playbook=self.playbook,
@@ -217,16 +218,14 @@ def _as_typed(name: str, given: str | Text | Rows | Document, settings: Settings
             return str(_keep(given.content(name), given.name, settings))
 
 
-def inputs_folder(settings: Settings) -> Path:
-    """Return the folder of the files that requests brought with them."""
-    return StateDir.of(settings).path / "inputs"
-
-
 def _keep(content: bytes, name: str, settings: Settings) -> Path:
     """Write content where a worker of this machine reads it, under a name by its content."""
-    folder = inputs_folder(settings) / hashlib.sha256(content).hexdigest()[:32]
+    folder = StateDir.of(settings).inputs / hashlib.sha256(content).hexdigest()[:32]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / name
-    if not path.exists():
+    if path.exists():
+        # What is used again is not old.
+        os.utime(path)
+    else:
         write_whole(path, content)
     return path

@@ -4,11 +4,12 @@
     journal    entries older than the retention of histories
     reports    copies of reports, as old
     edits      plans that somebody changed and never sent, as old
+    inputs     content that programs gave instead of paths, as old
     snapshots  repositories on disk for the analysers, after a day; the store has them
 
-Above the bound of the settings, journal, reports, edits and snapshots each lose their oldest as
-well, and the store what nobody has used for a day. What a run that the server still has can need,
-open or closed, stays, whatever the bound says. Blocking, all of it: for a thread.
+Above the bound of the settings, all but the store lose their oldest as well, and the store what
+nobody has used for a day. What a run that the server still has can need, open or closed, stays,
+whatever the bound says. Blocking, all of it: for a thread.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def list_kinds(
         inspect_journal(state.journal, bound, now),
         inspect_reports(state.reports, bound, now),
         inspect_edits(state.edits, bound, now),
+        inspect_inputs(state.inputs, bound, now),
         inspect_snapshots(state.snapshots, bound, now),
     )
 
@@ -143,6 +145,14 @@ def inspect_edits(folder: Path, bound: int, now: float) -> Kind:
     """Return changed plans that were not sent, each in a folder of its run; nobody has a copy."""
     items = [Item(path, _weight(path), _newest(path)) for path in _folders(folder)]
     return _aged("edits", items, bound, DAY, now)
+
+
+def inspect_inputs(folder: Path, bound: int, now: float) -> Kind:
+    """Return content that programs gave as inputs, each in a folder of its own: a run that has
+    begun has it in the store.
+    """
+    items = [Item(path, _weight(path), _newest(path)) for path in _folders(folder)]
+    return _aged("inputs", items, bound, DAY, now)
 
 
 def inspect_snapshots(folder: Path, bound: int, now: float) -> Kind:

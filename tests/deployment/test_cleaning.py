@@ -211,24 +211,26 @@ def test_of_the_reports_goes_what_is_old_or_above_the_bound(tmp_path: Path) -> N
     assert names(cleaning.inspect_reports(tmp_path, 150, NOW)) == {"2.md"}
 
 
-def test_of_the_edits_goes_what_is_old_or_above_the_bound_but_nothing_of_today(
-    tmp_path: Path,
+@pytest.mark.parametrize("kind", ["edits", "inputs"])
+def test_of_edits_and_inputs_goes_what_is_old_or_above_the_bound_but_nothing_of_today(
+    tmp_path: Path, kind: str
 ) -> None:
+    inspect = {"edits": cleaning.inspect_edits, "inputs": cleaning.inspect_inputs}[kind]
     for days in (0.1, 2, 3, 31):
         folder = tmp_path / f"of-{days}"
         folder.mkdir()
         write(folder, "plan.yaml", days, size=100)
         write(folder, "plan.yaml~", 40)
         os.utime(folder, (NOW - 40 * DAY.total_seconds(),) * 2)
-    assert names(cleaning.inspect_edits(tmp_path, BOUND, NOW)) == {"of-31"}
-    assert names(cleaning.inspect_edits(tmp_path, 250, NOW)) == {"of-3"}
-    assert names(cleaning.inspect_edits(tmp_path, 0, NOW)) == {"of-2"}
+    assert names(inspect(tmp_path, BOUND, NOW)) == {"of-31"}
+    assert names(inspect(tmp_path, 250, NOW)) == {"of-3"}
+    assert names(inspect(tmp_path, 0, NOW)) == {"of-2"}
     settings = Settings(_env_file=None, state_dir=tmp_path / "state")
-    (StateDir.of(settings).edits / "of-r").mkdir(parents=True)
+    (StateDir.of(settings).path / kind / "of-r").mkdir(parents=True)
     target = Target("", store_url=(tmp_path / "none").as_uri())
     kinds = cleaning.list_kinds(settings, target, frozenset(), DAY, NOW)
-    (kind,) = [each for each in kinds if each.name == "edits"]
-    assert [each.path.name for each in kind.staying] == ["of-r"], "`clean` knows the folder"
+    (found,) = [each for each in kinds if each.name == kind]
+    assert [each.path.name for each in found.staying] == ["of-r"], "`clean` knows the folder"
 
 
 async def test_of_the_snapshots_goes_what_nobody_opened_for_a_day(tmp_path: Path) -> None:
@@ -254,7 +256,7 @@ def test_what_is_not_there_needs_no_cleaning(tmp_path: Path) -> None:
     settings = Settings(_env_file=None, state_dir=tmp_path / "nothing")
     target = Target("", store_url=(tmp_path / "none").as_uri())
     kinds = cleaning.list_kinds(settings, target, frozenset(), DAY, NOW)
-    assert [(kind.going, kind.staying) for kind in kinds] == [((), ())] * 5
+    assert [(kind.going, kind.staying) for kind in kinds] == [((), ())] * 6
 
 
 # ---------------------------------------------------------------- who cleans
