@@ -92,6 +92,21 @@ async def test_a_run_is_started_looked_at_and_read(
     assert await runs_of(connection) == ["m-run"]
 
 
+async def test_who_has_lost_the_id_finds_the_latest_runs_of_such_doors(
+    runs: Runs, connection: Connection, speak: Speak
+) -> None:
+    async with runs.worker(script()), speak() as host:
+        await Holdfast.on(connection).start("Theirs", approval="always", id="m-person")
+        await host.call_tool("run", {**GOAL, "id": "m-lost"})
+        await until(host, "m-lost", "completed")
+        listed = await host.call_tool("look")
+        await Holdfast.on(connection).connection.handle("m-person").terminate()
+    first, *others = data(listed)["runs"]
+    assert (first["id"], first["status"]) == ("m-lost", "completed")
+    assert "m-person" not in [each["id"] for each in others]
+    assert text(listed).index("<material") < text(listed).index("Compare three engines")
+
+
 async def test_a_preview_is_priced_and_its_plan_is_run_without_being_planned_again(
     runs: Runs, speak: Speak
 ) -> None:
@@ -225,7 +240,12 @@ async def test_a_run_is_cancelled_through_the_door(runs: Runs, speak: Speak) -> 
         ("run", {**GOAL, "dollars": "NaN"}, "bad_input", "dollars"),
         ("run", {**GOAL, "dollars": -1}, "bad_input", "dollars"),
         ("run", {**GOAL, "dollars": "1e99"}, "bad_input", "dollars"),
-        ("run", {**GOAL, "unpriced": True}, "bad_input", "unpriced: there is no such field"),
+        (
+            "run",
+            {**GOAL, "unpriced": True},
+            "bad_input",
+            "unpriced: there is no such field; it takes: goal,",
+        ),
         ("run", {**GOAL, "approval": "never"}, "bad_input", "approval"),
         ("run", {**GOAL, "id": "../../x"}, "bad_input", "use up to 100 letters"),
         ("run", {**GOAL, "role": "nobody"}, "bad_input", "nobody"),
@@ -239,7 +259,7 @@ async def test_a_run_is_cancelled_through_the_door(runs: Runs, speak: Speak) -> 
         ("run", {**GOAL, "inputs": {"a": {"base64": "§"}}}, "bad_input", "not base64"),
         ("review", {"repo": "/etc"}, "bad_input", "below no allowed root"),
         ("review", {"repo": "."}, "bad_input", "repository"),
-        ("look", {}, "bad_input", "id: field required"),
+        ("decide", {"id": "x"}, "bad_input", "decision: field required"),
         ("look", {"id": "no-such-run"}, "no_such_run", "no run 'no-such-run'"),
         ("look", {"id": "x' OR 1=1"}, "no_such_run", "no run"),
         ("look", {"id": "x", "wait_seconds": 600}, "bad_input", "wait_seconds"),

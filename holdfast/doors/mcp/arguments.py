@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from holdfast.doors.mcp.telling import Part
 from holdfast.intake.requests import Input
@@ -14,7 +14,13 @@ MOST_WAIT = 22.0
 """Seconds: an answer comes within 25."""
 Dollars = Annotated[
     Decimal,
-    Field(ge=0, le=10_000, allow_inf_nan=False, json_schema_extra={"type": "number"}),
+    Field(ge=0, le=10_000, allow_inf_nan=False),
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
+Inputs = Annotated[
+    dict[str, Input],
+    # What an object may hold is told in words: its schema would be half of what hosts are told.
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "object"]}}),
 ]
 RunId = Annotated[str, Field(min_length=1, max_length=200, description="The id of a run.")]
 
@@ -27,12 +33,12 @@ class Wanted(Arguments):
     """What preview and run have in common."""
 
     goal: str = Field("", max_length=20_000, description="What is wanted, in plain words.")
-    inputs: dict[str, Input] = Field(
+    inputs: Inputs = Field(
         default_factory=dict,
         max_length=100,
         description="What it may read, by a name of your choice (of a playbook: by its names): a"
-        " path below the current folder; `text:` with literal text; or an object with `text`,"
-        " `rows` or `base64`.",
+        ' path below the current folder; `text:` and literal text; {"text": …}; {"rows": [{…}]}'
+        ' for a table; or {"base64": …, "name": "file.pdf"}.',
     )
     dollars: Dollars | None = Field(
         None, description="The hard cap of the run in dollars. It never pays more."
@@ -70,7 +76,9 @@ class RunArguments(Wanted):
 
 
 class LookArguments(Arguments):
-    id: RunId
+    id: str = Field(
+        "", max_length=200, description="The id of a run. Left out: the latest runs of such doors."
+    )
     part: Part = Field(
         "summary",
         description="summary; or in full: answer, plan, remarks (of a review), findings (what each"

@@ -26,16 +26,18 @@ from holdfast.doors.mcp.leash import (
     Leash,
     NotAllowed,
     readable_roots,
+    runs_of_doors,
     spent_today,
 )
 from holdfast.doors.mcp.opening import Opening
-from holdfast.doors.mcp.telling import Seen, Told, tell
+from holdfast.doors.mcp.telling import Seen, Told, tell, tell_list
 from holdfast.errors import OrderRefused, Refused
 from holdfast.intake.launch import goal_of_run
 from holdfast.intake.requests import RunRequest, read_request
 from holdfast.text import PLAIN_ID
 
 PREVIEW_SECONDS = 20.0
+LATEST = 10
 MOST_TOLD = 1_000
 Enough = Callable[[Seen], bool]
 
@@ -112,6 +114,8 @@ class Door:
         """Return a run once it has ended or asks what was not told yet, or when the wait is
         over.
         """
+        if not given.id:
+            return await self._latest()
         told = self._told.pop(given.id, frozenset())
 
         def news(now: Seen) -> bool:
@@ -122,6 +126,16 @@ class Door:
         if len(self._told) > MOST_TOLD:
             del self._told[next(iter(self._told))]
         return tell(seen, given.part, given.subtask, given.offset)
+
+    async def _latest(self) -> Told:
+        """Return the latest runs that were started through such doors."""
+        connection = (await self.opening.hf()).connection
+        ids: list[str] = []
+        async for each in runs_of_doors(connection):
+            ids.append(each.id)
+            if len(ids) >= LATEST:
+                break
+        return tell_list([await self.seen(each) for each in ids])
 
     async def seen(self, run_id: str) -> Seen:
         """Return a run as it stands now. Raise NoSuchRun."""

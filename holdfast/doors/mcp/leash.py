@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -91,18 +92,25 @@ async def spent_today(connection: Connection, besides: str = "") -> Decimal:
     server lists them. `besides`: the id of a run that is not counted.
     """
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    query = f"{RUNS} AND StartTime >= '{midnight.isoformat()}'"
     total = Decimal(0)
-    async for each in connection.client.list_workflows(query):
-        if each.parent_id is None and each.id != besides:
+    async for each in runs_of_doors(connection, since=midnight):
+        if each.id != besides:
             total += await _cost_of(connection, each)
     return total
 
 
+async def runs_of_doors(
+    connection: Connection, since: datetime | None = None
+) -> AsyncIterator[WorkflowExecution]:
+    """Yield the runs that were started through such doors, newest first."""
+    begun = f" AND StartTime >= '{since.isoformat()}'" if since else ""
+    async for each in connection.client.list_workflows(f"{RUNS}{begun}"):
+        requester = str(await each.memo_value(MEMO_REQUESTER, "", type_hint=str))
+        if each.parent_id is None and requester.startswith(REQUESTER):
+            yield each
+
+
 async def _cost_of(connection: Connection, run: WorkflowExecution) -> Decimal:
-    requester = str(await run.memo_value(MEMO_REQUESTER, "", type_hint=str))
-    if not requester.startswith(REQUESTER):
-        return Decimal(0)
     cap = Decimal(str(await run.memo_value(MEMO_CAP, "0", type_hint=str)))
     if run.status is WorkflowExecutionStatus.RUNNING:
         view = (await Reader(connection, run.id).look()).view

@@ -160,7 +160,11 @@ class DoorServer(MCPServer[None]):
         try:
             given = offer.arguments.model_validate(arguments)
         except ValidationError as error:
-            return tell_error(Refused(f"{name}: {explain(error)}"))
+            known = ", ".join(offer.arguments.model_fields)
+            unknown = any(each["type"] == "extra_forbidden" for each in error.errors())
+            return tell_error(
+                Refused(f"{name}: {explain(error)}{f'; it takes: {known}' * unknown}")
+            )
         try:
             return await offer.call(self.door, given, host)
         except (HoldfastError, PayloadLost, BlobLost, OSError) as error:
@@ -205,13 +209,25 @@ def instructions(door: Door) -> str:
     )
 
 
+def _untitled(schema: Any) -> Any:
+    """Return a schema without its titles, which say the names again."""
+    if isinstance(schema, list):
+        return [_untitled(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _untitled(value) for key, value in schema.items()}
+    if isinstance(kept.get("title"), str):
+        del kept["title"]
+    return kept
+
+
 def _tool(name: str, *, tasks: bool) -> Tool:
     offer = TOOLS[name]
     as_task = ToolExecution(task_support="optional") if tasks and name in STARTING else None
     return Tool(
         name=name,
         description=offer.says,
-        input_schema=offer.arguments.model_json_schema(by_alias=True),
+        input_schema=_untitled(offer.arguments.model_json_schema(by_alias=True)),
         annotations=ToolAnnotations(
             read_only_hint=offer.reads,
             destructive_hint=name == "cancel",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 import secrets
 import shlex
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,18 +49,27 @@ async def serve_stdio(server: DoorServer) -> None:
     await server.run_stdio_async()
 
 
-async def serve_http(server: DoorServer, port: int, token: str) -> None:
-    """Listen on loopback until the process is told to end."""
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on loopback. BadSettings if the port is taken."""
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise BadSettings(
+            f"--port {port}: {os.strerror(error.errno or 0)}; name another port"
+        ) from error
+
+
+async def serve_http(server: DoorServer, listening: socket.socket, token: str) -> None:
+    """Answer on loopback until the process is told to end."""
+    port = listening.getsockname()[1]
     config = uvicorn.Config(
         http_app(server, port, token),
-        host=HOST,
-        port=port,
         log_level="error",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=3,
     )
-    await uvicorn.Server(config).serve()
+    await uvicorn.Server(config).serve([listening])
 
 
 def http_app(server: DoorServer, port: int, token: str) -> ASGIApp:

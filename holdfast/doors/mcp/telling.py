@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
@@ -19,7 +19,7 @@ from holdfast.deployment.invocation import to_type
 from holdfast.errors import HoldfastError, NoSuchRun
 from holdfast.rendering import markdown
 from holdfast.rendering.amounts import money, seconds
-from holdfast.rendering.preview import plan_table, totals
+from holdfast.rendering.preview import plan_table, price, totals
 from holdfast.rendering.status import ANSWERED_BY, PHASES, STATUS, question_text
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -174,18 +174,40 @@ def _facts(seen: Seen) -> dict[str, Any]:
         facts["seconds"] = round((view.now - view.started).total_seconds(), 1)
         facts["subtasks"] = {row.id: row.status for row in view.rows[:MOST_ROWS]}
         if view.preview:
-            price = view.preview
             facts["price"] = {
-                "low": _amount(price.low),
-                "expected": _amount(price.expected),
-                "high": _amount(price.high),
+                "low": _amount(view.preview.low),
+                "expected": _amount(view.preview.expected),
+                "high": _amount(_at_most(view)),
             }
     return facts
+
+
+def _at_most(view: RunView) -> Decimal | None:
+    high = view.preview.high if view.preview else None
+    return None if high is None else min(high, view.dollars_cap)
 
 
 def _amount(dollars: Decimal | None) -> float | None:
     """Return dollars to a hundredth of a cent; None where no price is known."""
     return None if dollars is None else float(round(dollars, 4))
+
+
+def tell_list(runs: Sequence[Seen]) -> Told:
+    """Return the latest runs in a line each."""
+    goals = {each.run_id: _title(each) for each in runs}
+    listed = [
+        {"id": each.run_id, "status": each.status, "standing": each.standing} for each in runs
+    ]
+    lines = [f"{each.run_id}: {each.status}. {each.standing}." for each in runs]
+    head = "The latest runs of such doors; look(id) has more." if runs else "There are no runs yet."
+    said = "\n".join(f"{run_id}: {goal}" for run_id, goal in goals.items())
+    marked = [UNTRUSTED, envelope("what they are about", said)] if runs else []
+    return Told("\n".join([head, *lines, *marked]), {"runs": listed, "untrusted": goals})
+
+
+def _title(seen: Seen) -> str:
+    view = seen.view
+    return " ".join((view.title or view.goal).split())[:160] if view else ""
 
 
 def _head(seen: Seen) -> Iterator[str]:
@@ -195,6 +217,9 @@ def _head(seen: Seen) -> Iterator[str]:
         paid = money(view.dollars_spent)
         cap = f" of at most {money(view.dollars_cap)}" if view.use_models else ", no model asked"
         yield f"Paid: {paid}{cap}. Time: {seconds((view.now - view.started).total_seconds())}."
+        if view.preview and view.preview.asks and (seen.state_plan_only or not seen.ended):
+            never = f"never above {money(view.dollars_cap)}"
+            yield f"Price of the plan: {price(view.preview)}, {never}."
         rows = view.rows[:MOST_ROWS]
         left = len(view.rows) - len(rows)
         if rows and not seen.ended:
@@ -237,8 +262,13 @@ def _after(seen: Seen) -> str:
             "show the person the plan and its price; if they agree, call run with the same goal and"
             f" inputs and plan_of={seen.run_id!r}."
         )
-    if read_review(report):
-        return f"look(id={seen.run_id!r}, part='remarks') has all remarks with their places."
+    review = read_review(report)
+    if review:
+        more = f" look(id={seen.run_id!r}, part='remarks') has all {len(review.remarks)} remarks;"
+        told = len(review.remarks) <= FIRST_REMARKS
+        return f"it is over;{'' if told else more} check each in the code before you act on it."
+    if report.status in ("declined", "cancelled"):
+        return "nothing more comes of it; what was finished stands in the answer."
     return "it is over; use the answer, and check what its notes and gaps say is missing."
 
 
@@ -292,7 +322,8 @@ def _plan(view: RunView) -> str:
     preview = view.preview
     if preview is None:
         return ""
-    lines = [markdown.write([plan_table(preview, view.dollars_cap, MOST_ROWS)])]
+    table = markdown.write([plan_table(preview, view.dollars_cap, MOST_ROWS)])
+    lines = [table.replace("\\$", "$")]
     lines += totals(preview, view.dollars_cap)
     if preview.plan:
         lines += [f"{each.id}: {each.instruction}" for each in preview.plan.subtasks[:MOST_ROWS]]

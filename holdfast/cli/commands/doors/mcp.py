@@ -87,9 +87,10 @@ def command(
     server = serving.server_of(Opening.of(settings, embedded=embedded), leash)
     if http:
         token = serving.read_token(settings)
-        say(f"MCP at http://{serving.HOST}:{port}{serving.PATH}; its token is in"
-            f" {serving.token_file(settings)}")  # fmt: skip
-        asyncio.run(serving.serve_http(server, port, token))
+        listening = serving.listen(port)
+        say(f"MCP at http://{serving.HOST}:{port}{serving.PATH}")
+        say(f"Its token is in {serving.token_file(settings)}", "dim")
+        asyncio.run(serving.serve_http(server, listening, token))
     else:
         asyncio.run(serving.serve_stdio(server))
     return Code.COMPLETE
