@@ -25,7 +25,9 @@ from holdfast.cli.commands.steering import cancel, reset
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.client import orders
 from holdfast.client.reading import Reader
+from holdfast.client.runs import Run
 from holdfast.contracts import Bill, Goal, Limits, Lost, Order, Report, Undone, seal_word
+from holdfast.contracts.events import AnyEvent
 from holdfast.errors import HoldfastError, RunStuck
 from holdfast.intake.connection import Connection
 from holdfast.replaying import faults
@@ -151,6 +153,36 @@ async def test_a_run_that_is_stuck_says_so_and_reset_frees_it_without_paying_aga
     assert report.model_calls == len(model.heard) - 1
     [note] = unadvised(report)
     assert "reset by" in note
+
+
+async def test_a_stream_of_events_goes_on_through_a_reset_and_doubles_none(
+    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard = asyncio.Event()
+    model = script(t4=[unheard, works("found 4")])
+    async with poisoned(runs, monkeypatch, model) as handle:
+        run = Run(connection, handle.id)
+        told: list[AnyEvent] = []
+
+        async def follow() -> None:
+            # One by one: whoever looks meanwhile sees what was told so far.
+            async for event in run.events():
+                told.append(event)  # noqa: PERF401
+
+        following = asyncio.create_task(follow())
+        unheard.set()
+        await stuck(connection, handle.id)
+        before = [each.id for each in told]
+        assert await reset.run(connection, handle.id, 0, yes=True) == Code.COMPLETE
+        await result(runs, handle.id)
+        async with asyncio.timeout(60):
+            await following
+        kinds = [each.kind for each in told]
+        assert before and before == [each.id for each in told[: len(before)]]
+        assert len({each.id for each in told}) == len(told)
+        assert kinds.count("run_reset") == 1 and kinds[-1] == "run_ended"
+        behind = [each async for each in run.events(before[-1])]
+        assert behind == told[len(before) :], "whoever left before the reset is told the same"
 
 
 async def test_what_is_asked_again_elsewhere_stays_in_the_bill_and_the_report_says_so(
