@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
+from ag_ui.core.events import Event
+from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
+from starlette.routing import Route
 
 from conftest import Runs, seen
 from doors import Caller, Door, served
 from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
+from holdfast.doors.http.app import make_app
+from holdfast.doors.http.bodies import ORDERS
+from holdfast.doors.http.reports import KINDS
 from holdfast.doors.tokens import Scopes
 from holdfast.intake.connection import Connection
 from steered import report_of, script
@@ -101,8 +110,10 @@ async def test_a_stream_that_is_cut_at_each_event_loses_and_doubles_none(
                 break
             pieces += got
             last = pieces[-1]["id"]
-        strip = [{k: v for k, v in each.items() if k != "retry"} for each in pieces]
-        assert strip == [{k: v for k, v in each.items() if k != "retry"} for each in whole]
+        assert pieces == whole
+    # The last of them is AG-UI's, as its official types read it.
+    for each in whole:
+        TypeAdapter[object](Event).validate_json(each["data"])
     kinds = [json.loads(each["data"])["type"] for each in whole]
     assert kinds[0] == "RUN_STARTED" and kinds[-1] == "RUN_FINISHED"
     assert kinds.count("STEP_STARTED") == kinds.count("STEP_FINISHED") == 2
@@ -135,3 +146,80 @@ async def test_a_token_may_do_no_more_than_its_scopes(
         assert (await decides.post(f"/runs/{run_id}/reject", {"why": "dear"})).status_code == 200
         report = await report_of(connection, run_id)
     assert report.status == "declined" and report.orders[0].order.by == "decides"
+
+
+async def test_a_question_interrupts_the_run_of_an_interface_and_its_answer_goes_on(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller()
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            run_id = await started(caller)
+        path = f"/runs/{run_id}/events?format=ag-ui"
+        first = await caller.events(path, until="RUN_FINISHED")
+        told = [json.loads(each["data"]) for each in first]
+        assert [each["type"] for each in told][:2] == ["RUN_STARTED", "STATE_SNAPSHOT"]
+        assert told[-1]["type"] == "RUN_FINISHED" and told[-1]["outcome"]["type"] == "interrupt"
+        assert told[-1]["outcome"]["interrupts"][0]["reason"] == "plan_waits"
+        await caller.post(f"/runs/{run_id}/approve")
+        rest = await caller.events(path, first[-1]["id"])
+    kinds = [json.loads(each["data"])["type"] for each in rest]
+    assert kinds[0] == "RUN_STARTED" and kinds[-1] == "RUN_FINISHED"
+
+
+async def test_the_document_describes_every_path_and_the_server_says_how_it_is(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    anybody = door.bearing("")
+    document = (await anybody.get("/openapi.json")).json()
+    assert document["openapi"] == "3.1.0"
+    names = {*document["components"]["schemas"]}
+    used = {*re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))}
+    assert used <= names
+    served = {route.path for route in make_app(connection).routes if isinstance(route, Route)}
+    ours = {each for each in served if each.startswith(("/runs", "/healthz", "/readyz"))}
+    spread = {f"/runs/{{run_id}}/{order}" for order in ORDERS}
+    spread |= {f"/runs/{{run_id}}/report.{kind}" for kind in KINDS}
+    open_ended = {"/runs/{run_id}/{order}", "/runs/{run_id}/report.{kind}"}
+    assert {*document["paths"]} == (ours - open_ended) | spread
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    assert (await anybody.get("/healthz")).json() == {"status": "ok"}
+    nobody = await anybody.get("/readyz")
+    assert (nobody.status_code, nobody.json()["code"]) == (503, "no_worker")
+    async with runs.worker(script()):
+        async with asyncio.timeout(20):
+            ready = nobody
+            while ready.status_code != 200:
+                ready = await anybody.get("/readyz")
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.long
+async def test_a_thousand_equal_posts_start_one_run(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller()
+    turn = asyncio.Semaphore(20)
+
+    async def post() -> str:
+        async with turn:
+            answer = await caller.post("/runs", GOAL, Idempotency_Key="a thousand")
+            assert answer.status_code in (200, 201), answer.text
+            return str(answer.json()["id"])
+
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            ids = await asyncio.gather(*(post() for _ in range(1_000)))
+        assert len({*ids}) == 1
+        await seen(connection.handle(ids[0]), lambda view: view.waiting)
+        await caller.post(f"/runs/{ids[0]}/reject")
+        await report_of(connection, ids[0])
+        found = 0
+        async with asyncio.timeout(30):
+            # A server lists a run a little after it has begun.
+            while not found:
+                query = f"TaskQueue = '{runs.queue}'"
+                found = (await runs.client.count_workflows(query)).count
+                await asyncio.sleep(0.1)
+    assert found == 1

@@ -35,9 +35,11 @@ class Caller:
         return await self.client.post(path, content=content, headers=kind)
 
     async def events(
-        self, path: str, after: str = "", most: int | None = None
+        self, path: str, after: str = "", most: int | None = None, until: str = ""
     ) -> list[Mapping[str, str]]:
-        """Return the events of a stream, until it ends or is cut after so many."""
+        """Return the events of a stream, until it ends or is cut: after so many, or the first that
+        has `until` in it.
+        """
         found: list[Mapping[str, str]] = []
         headers = {"Last-Event-ID": after} if after else {}
         async with self.client.stream("GET", path, headers=headers) as answer:
@@ -51,9 +53,9 @@ class Caller:
                     fields[name] = value
                 elif "data" in fields:
                     found.append(fields)
-                    fields = {}
-                    if most is not None and len(found) >= most:
+                    if len(found) == most or (until and until in fields["data"]):
                         break
+                    fields = {}
         return found
 
 

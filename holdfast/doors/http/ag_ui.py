@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from ag_ui.core.events import (
@@ -53,6 +54,7 @@ class Story:
     run_id: str
     _open: dict[str, None] = field(default_factory=dict)
     _interrupted: bool = False
+    _dollars: Decimal | None = None
 
     def tell(self, event: AnyEvent) -> tuple[BaseEvent, ...]:
         """Return AG-UI's events of one of ours."""
@@ -73,6 +75,7 @@ class Story:
         match event:
             case RunStarted():
                 yield self._started()
+                self._dollars = event.dollars
                 state: dict[str, Any] = {
                     "goal": event.goal,
                     "dollars": _money(event),
@@ -95,8 +98,11 @@ class Story:
                 yield from self._close()
                 yield self._started()
                 return
-        yield _custom(event)
-        yield _set("/dollars", _money(event))
+        if not isinstance(event, SubtaskStarted | SubtaskEnded):
+            yield _custom(event)
+        if event.dollars != self._dollars:
+            self._dollars = event.dollars
+            yield _set("/dollars", _money(event))
         match event:
             case PlanWaits() | CallWaits() | QuestionAsked() | BudgetReached():
                 yield from (StepFinishedEvent(step_name=each) for each in self._open)

@@ -20,7 +20,6 @@ from holdfast.doors.http import ag_ui
 from holdfast.doors.http.problems import Problem
 
 PING_SECONDS = 15
-AGAIN_MILLISECONDS = 1000
 MOST_STREAMS = 200
 FORMATS = ("holdfast", "ag-ui")
 
@@ -78,15 +77,13 @@ def events_of(run: Run, request: Request) -> AsyncIterator[ServerSentEvent]:
 
 async def _own(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
     async for event in run.events(after):
-        yield ServerSentEvent(
-            event.model_dump_json(), event=event.kind, id=event.id, retry=AGAIN_MILLISECONDS
-        )
+        yield ServerSentEvent(event.model_dump_json(), event=event.kind, id=event.id)
 
 
 async def _of_ag_ui(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
     async for id, event in ag_ui.retell(run.events(), run.id, after):
         text = event.model_dump_json(by_alias=True)
-        yield ServerSentEvent(text, id=id, retry=AGAIN_MILLISECONDS)
+        yield ServerSentEvent(text, id=id)
 
 
 async def _each(events: list[ServerSentEvent]) -> AsyncIterator[ServerSentEvent]:
