@@ -71,6 +71,7 @@ async def test_a_host_works_over_http(runs: Runs, http: httpx2.AsyncClient) -> N
         ({"Host": "evil.example"}, 421),
         ({"Host": "evil.example:8701"}, 421),
         ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://localhost:80"}, 403),
         ({"Content-Type": "text/plain"}, 400),
     ],
 )

@@ -79,7 +79,9 @@ def http_app(server: DoorServer, port: int, token: str) -> ASGIApp:
         streamable_http_path=PATH,
         max_request_body_size=MOST_BODY,
         max_sessions=MOST_SESSIONS,
-        transport_security=TransportSecuritySettings(allowed_hosts=names, allowed_origins=[]),
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+        ),
         host=HOST,
     )
     return _with_token(app, token)

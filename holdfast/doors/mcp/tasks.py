@@ -14,7 +14,13 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver.server import require_client_extension
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, RequestParams
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    RequestParams,
+)
 from pydantic import Field, JsonValue
 
 from holdfast.contracts.view import Question
@@ -27,6 +33,7 @@ from holdfast.rendering.status import question_text
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 CORE_OFFER: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+NAME_HEADER = "mcp-name"
 POLL_MS = 3_000
 RESULT_SECONDS = 22.0
 Ctx = ServerRequestContext[Any, Any]
@@ -88,13 +95,13 @@ class Tasks(Extension):
     # ------------------------------------------------------------ methods
 
     async def get(self, ctx: Ctx, params: TaskParams) -> HandlerResult:
-        self._admit(ctx)
+        self._admit(ctx, params)
         seen = await self._seen(params.task_id)
         return _core_task(seen) if ctx.protocol_version == CORE_TASKS else _detailed(seen)
 
     async def update(self, ctx: Ctx, params: UpdateParams) -> HandlerResult:
         """Take answers to what the run asks; those to nothing that is open are passed over."""
-        self._admit(ctx)
+        self._admit(ctx, params)
         seen = await self._seen(params.task_id)
         for key, question in seen.keys().items():
             response = params.input_responses.get(key)
@@ -105,7 +112,7 @@ class Tasks(Extension):
         return {}
 
     async def cancel(self, ctx: Ctx, params: TaskParams) -> HandlerResult:
-        self._admit(ctx)
+        self._admit(ctx, params)
         seen = await self._seen(params.task_id)
         if seen.ended is None:
             try:
@@ -129,9 +136,14 @@ class Tasks(Extension):
 
     # ------------------------------------------------------------ parts
 
-    def _admit(self, ctx: Ctx) -> None:
-        if ctx.protocol_version != CORE_TASKS:
-            require_client_extension(ctx, IDENTIFIER)
+    def _admit(self, ctx: Ctx, params: TaskParams) -> None:
+        """Raise MCPError unless the host may ask about tasks, and its headers name this one."""
+        if ctx.protocol_version == CORE_TASKS:
+            return
+        require_client_extension(ctx, IDENTIFIER)
+        headers = getattr(ctx.request, "headers", {})
+        if headers.get(NAME_HEADER, params.task_id) != params.task_id:
+            raise MCPError(HEADER_MISMATCH, f"the header {NAME_HEADER} names another task")
 
     async def _seen(self, run_id: str) -> Seen:
         try:
