@@ -46,7 +46,7 @@ class Scopes(BaseModel):
 
     def __str__(self) -> str:
         start = () if self.dollars is None else (f"start:{self.dollars}",)
-        return " ".join(("read", *start, *(("decide",) if self.decide else ())))
+        return ", ".join(("read", *start, *(("decide",) if self.decide else ())))
 
 
 ALL = Scopes(decide=True, dollars=Decimal(MOST_DOLLARS))

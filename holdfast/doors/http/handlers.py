@@ -17,7 +17,7 @@ from holdfast.doors.http import openapi, reports
 from holdfast.doors.http.bodies import ORDERS, Fork, read_body
 from holdfast.doors.http.problems import Problem
 from holdfast.doors.http.streams import Streams, events_of
-from holdfast.doors.tokens import MOST_DOLLARS, Caller
+from holdfast.doors.tokens import ALL, Caller
 from holdfast.errors import IdTaken, NoSuchRun
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import goal_of_run
@@ -57,7 +57,7 @@ class Door:
         check_starts(caller)
         roots = self.connection.settings.allowed_roots
         goal = await self.holdfast.goal_of(wanted, below=roots)
-        check_dollars(caller, goal.limits.dollars, unpriced=goal.unpriced)
+        check_goal(caller, goal)
         goal = goal.model_copy(update={"requester": caller.name})
         run = await self.holdfast.start_goal(goal, wanted.id)
         if run.attached:
@@ -73,7 +73,7 @@ class Door:
         check_starts(caller)
 
         def check(goal: Goal) -> None:
-            check_dollars(caller, goal.limits.dollars, unpriced=goal.unpriced)
+            check_goal(caller, goal)
 
         made = await run.fork(
             given.subtask,
@@ -169,16 +169,22 @@ def check_decides(caller: Caller) -> None:
         raise Problem("not_allowed", "this token gives no orders: it lacks the scope decide")
 
 
-def check_dollars(caller: Caller, dollars: Decimal, *, unpriced: bool = False) -> None:
+def check_goal(caller: Caller, goal: Goal) -> None:
+    """Raise Problem unless the caller may start this. What asks no model spends nothing."""
+    if goal.use_models:
+        check_dollars(caller, goal.limits.dollars)
+        if goal.unpriced and caller.scopes != ALL:
+            raise Problem(
+                "not_allowed", "without a known price no cap holds: that is for the server's owner"
+            )
+
+
+def check_dollars(caller: Caller, dollars: Decimal) -> None:
     """Raise Problem unless the caller may let a run spend so much."""
     most = caller.scopes.dollars
     if most is None or dollars > most:
         allowed = "starts no runs" if most is None else f"allows ${most} a run"
         raise Problem("not_allowed", f"a cap of ${dollars} is asked for, and this token {allowed}")
-    if unpriced and most < MOST_DOLLARS:
-        raise Problem(
-            "not_allowed", "without a known price no cap of dollars holds; this token needs one"
-        )
 
 
 def id_of_key(key: str, caller: Caller) -> str:
