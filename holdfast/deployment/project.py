@@ -32,6 +32,8 @@ SEVERAL = "HOLDFAST_PROJECTS"
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,39}")
 """Name of a project in its runs."""
 FILE_BYTES = 1024 * 1024
+HOOKS = "hooks"
+"""What of the file is no setting: tables that only the door of web hooks reads."""
 _MARK = "project"
 """A file in the state folder of a trusted project: which one it is."""
 
@@ -161,19 +163,31 @@ def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]
     for each in (folder / name for name in FOLDERS):
         if os.path.lexists(each) and not each.is_dir():
             raise BadSettings(f"settings: {str(each)!r} is not a folder; move it away")
+    given = _load(folder)
+    for name, value in given.items():
+        if name != HOOKS and (wrong := _wrong(name, value, fields)):
+            raise BadSettings(f"settings: {folder / FILE}: {wrong}")
+    # Empty is not set, as of a variable.
+    return {name: value for name, value in given.items() if name != HOOKS and value != ""}
+
+
+def read_hooks(folder: Path) -> dict[str, Any]:
+    """Return the tables of web hooks that `holdfast.toml` has, by name. BadSettings as above."""
+    found = _load(folder).get(HOOKS, {})
+    if not isinstance(found, dict):
+        raise BadSettings(f"settings: {folder / FILE}: {HOOKS}: write each as [{HOOKS}.NAME]")
+    return found
+
+
+def _load(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     try:
-        given = tomllib.loads(read_named(file, FILE_BYTES))
+        return tomllib.loads(read_named(file, FILE_BYTES))
     except Unreadable as error:
         raise BadSettings(f"settings: {error}") from error
     except (ValueError, RecursionError) as error:
         # Beside what is no TOML: a number or a nesting that Python does not read.
         raise BadSettings(f"settings: {file}: no TOML: {as_rest(str(error))}") from error
-    for name, value in given.items():
-        if wrong := _wrong(name, value, fields):
-            raise BadSettings(f"settings: {file}: {wrong}")
-    # Empty is not set, as of a variable.
-    return {name: value for name, value in given.items() if value != ""}
 
 
 def _wrong(name: str, value: object, fields: Mapping[str, FieldInfo]) -> str:

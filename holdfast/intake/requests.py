@@ -57,6 +57,10 @@ class Document(_Given):
     name: str = Field("input.txt", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     """Its name, for the kind of file it is."""
 
+    @classmethod
+    def of(cls, content: bytes, name: str) -> Document:
+        return cls(base64=base64.b64encode(content).decode(), name=name)
+
     def content(self, name: str) -> bytes:
         """Return the file. Refused, naming the input, if it is not base64."""
         try:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from holdfast.doors.hooks import Hooks
 from holdfast.doors.http import a2a
 from holdfast.doors.http.handlers import Door
 from holdfast.doors.http.problems import Problem, problem_of
@@ -33,6 +34,7 @@ def make_app(connection: Connection) -> Starlette:
         Route("/runs/{run_id}/fork", door.fork, methods=["POST"]),
         Route("/runs/{run_id}/{order}", door.order, methods=["POST"]),
         *a2a.routes(door),
+        *Hooks.of(connection).routes(),
     ]
     handlers: dict[Any, Any] = {HTTPException: _of_http, Problem: _of_ours, HoldfastError: _of_ours}
     return Starlette(routes=routes, exception_handlers=handlers)

@@ -137,7 +137,7 @@ ORDERS: Mapping[str, type[_Given]] = {
 
 async def read_json(request: Request) -> Any:
     """Return the JSON of a request; an empty body is an empty object. Raise Problem."""
-    body = await _read(request)
+    body = await read_bytes(request, REQUEST_BYTES)
     if not body.strip():
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -160,18 +160,18 @@ async def read_body(request: Request, shape: type[Body]) -> Body:
         raise Problem("bad_input", explain(error)) from None
 
 
-async def _read(request: Request) -> bytes:
+async def read_bytes(request: Request, most: int) -> bytes:
     """Return the body, no more of which is read than may come."""
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > REQUEST_BYTES:
-        raise _too_large()
+    if said.isdigit() and int(said) > most:
+        raise _too_large(most)
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for part in request.stream():
                 body += part
-                if len(body) > REQUEST_BYTES:
-                    raise _too_large()
+                if len(body) > most:
+                    raise _too_large(most)
     except TimeoutError:
         raise Problem(
             "too_slow", f"the body did not come within {BODY_SECONDS:.0f} s", Connection="close"
@@ -179,5 +179,5 @@ async def _read(request: Request) -> bytes:
     return bytes(body)
 
 
-def _too_large() -> Problem:
-    return Problem("too_large", f"a body has at most {REQUEST_BYTES >> 20} MiB", Connection="close")
+def _too_large(most: int) -> Problem:
+    return Problem("too_large", f"a body has at most {most >> 20} MiB", Connection="close")

@@ -28,6 +28,8 @@ from holdfast.text import PLAIN_ID
 
 PUBLIC = ("/healthz", "/readyz", "/openapi.json", "/.well-known/agent-card.json")
 """What everybody may read: it tells nothing of any run."""
+SIGNED = "/hooks/"
+"""What has a signature in place of a token."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 RATE, BURST = 20.0, 200.0
 """Requests a second of one token, and how many at once after a pause."""
@@ -127,6 +129,9 @@ class Guard:
         self._check_host(headers)
         self._check_origin(headers)
         if scope["path"] in PUBLIC:
+            return NOBODY
+        if scope["path"].startswith(SIGNED):
+            self.rates.take(SIGNED)
             return NOBODY
         caller = self._caller(headers)
         if caller is None:

@@ -30,6 +30,7 @@ STATUS: Mapping[str, int] = {
 OF_THE_DOOR: Mapping[str, int] = {
     "not_json": 400,
     "no_token": 401,
+    "not_signed": 401,
     "not_allowed": 403,
     "foreign_origin": 403,
     "not_found": 404,
