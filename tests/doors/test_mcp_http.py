@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from decimal import Decimal
 from typing import Any
 
 import httpx2
@@ -13,20 +13,17 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from conftest import Runs
-from holdfast.deployment.settings import Settings
 from holdfast.doors.mcp.opening import Opening
-from holdfast.doors.mcp.serving import MOST_BODY, http_app, read_token, server_of, token_file
-from holdfast.errors import BadSettings
+from holdfast.doors.mcp.serving import MOST_BODY, http_app, server_of
+from holdfast.doors.tokens import Scopes, Tokens
 from holdfast.intake.connection import Connection
-from hosting import SPENDS, data
-from steered import script
+from hosting import DECIDES, data, text
+from steered import report_of, script
 
 pytestmark = pytest.mark.anyio
 PORT = 8701
 URL = f"http://127.0.0.1:{PORT}/mcp"
-TOKEN = "a-token-of-more-than-20-letters"
 HEADERS = {
-    "Authorization": f"Bearer {TOKEN}",
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
 }
@@ -41,16 +38,18 @@ async def http(runs: Runs, connection: Connection) -> AsyncIterator[httpx2.Async
     async def opener() -> Any:
         yield connection
 
-    server = server_of(Opening(connection.settings, opener), SPENDS)
-    app: Any = http_app(server, PORT, TOKEN)
+    tokens = Tokens(connection.settings)
+    secret = tokens.add("laptop", Scopes(dollars=Decimal(1)))
+    server = server_of(Opening(connection.settings, opener), DECIDES)
+    app: Any = http_app(server, PORT, tokens)
     transport = httpx2.ASGITransport(app)
     with runs.env.with_time_skipping_disabled():
         async with server.session_manager.run(), httpx2.AsyncClient(transport=transport) as client:
+            client.headers["Authorization"] = f"Bearer {secret}"
             yield client
 
 
 async def test_a_host_works_over_http(runs: Runs, http: httpx2.AsyncClient) -> None:
-    http.headers["Authorization"] = HEADERS["Authorization"]
     async with runs.worker(script()):
         async with Client(streamable_http_client(URL, http_client=http)) as host:
             begun = await host.call_tool("run", {"goal": "Compare", "id": "h-run"})
@@ -60,13 +59,39 @@ async def test_a_host_works_over_http(runs: Runs, http: httpx2.AsyncClient) -> N
                 pass
 
 
+async def test_a_token_allows_no_more_than_it_says_and_its_name_is_the_hosts(
+    runs: Runs, connection: Connection, http: httpx2.AsyncClient
+) -> None:
+    waiting = {"goal": "Compare", "approval": "always", "id": "h-token"}
+    laptop = Client(streamable_http_client(URL, http_client=http))
+    async with runs.worker(script()), laptop as host:
+        refused = await host.call_tool("run", {**waiting, "dollars": 1.5})
+        assert "$1.00 that one run" in text(refused)
+        await host.call_tool("run", waiting)
+        while data(await host.call_tool("look", {"id": "h-token"}))["status"] == "working":
+            pass
+        refused = await host.call_tool("decide", {"id": "h-token", "decision": "approve"})
+        assert data(refused)["error"]["code"] == "not_allowed"
+        await host.call_tool("decide", {"id": "h-token", "decision": "reject"})
+        report = await report_of(connection, "h-token")
+    assert [each.order.by for each in report.orders] == ["mcp:laptop"]
+    tokens = Tokens(connection.settings)
+    http.headers["Authorization"] = f"Bearer {tokens.add('reader', Scopes())}"
+    async with Client(streamable_http_client(URL, http_client=http)) as reader:
+        assert data(await reader.call_tool("look", {"id": "h-token"}))["status"] == "completed"
+        for tool, given in (("run", waiting), ("review", {}), ("cancel", {"id": "h-token"})):
+            refused = await reader.call_tool(tool, given)
+            assert "may only look" in text(refused)
+    tokens.revoke("reader")
+    assert (await http.post(URL, headers=HEADERS, json=PING)).status_code == 401
+
+
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
         ({"Authorization": ""}, 401),
-        ({"Authorization": f"Bearer {TOKEN[:-1]}"}, 401),
-        ({"Authorization": f"Bearer {TOKEN}x"}, 401),
-        ({"Authorization": TOKEN}, 401),
+        ({"Authorization": "Bearer hf_nobody"}, 401),
+        ({"Authorization": "Basic bGFwdG9w"}, 401),
         ({"Authorization": "Bearer ü"}, 401),
         ({"Host": "evil.example"}, 421),
         ({"Host": "evil.example:8701"}, 421),
@@ -78,7 +103,8 @@ async def test_a_host_works_over_http(runs: Runs, http: httpx2.AsyncClient) -> N
 async def test_strangers_are_refused(
     http: httpx2.AsyncClient, changed: dict[str, str], status: int
 ) -> None:
-    headers = [(n.encode(), v.encode("latin-1")) for n, v in (HEADERS | changed).items()]
+    ours = {"Authorization": http.headers["Authorization"], **HEADERS, **changed}
+    headers = [(n.encode(), v.encode("latin-1")) for n, v in ours.items()]
     answer = await http.post(URL, headers=headers, json=PING)
     assert answer.status_code == status
     if status == 401:
@@ -101,13 +127,3 @@ async def test_strangers_are_refused(
 async def test_a_body_that_is_no_message_is_refused(http: httpx2.AsyncClient, body: bytes) -> None:
     answer = await http.post(URL, headers=HEADERS, content=body)
     assert 400 <= answer.status_code < 500
-
-
-def test_the_token_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, state_dir=tmp_path / "state")
-    token = read_token(settings)
-    assert len(token) > 40 and read_token(settings) == token
-    assert token_file(settings).stat().st_mode & 0o777 == 0o600
-    token_file(settings).write_text("short")
-    with pytest.raises(BadSettings, match="holds no token"):
-        read_token(settings)

@@ -96,16 +96,22 @@ async def test_the_command_listens_on_loopback_alone_and_prints_what_a_host_need
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, str(HOME / "starter.py"), "mcp", "--http", "--port", str(port)]
-    printing = await asyncio.create_subprocess_exec(
-        *command, "--print-config", stdout=-1, stderr=-1, env=environment, cwd=tmp_path
-    )
-    out, said = await printing.communicate()
+    starter = [sys.executable, str(HOME / "starter.py")]
+    command = [*starter, "mcp", "--http", "--port", str(port)]
+
+    async def run(*arguments: str) -> tuple[str, str]:
+        process = await asyncio.create_subprocess_exec(
+            *arguments, stdout=-1, stderr=-1, env=environment, cwd=tmp_path
+        )
+        out, said = await process.communicate()
+        return out.decode(), said.decode()
+
+    assert "there is no token yet; make one of: " in (await run(*command))[1]
+    token = (await run(*starter, "token", "new", "laptop"))[0].strip()
+    out, said = await run(*command, "--print-config")
     entry = json.loads(out)["mcpServers"]["holdfast"]
-    token = (tmp_path / "state" / "mcp-token").read_text()
-    assert token not in out.decode() + said.decode() and "mcp-token" in said.decode()
-    variable = entry["headers"]["Authorization"].removeprefix("Bearer ")
-    assert variable == "${MCP_HOLDFAST_TOKEN}"
+    assert entry["headers"]["Authorization"] == "Bearer ${MCP_HOLDFAST_TOKEN}"
+    assert "MCP_HOLDFAST_TOKEN" in said and token not in out + said
     serving = await asyncio.create_subprocess_exec(
         *command, "--embedded", stdout=-1, stderr=-1, env=environment, cwd=tmp_path
     )
@@ -121,13 +127,9 @@ async def test_the_command_listens_on_loopback_alone_and_prints_what_a_host_need
                 assert data(await host.call_tool("look"))["runs"] == []
         listening = psutil.Process(serving.pid).net_connections("tcp")
         assert {each.laddr.ip for each in listening if each.status == "LISTEN"} == {"127.0.0.1"}
-        again = await asyncio.create_subprocess_exec(
-            *command, stdout=-1, stderr=-1, env=environment, cwd=tmp_path
-        )
-        _, said = await again.communicate()
-        assert said.decode() == f"--port {port}: Address already in use; name another port\n"
-        assert again.returncode == 2
+        taken = f"--port {port}: Address already in use; name another port\n"
+        assert await run(*command) == ("", taken)
     finally:
         serving.terminate()
-        _, said = await serving.communicate()
-    assert token not in said.decode()
+        _, left = await serving.communicate()
+    assert token not in left.decode()

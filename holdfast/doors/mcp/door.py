@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -31,6 +32,7 @@ from holdfast.doors.mcp.leash import (
 )
 from holdfast.doors.mcp.opening import Opening
 from holdfast.doors.mcp.telling import Seen, Told, tell, tell_list
+from holdfast.doors.tokens import Caller
 from holdfast.errors import OrderRefused, Refused
 from holdfast.intake.launch import goal_of_run
 from holdfast.intake.requests import RunRequest, read_request
@@ -39,6 +41,8 @@ from holdfast.text import PLAIN_ID
 PREVIEW_SECONDS = 20.0
 LATEST = 10
 MOST_TOLD = 1_000
+CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
+"""Whose token the request that is answered bears; None over stdio."""
 Enough = Callable[[Seen], bool]
 
 
@@ -51,10 +55,16 @@ class Door:
     """All tools of the door. `host` is the name by which a host calls itself."""
 
     opening: Opening
-    leash: Leash = field(default_factory=Leash)
+    opened_with: Leash = field(default_factory=Leash)
     _told: dict[str, frozenset[str]] = field(default_factory=dict)
     """Keys of the questions of each run that hosts were told, for the last runs looked at."""
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def leash(self) -> Leash:
+        """What the caller may do."""
+        caller = CALLER.get()
+        return self.opened_with.narrowed(caller.scopes if caller else None)
 
     # ------------------------------------------------------------ starting
 
@@ -86,6 +96,7 @@ class Door:
 
     async def _start(self, request: RunRequest, host: str, *, plan_only: bool = False) -> Run:
         """Start a run within the leash."""
+        self.leash.check_acts()
         hf = await self.opening.hf()
         connection = hf.connection
         if request.dollars is None and self.leash.per_run:
@@ -222,6 +233,7 @@ class Door:
 
     async def _own(self, run_id: str) -> Run:
         """Return a run that was started through such a door; no other is steered through it."""
+        self.leash.check_acts()
         await self.seen(run_id)
         connection = (await self.opening.hf()).connection
         goal = await goal_of_run(connection, run_id)

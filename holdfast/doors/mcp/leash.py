@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +20,7 @@ from holdfast.contracts.search import (
     UNPRICED,
 )
 from holdfast.deployment.settings import Settings
+from holdfast.doors.tokens import Scopes
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.rendering.amounts import money
@@ -48,6 +49,22 @@ class Leash:
     """What the runs that begin on one day (UTC) may cost in all, in dollars."""
     may_decide: bool = False
     """True if the host's model may do what otherwise only a person may."""
+    only_reads: bool = False
+    """True for a token that starts and steers nothing."""
+
+    def narrowed(self, scopes: Scopes | None) -> Leash:
+        """Return what of it a token allows; all of it where there is no token, as over stdio."""
+        if scopes is None:
+            return self
+        most = min(self.per_run, scopes.dollars or Decimal(0))
+        decides = self.may_decide and scopes.decide
+        reads = scopes.dollars is None and not scopes.decide
+        return replace(self, per_run=most, may_decide=decides, only_reads=reads)
+
+    def check_acts(self) -> None:
+        """Raise NotAllowed for who may only read."""
+        if self.only_reads:
+            raise NotAllowed("this token may only look; the person makes one that may do more")
 
     def check_cap(self, goal: Goal) -> None:
         """Raise NotAllowed unless a run of this goal may be started, whatever the day has cost."""
@@ -57,7 +74,8 @@ class Leash:
         if not self.per_run:
             raise NotAllowed(
                 "this run would ask models, and this door spends nothing: the person must start it"
-                " with `--may-spend DOLLARS`. Free: review without models"
+                " with `--may-spend DOLLARS`, and over HTTP its token must allow it, too. Free:"
+                " review without models"
             )
         if cap > self.per_run:
             raise NotAllowed(

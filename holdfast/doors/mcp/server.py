@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -38,7 +38,7 @@ from holdfast.doors.mcp.arguments import (
     ReviewArguments,
     RunArguments,
 )
-from holdfast.doors.mcp.door import Door
+from holdfast.doors.mcp.door import CALLER, Door
 from holdfast.doors.mcp.telling import Told, tell_error
 from holdfast.errors import HoldfastError, Refused
 from holdfast.intake.requests import explain
@@ -51,6 +51,8 @@ AS_TASK: ContextVar[bool] = ContextVar("AS_TASK", default=False)
 """True while a call is answered by a task, which waits for nothing."""
 STARTING = frozenset({"preview", "run", "review"})
 """The tools whose result is a run."""
+CALLER_KEY = "holdfast.caller"
+"""Where the application that checks tokens leaves the Caller."""
 NOBODY = "host"
 _STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -182,15 +184,30 @@ def result_of(told: Told) -> CallToolResult:
 
 
 def host_named(ctx: ServerRequestContext[Any, Any]) -> str:
-    """Return the name by which the host calls itself, as a part of a name in the history."""
+    """Return the name of the host's token, else that by which it calls itself, as a part of a
+    name in the history.
+    """
+    caller = CALLER.get()
+    if caller:
+        return caller.name
     params = ctx.session.client_params
     name = _STRANGE.sub("-", params.client_info.name).strip("-") if params else ""
     return name[:40] or NOBODY
 
 
+async def as_caller(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Be the middleware that knows for each request whose token it bears."""
+    scope = getattr(ctx.request, "scope", {})
+    token = CALLER.set(scope.get(CALLER_KEY))
+    try:
+        return await call_next(ctx)
+    finally:
+        CALLER.reset(token)
+
+
 def instructions(door: Door) -> str:
     """Return what a host is told of the door as a whole."""
-    leash = door.leash
+    leash = door.opened_with
     spends = (
         f"A run may cost {money(leash.per_run)} at most, all runs of a day {money(leash.per_day)}."
         if leash.per_run

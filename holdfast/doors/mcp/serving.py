@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
-import secrets
 import shlex
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,22 +14,19 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.deployment.settings import Settings
 from holdfast.doors.mcp.door import Door
 from holdfast.doors.mcp.leash import Leash
 from holdfast.doors.mcp.opening import Opening
-from holdfast.doors.mcp.server import DoorServer
+from holdfast.doors.mcp.server import CALLER_KEY, DoorServer, as_caller
 from holdfast.doors.mcp.tasks import Tasks
-from holdfast.embedded import StateDir
+from holdfast.doors.tokens import Tokens
 from holdfast.errors import BadSettings
-from holdfast.storage.files import write_whole
 
 HOST = "127.0.0.1"
 PORT = 8701
 PATH = "/mcp"
 MOST_BODY = 4 * 1024 * 1024
 MOST_SESSIONS = 100
-TOKEN_LETTERS = (20, 200)
 SKILL = Path(__file__).parent / "SKILL.md"
 TOKEN_VARIABLE = "MCP_HOLDFAST_TOKEN"
 """The variable of the host's environment that a printed configuration names."""
@@ -41,7 +36,7 @@ def server_of(opening: Opening, leash: Leash) -> DoorServer:
     """Return the server of a door, with its tasks for both eras."""
     door = Door(opening, leash)
     tasks = Tasks(door)
-    return DoorServer(door, extensions=[tasks], middleware=[tasks.in_core])
+    return DoorServer(door, extensions=[tasks], middleware=[as_caller, tasks.in_core])
 
 
 async def serve_stdio(server: DoorServer) -> None:
@@ -59,11 +54,11 @@ def listen(port: int) -> socket.socket:
         ) from error
 
 
-async def serve_http(server: DoorServer, listening: socket.socket, token: str) -> None:
+async def serve_http(server: DoorServer, listening: socket.socket, tokens: Tokens) -> None:
     """Answer on loopback until the process is told to end."""
     port = listening.getsockname()[1]
     config = uvicorn.Config(
-        http_app(server, port, token),
+        http_app(server, port, tokens),
         log_level="error",
         access_log=False,
         server_header=False,
@@ -72,7 +67,7 @@ async def serve_http(server: DoorServer, listening: socket.socket, token: str) -
     await uvicorn.Server(config).serve([listening])
 
 
-def http_app(server: DoorServer, port: int, token: str) -> ASGIApp:
+def http_app(server: DoorServer, port: int, tokens: Tokens) -> ASGIApp:
     """Return the door as an application that wants a token, and is only reached as loopback."""
     names = [f"{name}:{port}" for name in (HOST, "localhost", "[::1]")]
     app = server.streamable_http_app(
@@ -84,19 +79,23 @@ def http_app(server: DoorServer, port: int, token: str) -> ASGIApp:
         ),
         host=HOST,
     )
-    return _with_token(app, token)
+    return _with_token(app, tokens)
 
 
-def _with_token(app: ASGIApp, token: str) -> ASGIApp:
-    """Refuse every request that does not bear the token; nothing of it is read before."""
-    wanted = f"Bearer {token}".encode()
+def _with_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
+    """Refuse every request that bears no token of this state directory; nothing else of it is read
+    before.
+    """
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, wanted):
+            given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+            kind, _, secret = given.partition(" ")
+            caller = tokens.caller_of(secret) if kind == "Bearer" else None
+            if caller is None:
                 await _refuse(send)
                 return
+            scope[CALLER_KEY] = caller
         await app(scope, receive, send)
 
     return guarded
@@ -110,29 +109,6 @@ async def _refuse(send: Callable[[Any], Awaitable[None]]) -> None:
     ]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": body.encode()})
-
-
-def token_file(settings: Settings) -> Path:
-    return StateDir.of(settings).path / "mcp-token"
-
-
-def read_token(settings: Settings) -> str:
-    """Return the token of this state directory, made at its first use and readable by its owner
-    alone. BadSettings if it cannot be used.
-    """
-    path = token_file(settings)
-    try:
-        if not path.exists():
-            StateDir.of(settings).create()
-            write_whole(path, secrets.token_urlsafe(32).encode())
-            path.chmod(0o600)
-        token = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{path}: cannot be used as the door's token: {error}") from error
-    least, most = TOKEN_LETTERS
-    if not least <= len(token) <= most or not token.isascii() or not token.isprintable():
-        raise BadSettings(f"{path}: holds no token; delete it, and another is made")
-    return token
 
 
 # ---------------------------------------------------------------- for whoever sets up a host

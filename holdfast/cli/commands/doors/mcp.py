@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from holdfast.deployment import extras
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 
+NEW_TOKEN = f"one of: {STARTER} token new NAME --scope start:DOLLARS"
 MaySpend = Annotated[
     str,
     typer.Option(
@@ -65,6 +65,7 @@ def command(
     from holdfast.doors.mcp import serving
     from holdfast.doors.mcp.leash import DAYS_WORTH, Leash
     from holdfast.doors.mcp.opening import Opening
+    from holdfast.doors.tokens import Tokens
 
     if skill:
         put(serving.SKILL.read_text(encoding="utf-8").rstrip())
@@ -73,24 +74,23 @@ def command(
     if may_spend_day and not may_spend:
         raise Exit("--may-spend-day: say with --may-spend what one run may cost, too")
     day = _dollars("--may-spend-day", may_spend_day) if may_spend_day else per_run * DAYS_WORTH
-    settings = Settings()
     if print_config:
         options = _typed(may_spend, may_spend_day, may_decide=may_decide, embedded=embedded)
         program = serving.split_program(STARTER)
         put(serving.print_config(program, options, http=http, port=port))
         if http:
-            serving.read_token(settings)
-            where = shlex.quote(str(serving.token_file(settings)))
-            say(f"Before the host starts: export {serving.TOKEN_VARIABLE}=$(cat {where})", "dim")
+            say(f"The host's environment needs {serving.TOKEN_VARIABLE}: {NEW_TOKEN}", "dim")
         return Code.COMPLETE
+    settings = Settings()
     leash = Leash(per_run, day, may_decide)
     server = serving.server_of(Opening.of(settings, embedded=embedded), leash)
     if http:
-        token = serving.read_token(settings)
+        tokens = Tokens(settings)
+        if not tokens.all():
+            raise Exit(f"--http: there is no token yet; make {NEW_TOKEN}")
         listening = serving.listen(port)
         say(f"MCP at http://{serving.HOST}:{port}{serving.PATH}")
-        say(f"Its token is in {serving.token_file(settings)}", "dim")
-        asyncio.run(serving.serve_http(server, listening, token))
+        asyncio.run(serving.serve_http(server, listening, tokens))
     else:
         asyncio.run(serving.serve_stdio(server))
     return Code.COMPLETE

@@ -30,7 +30,7 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="List as JSON.")] = False,
 ) -> int:
-    """Make, list or revoke the tokens of `serve`."""
+    """Make, list or revoke the tokens of `serve` and of `mcp --http`."""
     tokens = Tokens(Settings())
     if what == "list":
         return list_all(tokens, as_json=as_json)
