@@ -197,11 +197,13 @@ class Holdfast:
 
     async def runs(self, most: int = 100) -> AsyncIterator[Listed]:
         """Yield the runs that people started, newest first."""
-        async for each in list_runs(self.connection):
+        if most <= 0:
+            return
+        async for each in list_runs(self.connection, min(most, 1_000)):
+            yield each
+            most -= 1
             if most <= 0:
                 return
-            most -= 1
-            yield each
 
 
 def as_input(given: Given) -> object:

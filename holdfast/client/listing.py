@@ -58,9 +58,11 @@ class Listed:
     """Name of the run's project; empty if it has none."""
 
 
-async def list_runs(connection: Connection) -> AsyncIterator[Listed]:
-    """Yield the runs that people started, newest first; their child runs are not listed."""
-    async for each in connection.client.list_workflows(RUNS):
+async def list_runs(connection: Connection, at_once: int = 1_000) -> AsyncIterator[Listed]:
+    """Yield the runs that people started, newest first; their child runs are not listed.
+    `at_once`: how many the server is asked for at a time.
+    """
+    async for each in connection.client.list_workflows(RUNS, page_size=at_once):
         if each.parent_id is None:
             yield await _listed(each)
 

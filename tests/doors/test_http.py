@@ -195,6 +195,26 @@ async def test_the_document_describes_every_path_and_the_server_says_how_it_is(
                 await asyncio.sleep(0.05)
 
 
+async def test_a_stream_ends_when_its_token_is_revoked(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller, other = door.caller("follows"), door.caller("decides")
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            run_id = await started(other)
+        await seen(connection.handle(run_id), lambda view: view.waiting)
+        following = asyncio.create_task(caller.events(f"/runs/{run_id}/events"))
+        async with asyncio.timeout(30):
+            waits = False
+            while not waits:
+                waits = "plan_waits" in str(caller.told)
+                await asyncio.sleep(0.02)
+        door.tokens.revoke("follows")
+        await other.post(f"/runs/{run_id}/approve")
+        told = await following
+    assert [each["event"] for each in told] == ["run_started", "plan_made", "plan_waits"]
+
+
 @pytest.mark.long
 async def test_a_thousand_equal_posts_start_one_run(
     runs: Runs, connection: Connection, door: Door

@@ -25,6 +25,8 @@ class Caller:
     """A program with a token."""
 
     client: httpx2.AsyncClient
+    told: list[Mapping[str, str]] = field(default_factory=list)
+    """The events of all its streams, as they came."""
 
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.client.get(path, headers=_named(headers))
@@ -53,6 +55,7 @@ class Caller:
                     fields[name] = value
                 elif "data" in fields:
                     found.append(fields)
+                    self.told.append(fields)
                     if len(found) == most or (until and until in fields["data"]):
                         break
                     fields = {}

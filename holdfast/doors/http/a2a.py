@@ -114,7 +114,7 @@ class Tasks:
     async def stream(self, request: Request) -> Response:
         given = await read_body(request, SendMessageRequest)
         run = await self._run_of(given.message, request)
-        return await self.door.streams.respond(_updates(run), over=False)
+        return await self.door.streams.respond(request, _updates(run), over=False)
 
     async def get(self, request: Request) -> Response:
         return _json(await task_of(run_of(self.door.connection, request)))
@@ -129,7 +129,7 @@ class Tasks:
         run = run_of(self.door.connection, request)
         if await check_run(self.door.connection, run.id):
             raise RunOver(f"task {run.id} is over; get it instead")
-        return await self.door.streams.respond(_updates(run), over=False)
+        return await self.door.streams.respond(request, _updates(run), over=False)
 
     async def card(self, request: Request) -> Response:
         return JSONResponse(agent_card(str(request.base_url).rstrip("/")))

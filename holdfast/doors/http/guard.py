@@ -102,7 +102,9 @@ class Guard:
         try:
             caller = self._admit(scope)
             who = caller.name
-            scope.setdefault("state", {})["caller"] = caller
+            state = scope.setdefault("state", {})
+            state["caller"] = caller
+            state["still"] = lambda: self._caller(Headers(scope=scope)) is not None
             await self.app(scope, receive, sending)
         except Exception as error:
             if status:

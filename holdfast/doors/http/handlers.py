@@ -109,7 +109,7 @@ class Door:
         run = run_of(self.connection, request)
         events = events_of(run, request)
         over = await check_run(self.connection, run.id)
-        return await self.streams.respond(events, over=over)
+        return await self.streams.respond(request, events, over=over)
 
     # ------------------------------------------------------------ orders
 

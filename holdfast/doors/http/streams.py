@@ -6,7 +6,7 @@ ever, at any replica of this server, and nothing is kept for it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -30,9 +30,11 @@ class Streams:
 
     count: int = 0
 
-    async def respond(self, events: AsyncIterator[ServerSentEvent], *, over: bool) -> Response:
-        """Return the stream of these events; 204 if the run is `over` and there are none, after
-        which a browser does not ask again.
+    async def respond(
+        self, request: Request, events: AsyncIterator[ServerSentEvent], *, over: bool
+    ) -> Response:
+        """Return the stream of these events, until the caller's token is revoked; 204 if the run is
+        `over` and there are none, after which a browser does not ask again.
         """
         if over:
             left = [each async for each in events]
@@ -42,19 +44,21 @@ class Streams:
         if self.count >= MOST_STREAMS:
             raise Problem("too_many", f"{MOST_STREAMS} streams are open", Retry_After="10")
         return EventSourceResponse(
-            self._counted(events),
+            self._counted(events, request.state.still),
             ping=PING_SECONDS,
             headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
             sep="\n",
         )
 
     async def _counted(
-        self, events: AsyncIterator[ServerSentEvent]
+        self, events: AsyncIterator[ServerSentEvent], still: Callable[[], bool]
     ) -> AsyncIterator[ServerSentEvent]:
         self.count += 1
         try:
             async with aclosing(events) as these:  # type: ignore[type-var]
                 async for each in these:
+                    if not still():
+                        return
                     yield each
         finally:
             self.count -= 1
