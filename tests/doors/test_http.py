@@ -177,7 +177,7 @@ async def test_the_document_describes_every_path_and_the_server_says_how_it_is(
     used = {*re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))}
     assert used <= names
     served = {route.path for route in make_app(connection).routes if isinstance(route, Route)}
-    ours = {each for each in served if each.startswith(("/runs", "/healthz", "/readyz"))}
+    ours = {each for each in served if each.startswith(("/runs", "/hooks", "/healthz", "/readyz"))}
     spread = {f"/runs/{{run_id}}/{order}" for order in ORDERS}
     spread |= {f"/runs/{{run_id}}/report.{kind}" for kind in KINDS}
     open_ended = {"/runs/{run_id}/{order}", "/runs/{run_id}/report.{kind}"}

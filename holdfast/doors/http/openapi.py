@@ -134,6 +134,15 @@ def _paths() -> Json:
         "/runs/{run_id}/fork": {
             "post": _operation(_line(Fork), "Started", "Fork", of_run=True, code=201)
         },
+        "/hooks/{hook}": {
+            "post": _operation(
+                "Start the run that the project's file names, by a signed web hook",
+                content={},
+                parameters=[_parameter("hook", "path", "Its name there.", required=True)],
+                public=True,
+                code=201,
+            )
+        },
         "/healthz": {"get": _operation("The server answers", content={}, public=True)},
         "/readyz": {"get": _operation("A worker takes runs", content={}, public=True)},
     }
