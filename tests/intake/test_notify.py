@@ -52,7 +52,7 @@ def test_on_takes_names_with_commas_and_refuses_others(settings: Settings) -> No
     assert found is not None and (found.urls, found.on) == ((URL,), ("waits", "ended"))
     found = notify_of((URL,), (), settings, embedded=True)
     assert found is not None and found.on == ("waits", "ended", "budget")
-    with pytest.raises(Refused, match="'end'.*known: waits, ended, budget"):
+    with pytest.raises(Refused, match=r"'end'.*known: waits, ended, budget"):
         notify_of((URL,), ("end",), settings, embedded=True)
     with pytest.raises(Refused, match="give --notify URL with it"):
         notify_of((), ("ended",), settings, embedded=True)
