@@ -17,13 +17,13 @@ import pytest
 from browser import CHROMIUM, WITHOUT, tab
 from conftest import Handle, Runs, seen
 from drawn import drawn, row, view
-from holdfast.cli.live.forms import order_of
 from holdfast.cli.live.guard import COOKIE, Guard
 from holdfast.cli.live.server import LivePage, live
-from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.tables import preview as plan_preview
+from holdfast.client.live.forms import order_of
 from holdfast.client.reading import Reader
 from holdfast.contracts import Goal, Limits
+from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.ledger.ranges import format_price
 from holdfast.rendering.html.page import as_html
@@ -322,7 +322,7 @@ def test_no_two_servers_have_a_secret_in_common() -> None:
 def test_what_is_no_order_is_refused_in_words(
     command: str, given: dict[str, str], said: str
 ) -> None:
-    with pytest.raises(Exit, match=said):
+    with pytest.raises(Refused, match=said):
         order_of(command, given, view())
 
 

@@ -100,7 +100,7 @@ async def wire(
     runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Wire]:
     """Between `connection` and the server."""
-    monkeypatch.setattr("holdfast.cli.live.sight.LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("holdfast.client.live.sight.LOOK_SECONDS", 1.0)
     made = Wire(connection.target.address)
     await made.mend()
     config: dict[str, Any] = {**runs.client.config()}

@@ -16,13 +16,13 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from temporalio.service import RPCError
 
-from holdfast.cli.live.forms import changed_plan, order_of
 from holdfast.cli.live.guard import COOKIE, Guard
-from holdfast.cli.live.sight import Sight, Sights
 from holdfast.cli.screen.exits import Exit
 from holdfast.client import orders
 from holdfast.client.documents import as_page
 from holdfast.client.ended import read_end
+from holdfast.client.live.forms import changed_plan, order_of
+from holdfast.client.live.sight import Sight, Sights
 from holdfast.client.reading import with_notes
 from holdfast.contracts import Order
 from holdfast.deployment.invocation import to_type

@@ -13,14 +13,16 @@ from starlette.routing import Route
 from holdfast.doors.hooks import Hooks
 from holdfast.doors.http import a2a
 from holdfast.doors.http.handlers import Door
+from holdfast.doors.http.pages import Pages, Sessions
 from holdfast.doors.http.problems import Problem, problem_of
 from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 
 
-def make_app(connection: Connection) -> Starlette:
+def make_app(connection: Connection, sessions: Sessions | None = None) -> Starlette:
     """Return the application without what guards it."""
     door = Door(connection)
+    pages = Pages(door, sessions or Sessions())
     routes = [
         Route("/healthz", door.healthz),
         Route("/readyz", door.readyz),
@@ -31,6 +33,10 @@ def make_app(connection: Connection) -> Starlette:
         Route("/runs/{run_id}/report", door.report),
         Route("/runs/{run_id}/report.{kind}", door.report),
         Route("/runs/{run_id}/events", door.events),
+        Route("/login", pages.ask, methods=["GET"]),
+        Route("/login", pages.login, methods=["POST"]),
+        Route("/runs/{run_id}/live/", pages.show),
+        Route("/runs/{run_id}/live/order", pages.take, methods=["POST"]),
         Route("/runs/{run_id}/fork", door.fork, methods=["POST"]),
         Route("/runs/{run_id}/{order}", door.order, methods=["POST"]),
         *a2a.routes(door),

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import hmac
 import math
+import re
 import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from temporalio.service import RPCError
 
 from holdfast.client.connecting import explain_failure
+from holdfast.doors.http.pages import COOKIE, Sessions
 from holdfast.doors.http.problems import Problem, problem_of
 from holdfast.doors.tokens import PREFIX, Caller, Tokens, hash_of
 from holdfast.errors import HoldfastError
@@ -30,6 +35,8 @@ PUBLIC = ("/healthz", "/readyz", "/openapi.json", "/.well-known/agent-card.json"
 """What everybody may read: it tells nothing of any run."""
 SIGNED = "/hooks/"
 """What has a signature in place of a token."""
+LOGIN = "/login"
+PAGE = re.compile(r"/runs/[^/]+/live/(?:order)?")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 RATE, BURST = 20.0, 200.0
 """Requests a second of one token, and how many at once after a pause."""
@@ -40,6 +47,10 @@ SECURE = {
     b"referrer-policy": b"no-referrer",
 }
 log = structlog.get_logger("holdfast.http")
+
+
+class _Elsewhere(Exception):
+    """The address to which a browser is led."""
 
 
 @dataclass
@@ -82,6 +93,7 @@ class Guard:
     owner: Caller | None = None
     """Who bears the printed token."""
     rates: Rates = field(default_factory=Rates)
+    sessions: Sessions = field(default_factory=Sessions)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -105,10 +117,15 @@ class Guard:
             state = scope.setdefault("state", {})
             state["caller"] = caller
             state["still"] = lambda: self._caller(Headers(scope=scope)) is not None
+            state["bearer"] = self._bearer
+            state["secure"] = self.secure
             await self.app(scope, receive, sending)
         except Exception as error:
             if status:
                 raise
+            if isinstance(error, _Elsewhere):
+                await RedirectResponse(str(error), 303)(scope, receive, sending)
+                return
             if isinstance(error, RPCError):
                 error = explain_failure(error, "its address")
             if not isinstance(error, Problem | HoldfastError):
@@ -129,15 +146,20 @@ class Guard:
         """Return who asks. Raise Problem."""
         headers = Headers(scope=scope)
         self._check_host(headers)
-        self._check_origin(headers)
+        self._check_origin(scope, headers)
+        if scope["path"] == LOGIN:
+            self.rates.take(LOGIN)
+            return NOBODY
         if scope["path"] in PUBLIC:
             return NOBODY
         if scope["path"].startswith(SIGNED):
             self.rates.take(SIGNED)
             return NOBODY
-        caller = self._caller(headers)
+        caller = self._caller(headers) or self._visitor(scope, headers)
         if caller is None:
             self.rates.take("")
+            if PAGE.fullmatch(scope["path"]) and scope["method"] == "GET":
+                raise _Elsewhere(f"{LOGIN}?next={quote(scope['path'])}")
             raise Problem(
                 "no_token",
                 "send a token of this server: Authorization: Bearer hf_...; `holdfast token new`"
@@ -147,27 +169,48 @@ class Guard:
         self.rates.take(caller.name)
         return caller
 
+    def _visitor(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Return who has logged in with a browser, for the pages alone."""
+        if not PAGE.fullmatch(scope["path"]):
+            return None
+        # A browser says where a form comes from; whoever does not is none.
+        if scope["method"] != "GET" and "origin" not in headers:
+            return None
+        word = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        token = self.sessions.token_of(word) if word else ""
+        return self._of_hash(token) if token else None
+
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
         if len(given) != 1 or _name(given[0]) not in self.hosts:
             raise Problem("wrong_host", "this server does not answer to that host; --name adds one")
 
-    def _check_origin(self, headers: Headers) -> None:
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
         origin = headers.get("origin")
         scheme = "https" if self.secure else "http"
         host = headers.get("host", "")
         if origin is not None and origin != f"{scheme}://{host}":
             raise Problem("foreign_origin", "requests of other sites' pages are not taken")
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        # A link on another site may lead to a page, which shows nothing without a session.
+        followed = scope["method"] == "GET" and headers.get("sec-fetch-dest") == "document"
+        own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        if not own and not followed:
             raise Problem("foreign_origin", "requests of other sites' pages are not taken")
 
     def _caller(self, headers: Headers) -> Caller | None:
         scheme, _, secret = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not secret.startswith(PREFIX) or len(secret) > 100:
             return self.anybody if "authorization" not in headers else None
-        if self.printed and hmac.compare_digest(hash_of(secret), self.printed):
+        return self._bearer(secret)
+
+    def _bearer(self, secret: str) -> Caller | None:
+        """Return whose token this is."""
+        return self._of_hash(hash_of(secret))
+
+    def _of_hash(self, token: str) -> Caller | None:
+        if self.printed and hmac.compare_digest(token, self.printed):
             return self.owner
-        return self.tokens.caller_of(secret)
+        return self.tokens.caller_of_hash(token)
 
 
 def _name(host: str) -> str:

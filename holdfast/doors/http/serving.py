@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from holdfast.doors.http.app import make_app
 from holdfast.doors.http.guard import LOOPBACK, RATE, Guard, Rates
+from holdfast.doors.http.pages import Sessions
 from holdfast.doors.tokens import Tokens, hash_of, new_secret, owner
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
@@ -118,8 +119,9 @@ def guarded(connection: Connection, listening: Listening, tokens: Tokens) -> tup
     if there are others, or none is asked for.
     """
     own = "" if listening.no_token or tokens.all() else new_secret()
+    sessions = Sessions()
     guard = Guard(
-        make_app(connection),
+        make_app(connection, sessions),
         tokens,
         listening.hosts,
         secure=listening.secure,
@@ -127,6 +129,7 @@ def guarded(connection: Connection, listening: Listening, tokens: Tokens) -> tup
         anybody=owner() if listening.no_token else None,
         owner=owner(),
         rates=Rates(listening.rate, listening.rate * 10),
+        sessions=sessions,
     )
     return guard, own
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from holdfast.cli.screen.exits import Exit
 from holdfast.client.planned import Waiting
 from holdfast.contracts import Limits, Order, Plan
 from holdfast.contracts.view import RunView
+from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.rendering.preview import price, totals
 from holdfast.state.run import State
@@ -24,7 +24,7 @@ _AMOUNT = re.compile(r"\$?(?=\.?[0-9])([0-9]{0,7}(?:\.[0-9]{0,20})?)")
 
 
 def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
-    """Return the order; Exit if it is none. Whether it makes sense now, the run itself says."""
+    """Return the order; Refused if it is none. Whether it makes sense now, the run itself says."""
     text, subtask = given.get("text", "").strip(), given.get("subtask", "")
     if command in BARE:
         return Order()
@@ -34,13 +34,13 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
         return Order(text=text)
     if command in OF_SUBTASK:
         if command in NEEDS_WORDS and not text:
-            raise Exit(f"{NEEDS_WORDS[command]} is empty; write one")
+            raise Refused(f"{NEEDS_WORDS[command]} is empty; write one")
         return Order(subtask_id=subtask, text=text, role=given.get("role", ""))
     if command == "raise_cap":
         dollars = _dollars(given.get("dollars", ""))
         caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
         return Order(limits=caps)
-    raise Exit(f"{command!r:.40} is not an order of this page")
+    raise Refused(f"{command!r:.40} is not an order of this page")
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Changed:
 
 
 def changed_plan(state: State, text: str) -> Changed:
-    """Return the plan in a text. Refused with all its mistakes; Exit if no plan waits, or it is as
+    """Return the plan in a text. Refused with all its mistakes, if no plan waits, or if it is as
     it was.
     """
     waiting = Waiting.of(state)
     plan = waiting.checked(plans.parse_plan(text, "the plan", as_yaml=True), "the plan")
     if plan == waiting.plan:
-        raise Exit("the plan is unchanged; nothing was sent")
+        raise Refused("the plan is unchanged; nothing was sent")
     old, new = waiting.priced(waiting.plan), waiting.priced(plan)
     now = totals(new, state.ledger.cap.dollars)[0]
     return Changed(plan, f"Not sent yet. Before the change: {price(old)}. {now}.")
@@ -64,7 +64,7 @@ def changed_plan(state: State, text: str) -> Changed:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Exit(f"{text!r:.40} is not a number of a call")
+        raise Refused(f"{text!r:.40} is not a number of a call")
     return int(text)
 
 
@@ -72,5 +72,5 @@ def _dollars(text: str) -> Decimal:
     amount = _AMOUNT.fullmatch(text.strip())
     dollars = Decimal(amount[1]) if amount else Decimal(0)
     if not 0 < dollars <= 1_000_000:
-        raise Exit(f"{text!r:.40} is not an amount of dollars; write one such as 2.50")
+        raise Refused(f"{text!r:.40} is not an amount of dollars; write one such as 2.50")
     return dollars
