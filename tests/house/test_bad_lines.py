@@ -41,6 +41,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "SEVERITY": ("", "nope", "Critical ", "info,error", "0"),
     "URL": ("x", "ftp://a/b", "https://", "https://a b", "javascript:alert(1)", "https://a/?b"),
     "WHEN": ("nope", "-1", "nan", "inf", "1e999", "1,5"),
+    "DOLLARS": ("", "x", "0", "-1", "nan", "inf", "1e999", "1,5", "\u0663", "10001"),
     "FORM": ("nope", "TABLE ", "xml"),
     "A,B": (",", "a,a", "a,,b", ",".join("abcdefghij"), "x" * 500),
     "GOAL": ("", " ", "\u200b"),

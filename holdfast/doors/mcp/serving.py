@@ -127,4 +127,5 @@ def print_config(program: Sequence[str], options: Sequence[str], *, http: bool, 
 def split_program(starter: str) -> list[str]:
     """Return a command line as a host starts it: without a shell, from any folder."""
     parts = shlex.split(starter)
-    return [str(Path(each).absolute()) if "/" in each else each for each in parts]
+    paths = [each for each in parts if "/" in each or each.endswith(".py")]
+    return [str(Path(each).absolute()) if each in paths else each for each in parts]

@@ -17,14 +17,14 @@ from holdfast.deployment.settings import Settings
 
 NEW_TOKEN = f"one of: {STARTER} token new NAME --scope start:DOLLARS"
 MaySpend = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="DOLLARS",
         help="The highest cap of a run that the host's model starts. Default: it spends nothing.",
     ),
 ]
 MaySpendDay = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="DOLLARS",
         help="What all runs of a day (UTC) may cost that were started through such doors."
@@ -50,8 +50,8 @@ Skill = Annotated[
 
 
 def command(
-    may_spend: MaySpend = "",
-    may_spend_day: MaySpendDay = "",
+    may_spend: MaySpend = None,
+    may_spend_day: MaySpendDay = None,
     may_decide: MayDecide = False,
     http: OverHttp = False,
     port: Port = 8701,
@@ -71,9 +71,9 @@ def command(
         put(serving.SKILL.read_text(encoding="utf-8").rstrip())
         return Code.COMPLETE
     per_run = _dollars("--may-spend", may_spend)
-    if may_spend_day and not may_spend:
+    if may_spend is None and may_spend_day is not None:
         raise Exit("--may-spend-day: say with --may-spend what one run may cost, too")
-    day = _dollars("--may-spend-day", may_spend_day) if may_spend_day else per_run * DAYS_WORTH
+    day = _dollars("--may-spend-day", may_spend_day) or per_run * DAYS_WORTH
     if print_config:
         options = _typed(may_spend, may_spend_day, may_decide=may_decide, embedded=embedded)
         program = serving.split_program(STARTER)
@@ -96,9 +96,9 @@ def command(
     return Code.COMPLETE
 
 
-def _dollars(option: str, text: str) -> Decimal:
-    """Return an amount. Exit if it is none."""
-    if not text:
+def _dollars(option: str, text: str | None) -> Decimal:
+    """Return an amount, 0 if none was typed. Exit if it is none."""
+    if text is None:
         return Decimal(0)
     try:
         amount = Decimal(text.removeprefix("$"))
@@ -109,7 +109,9 @@ def _dollars(option: str, text: str) -> Decimal:
     return amount
 
 
-def _typed(may_spend: str, may_spend_day: str, *, may_decide: bool, embedded: bool) -> list[str]:
+def _typed(
+    may_spend: str | None, may_spend_day: str | None, *, may_decide: bool, embedded: bool
+) -> list[str]:
     """Return the options as a host passes them on."""
     options = ["--may-spend", may_spend] if may_spend else []
     options += ["--may-spend-day", may_spend_day] if may_spend_day else []
