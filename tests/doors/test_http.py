@@ -217,6 +217,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_a_thousand_equal_posts_start_one_run(
     runs: Runs, connection: Connection, door: Door
 ) -> None:

@@ -162,7 +162,7 @@ class Guard:
                 raise _Elsewhere(f"{LOGIN}?next={quote(scope['path'])}")
             raise Problem(
                 "no_token",
-                "send a token of this server: Authorization: Bearer hf_...; `holdfast token new`"
+                "send a token of this server: Authorization: Bearer hf_...; the command `token new`"
                 " makes one",
                 WWW_Authenticate='Bearer realm="holdfast"',
             )

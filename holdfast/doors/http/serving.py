@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from holdfast.deployment.invocation import STARTER
 from holdfast.doors.http.app import make_app
 from holdfast.doors.http.guard import LOOPBACK, RATE, Guard, Rates
 from holdfast.doors.http.pages import Sessions
@@ -77,7 +78,7 @@ class Listening:
         if not tokens.all():
             raise Refused(
                 f"{where}: others can reach it, and there is no token; make one with:"
-                " holdfast token new NAME --scope start:1 --scope decide"
+                f" {STARTER} token new NAME --scope start:1 --scope decide"
             )
         if not self.secure:
             raise Refused(
