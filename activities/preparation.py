@@ -36,7 +36,6 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     serve,
 )
-from holdfast.calls.changes import first_subject
 from holdfast.calls.plan import is_offered
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
@@ -152,7 +151,7 @@ class Preparation:
                     plan, served.roles, inputs, self.idle_lenses, self._only_changes(served.roles)
                 )
                 not_run += lacking
-                plan = await self._order(plan, inputs)
+                plan = self._order(plan, inputs)
             if goal.use_models and goal.plan is None and plan is None:
                 not_run = omit_roles(
                     self._select_missed(goal, {**unusable, **served.unset}, served)
@@ -260,14 +259,11 @@ class Preparation:
         own = self.catalogue.own_roles(_whose(goal))
         return {name: why for name, why in lost.items() if name in own or name in served.unreached}
 
-    async def _order(self, plan: Plan, inputs: Iterable[PinnedInput]) -> Plan:
+    def _order(self, plan: Plan, inputs: Iterable[PinnedInput]) -> Plan:
         """Return the plan of a review whose agents are told what change it is."""
-        for pinned in inputs:
-            if pinned.change is not None:
-                kept = pinned.change.messages
-                said = (await self.store.get(kept)).decode("utf-8") if kept else ""
-                return order_review(plan, pinned, first_subject(said))
-        return plan
+        changed = (each for each in inputs if each.change is not None)
+        pinned = next(changed, None)
+        return order_review(plan, pinned) if pinned else plan
 
     def _only_changes(self, cards: Iterable[RoleCard]) -> list[str]:
         roles = self.catalogue.roles

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from holdfast.contracts import PinnedInput, Plan
-from holdfast.text import one_line, pluralize
+from holdfast.text import pluralize
 
 REVIEW_ORDER = (
     "Review the repository, first what can do the most harm. Report at most ten defects, the most"
     " serious first; what you looked at and found sound is no remark."
 )
 OF_A_CHANGE = (
-    "Review what differs from {base}: {files}, {added} added, {deleted} deleted.{said} Report at"
+    "Review what differs from {base}: {files}, {added} added, {deleted} deleted. Report at"
     " most ten defects, the most serious first; what you looked at and found sound is no remark."
 )
-SUBJECT_LETTERS = 120
 
 
-def order_review(plan: Plan, pinned: PinnedInput, subject: str) -> Plan:
+def order_review(plan: Plan, pinned: PinnedInput) -> Plan:
     """Return a plan of lenses whose agents are ordered to review what differs, where something
-    does. `subject`: what its author calls the newest commit.
+    does. What its author says of it is material, and no part of the order.
     """
     change = pinned.change
     if change is None:
@@ -28,7 +27,6 @@ def order_review(plan: Plan, pinned: PinnedInput, subject: str) -> Plan:
         files=pluralize(change.files, "file"),
         added=pluralize(change.added, "line"),
         deleted=f"{change.deleted:,}",
-        said=f" Its author says: «{one_line(subject)[:SUBJECT_LETTERS]}»." if subject else "",
     )
     subtasks = tuple(
         each.model_copy(update={"instruction": order}) if each.instruction == REVIEW_ORDER else each

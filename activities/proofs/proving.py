@@ -177,6 +177,9 @@ class Proofs:
             return _failed("this worker has no test command")
         if script.path in head:
             return _failed(f"there is a file {script.path} already")
+        if base is not None and _name_before(snapshot, material.remark) not in base:
+            # Any test of what is new fails without it: that tells nothing of the remark.
+            base = None
         trees = {"head": head, "base": base}
         if patched is not None:
             trees = {"head": {**head, **patched}}
@@ -249,12 +252,17 @@ def _sources(snapshot: Snapshot, remark: Remark) -> dict[str, Any]:
     head, base = trees_of(snapshot)
     if remark.file not in head:
         return {}
-    moved = {each.now: each.path for each in snapshot.manifest.before}
-    was = moved.get(remark.file, remark.file)
+    was = _name_before(snapshot, remark)
     return {
         "head": gather(head, remark.file),
         "base": gather(base, was) if base is not None and was in base else None,
     }
+
+
+def _name_before(snapshot: Snapshot, remark: Remark) -> str:
+    """Return the path that a remark's file has in the base, if it is there."""
+    moved = {each.now: each.path for each in snapshot.manifest.before}
+    return moved.get(remark.file, remark.file)
 
 
 async def _find(source: dict[str, Any], remark: Remark) -> dict[str, Any]:

@@ -71,12 +71,6 @@ def enclose_diff(pinned: PinnedInput, change: ChangeText) -> Iterator[str]:
     yield envelope(f"diff of {pinned.name} against {base}", shown.rstrip("\n"))
 
 
-def first_subject(messages: str) -> str:
-    """Return the first line of the newest message; empty if there is none."""
-    lines = messages.split("\n")
-    return lines[1].strip() if len(lines) > 1 and lines[0].startswith("commit ") else ""
-
-
 def _cut(text: str, most: int) -> str:
     """Return the lines of a text that fit into so many bytes of UTF-8."""
     if len(text.encode()) <= most:
