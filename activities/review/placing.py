@@ -24,7 +24,7 @@ from holdfast.activities.review.surroundings import CodeAround
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Draft, Remark
 from holdfast.contracts.errors import BlobLost
-from holdfast.contracts.remarks import OF_AN_AGENT, is_credential
+from holdfast.contracts.remarks import ABOUT_TESTS, OF_AN_AGENT, is_credential
 from holdfast.rendering.remarks import by_severity
 from holdfast.untrusted.known_secrets import REDACTED
 from holdfast.untrusted.redact import Redactor
@@ -144,7 +144,7 @@ class _Places:
         placed = remark.model_copy(
             update={
                 "file": path,
-                "kind": of.kind if of else "production",
+                "kind": of.kind if of and remark.rule not in ABOUT_TESTS else "production",
                 "line": spot.line if spot else remark.line,
                 "deleted": spot.deleted if spot else head is None and before is not None,
                 "base_line": spot.number if spot and spot.deleted else 0,

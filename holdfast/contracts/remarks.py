@@ -33,6 +33,13 @@ ASKED, ASKED_CRITICAL = 80, 60
 WORD = re.compile(r"\w{4,}")
 STEM = 6
 """Letters by which two words are one: `refund`, `refunded`."""
+ABOUT_TESTS = frozenset(
+    {
+        *("deleted-test", "deleted-assertion", "skipped-test"),
+        *("weakened-test", "outdated-test", "missing-test"),
+    }
+)
+"""Rules about what tests hold no more: what they see in a test file counts like production code."""
 LEAST_SHARED = 2
 """Words that two remarks on one line share at least, if they are one defect."""
 LISTED = 60

@@ -23,6 +23,7 @@ from holdfast.activities.review.analysing.lens import (
     parse_items,
 )
 from holdfast.contracts import ChangedDefinition, Use
+from holdfast.contracts.remarks import ABOUT_TESTS
 from holdfast.deployment.extras import program
 from holdfast.text import pluralize
 
@@ -42,7 +43,6 @@ GRADES = {
     "deleted-assertion": Grade("warning", 70),
     "skipped-test": Grade("warning", 70),
 }
-OF_TESTS = ("deleted-test", "deleted-assertion", "skipped-test")
 # Behind all else on the path: nothing there stands for a module of the library.
 START = (
     "import sys; sys.path.append(sys.argv[1]);"
@@ -96,7 +96,7 @@ def parse(stdout: bytes) -> Parsed:
                 anywhere=True,
                 base_line=int(item["base_line"]),
                 # What the tests do not hold any more is production code.
-                kind="production" if each.rule in OF_TESTS else None,
+                kind="production" if each.rule in ABOUT_TESTS else None,
             )
             for each, item in zip(parsed.sightings, printed["items"], strict=True)
         ),

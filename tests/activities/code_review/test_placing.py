@@ -172,6 +172,16 @@ async def test_a_remark_is_known_again_when_its_line_has_moved(snapshot: Snapsho
     assert [(each.fingerprint, each.hidden) for each in moved] == [(before.fingerprint, "known")]
 
 
+async def test_what_an_agent_says_of_a_test_that_asks_less_counts_though_it_stands_in_a_test_file(
+    snapshot: Snapshot,
+) -> None:
+    there = {"file": "tests/test_load.py", "code": "load(1)"}
+    less, other = await place(
+        snapshot, {**there, "rule": "weakened-test"}, {**there, "rule": "wrong-value"}
+    )
+    assert (less.kind, other.kind) == ("production", "tests")
+
+
 async def test_the_settings_of_the_repository_may_name_the_kind_of_an_agents_remark(
     snapshot: Snapshot,
 ) -> None:
