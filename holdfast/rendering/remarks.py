@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from holdfast.contracts import Remark, ReviewData, Severity
-from holdfast.contracts.remarks import SEVERITIES, stands
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, stands
 from holdfast.rendering.blocks import Block, Folded, Marked
 from holdfast.rendering.many import beginning
 from holdfast.rendering.proofs import describe_fix, describe_proof, diff_of, fence_of
@@ -119,7 +119,9 @@ def advice(remark: Remark) -> Iterator[Marked]:
     if remark.suggestion.strip():
         yield Marked(f"What to do: {sentence(prose(remark.suggestion))}")
     if remark.verdict:
-        counts = "" if stands(remark) else " It counts all the same, as an analyser found it."
+        counts = ""
+        if not stands(remark) and blocks_change(remark):
+            counts = " It counts all the same, as an analyser found it."
         why = sentence(prose(remark.why))
         yield Marked(f"{remark.verdict.capitalize()} by a model: {why}{counts}")
     if remark.proof:

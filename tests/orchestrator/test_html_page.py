@@ -225,6 +225,7 @@ def test_the_page_of_a_review_counts_as_the_gate_does_and_in_the_plural() -> Non
     assert "Not counted: 1 outside production code, 1 refuted." in rest
     assert "warning (2 and 2 not counted)" in rest
     assert rest.count("not counted: in tests") == rest.count("not counted: refuted by a model") == 1
+    assert rest.count("It counts all the same, as an analyser found it.") == 1
     assert "Complete · " in top and "chip s-complete" not in top, "the run's status is a fact below"
 
 
