@@ -13,7 +13,7 @@ AROUND = 3
 
 
 class NotApplied(Exception):
-    """The edit does not apply: why, as the rest of a sentence."""
+    """The edit does not apply, or mends nothing: why, as the rest of a sentence."""
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,10 @@ class Proofs:
         snapshot = await self.snapshots.open(material.repository.digest)
         redactor = await _redactor(snapshot, material.remark.file)
         path = material.remark.file
-        file = next((each for each in snapshot.manifest.files if each.path == path), None)
+        head = (*snapshot.manifest.files, *snapshot.manifest.around)
+        file = next((each for each in head if each.path == path), None)
         if file is None:
-            return Fix(why="the file is not part of what is reviewed")
+            return Fix(why="the code under review has no such file")
         try:
             content = await anyio.to_thread.run_sync(snapshot.path(path).read_bytes)
             patched = apply(content.decode("utf-8"), path, material.edit)
@@ -118,11 +119,13 @@ class Proofs:
             place = Path(folder, path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(patched.text.encode())
-            against = await self._against(snapshot, material, file, Path(folder), patched.text)
-        if against:
-            return Fix(why=redactor.message(f"a patch was refused: {against}", LINE_LETTERS, path))
-        passes = "the proof passes" if material.script else "there was no proof to run"
-        why = f"{material.edit.why.strip().rstrip('.')}; no lens sees anything new, and {passes}"
+            try:
+                await _look_at(snapshot, material, file, Path(folder))
+                proof = await self._prove_again(snapshot, material, place, patched.text)
+            except NotApplied as error:
+                said = f"a patch was refused: {error}"
+                return Fix(why=redactor.message(said, LINE_LETTERS, path))
+        why = f"{material.edit.why.strip().rstrip('.')}; no lens sees anything new, and {proof}"
         return Fix(
             why=redactor.message(why, 2 * LINE_LETTERS, path),
             diff=patched.diff,
@@ -131,28 +134,14 @@ class Proofs:
             lines=patched.lines,
         )
 
-    async def _against(
-        self,
-        snapshot: Snapshot,
-        material: TryFixMaterial,
-        file: SnapshotFile,
-        folder: Path,
-        text: str,
+    async def _prove_again(
+        self, snapshot: Snapshot, material: TryFixMaterial, patched: Path, text: str
     ) -> str:
-        """Return what speaks against a patched file below a folder; empty if nothing does."""
-        deadline = time.monotonic() + LENS_SECONDS
-        try:
-            before = await count_sightings(file, snapshot.root, deadline)
-            after = await count_sightings(file, folder, deadline)
-        except LensFailed as error:
-            return f"the lenses could not look at it ({error.message})"
-        if worse := sorted(after - before):
-            return f"it brings {', '.join(worse)}"
-        seen_by = f"{material.remark.lens}:{material.remark.rule}"
-        if before[seen_by] and after[seen_by] >= before[seen_by]:
-            return f"{seen_by} still sees it"
+        """Return what the proof says for a patched file, in a clause. Raise NotApplied if it still
+        fails; a proof that the sandbox can run neither on the base nor here says nothing.
+        """
         if material.script is None:
-            return ""
+            return "there was no proof to run"
         trial = TryMaterial(
             repository=material.repository,
             remark=material.remark,
@@ -160,10 +149,15 @@ class Proofs:
             by=material.by,
         )
         if material.by == "tests":
-            ended = await self._run_test(snapshot, trial, {file.path: folder / file.path})
+            ended = await self._run_test(snapshot, trial, {material.remark.file: patched})
         else:
             ended = await _run_in_sandbox(snapshot, trial, text)
-        return f"its proof ends with {_ending(ended['head'])}" if ended["head"]["kind"] else ""
+        head, base = ended["head"], ended["base"]
+        if not head["kind"]:
+            return "the proof passes"
+        if base and _is_beyond_sandbox(head) and _is_beyond_sandbox(base):
+            return "the sandbox can run the proof neither with it nor on the base"
+        raise NotApplied(f"its proof ends with {_ending(head)}")
 
     async def _run_test(
         self, snapshot: Snapshot, material: TryMaterial, patched: Mapping[str, Path] | None = None
@@ -204,6 +198,25 @@ def trees_of(snapshot: Snapshot) -> tuple[dict[str, Path], dict[str, Path] | Non
     if not manifest.base:
         return head, None
     return head, {**around, **{each.path: snapshot.before / each.path for each in manifest.before}}
+
+
+async def _look_at(
+    snapshot: Snapshot, material: TryFixMaterial, file: SnapshotFile, folder: Path
+) -> None:
+    """Raise NotApplied if the lenses see anything new in the patched file below a folder, or still
+    what the patch is to mend.
+    """
+    deadline = time.monotonic() + LENS_SECONDS
+    try:
+        before = await count_sightings(file, snapshot.root, deadline)
+        after = await count_sightings(file, folder, deadline)
+    except LensFailed as error:
+        raise NotApplied(f"the lenses could not look at it ({error.message})") from error
+    if worse := sorted(after - before):
+        raise NotApplied(f"it brings {', '.join(worse)}")
+    seen_by = f"{material.remark.lens}:{material.remark.rule}"
+    if before[seen_by] and after[seen_by] >= before[seen_by]:
+        raise NotApplied(f"{seen_by} still sees it")
 
 
 async def _redactor(snapshot: Snapshot, file: str) -> Redactor:
@@ -281,8 +294,8 @@ async def _find(source: dict[str, Any], remark: Remark) -> dict[str, Any]:
 async def _run_in_sandbox(
     snapshot: Snapshot, material: TryMaterial, patched: str | None = None
 ) -> dict[str, Any]:
-    """Return how the script of a proof ends on head and base; on the `patched` head alone, if that
-    is given.
+    """Return how the script of a proof ends on the head, `patched` if that is given, and on the
+    base.
     """
     remark = material.remark
     sources = await _read_sources(snapshot, remark)
@@ -291,7 +304,6 @@ async def _run_in_sandbox(
     found = await _find(sources["head"], remark)
     if patched is not None:
         sources["head"]["files"][remark.file] = patched
-        sources["base"] = None
     asked = {
         **sources,
         "do": "run",
@@ -408,5 +420,10 @@ def judge_test(
 
 def _ends_so(ended: dict[str, Any], wanted: str) -> bool:
     """True if it ended with the wanted error, by the code and not by the sandbox."""
-    by_sandbox = "monty" in ended["said"].lower() or "; not there: " in ended["said"]
-    return ended["kind"] == wanted.rpartition(".")[2] and not by_sandbox
+    return ended["kind"] == wanted.rpartition(".")[2] and not _is_beyond_sandbox(ended)
+
+
+def _is_beyond_sandbox(ended: dict[str, Any]) -> bool:
+    """True if it ended by what the sandbox cannot do or does not have."""
+    lacking = "monty" in ended["said"].lower() or "; not there: " in ended["said"]
+    return lacking or ended["kind"] == "Unloaded"

@@ -14,8 +14,9 @@ import pytest
 from holdfast.activities.proofs.proving import Proofs, judge, sandboxed
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.calls.fix import Edit, TryFixMaterial
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
-from holdfast.contracts import FileKind, PinnedInput, Remark
+from holdfast.contracts import FileKind, Fix, PinnedInput, Remark
 
 pytestmark = pytest.mark.anyio
 
@@ -274,3 +275,40 @@ async def test_a_file_that_is_not_there_shows_nothing(tmp_path: Path) -> None:
 def test_an_error_of_a_name_that_the_sandbox_lacks_is_none_of_the_code() -> None:
     head = {"kind": "NameError", "said": "NameError: array; not there: array", "printed": ""}
     assert judge("NameError", head, None)[0] == "not tried"
+
+
+async def try_fix(made: Proofs, edit: Edit, script: Script, file: str = "a.py") -> Fix:
+    material = TryFixMaterial(
+        repository=PINNED, remark=remark(1, file=file), edit=edit, script=script
+    )
+    return await made.try_fix(material)
+
+
+MAKES_A_KEY = "from uuid import UUID\n\n\ndef key(text):\n    return UUID(text).hex\n"
+FAILS = Script(why="", text="key('1' * 32)\n", fails_with="NameError")
+IMPORTS = Edit(why="It imports it.", old="import os", new="from uuid import UUID")
+
+
+async def test_a_proof_that_the_sandbox_cannot_run_on_the_base_either_refuses_no_patch(
+    tmp_path: Path,
+) -> None:
+    head = MAKES_A_KEY.replace("from uuid import UUID", "import os")
+    fix = await try_fix(proofs(tmp_path, head, MAKES_A_KEY), IMPORTS, FAILS)
+    assert fix.diff and fix.why.endswith("can run the proof neither with it nor on the base")
+
+
+async def test_without_a_base_a_proof_that_cannot_be_run_refuses_a_patch(tmp_path: Path) -> None:
+    head = MAKES_A_KEY.replace("from uuid import UUID", "import os")
+    fix = await try_fix(proofs(tmp_path, head, None), IMPORTS, FAILS)
+    assert not fix.diff and "not there: UUID" in fix.why
+
+
+async def test_a_file_that_the_change_did_not_touch_gets_a_patch_too(tmp_path: Path) -> None:
+    beside = {"caller.py": "def both(size):\n    return 7 // size\n"}
+    edit = Edit(why="It rounds up.", old="    return 7 // size", new="    return -(-7 // size)")
+    script = Script(why="", text="assert both(3) == 3\n", fails_with="AssertionError")
+    made = proofs(tmp_path, beside=beside)
+    fix = await try_fix(made, edit, script, "caller.py")
+    assert "+    return -(-7 // size)" in fix.diff and "the proof passes" in fix.why
+    absent = await try_fix(made, edit, script, "gone.py")
+    assert absent.why == "the code under review has no such file"
