@@ -23,6 +23,7 @@ from holdfast.doors.http.bodies import ORDERS
 from holdfast.doors.http.reports import KINDS
 from holdfast.doors.tokens import Scopes
 from holdfast.intake.connection import Connection
+from scripted import plans, subtask, works
 from steered import report_of, script
 
 pytestmark = pytest.mark.anyio
@@ -245,3 +246,29 @@ async def test_a_thousand_equal_posts_start_one_run(
                 found = (await runs.client.count_workflows(query)).count
                 await asyncio.sleep(0.1)
     assert found == 1
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("query", ["", "?format=ag-ui"])
+async def test_a_stream_of_a_run_at_work_is_cut_a_hundred_times_and_loses_and_doubles_none(
+    query: str, runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller, names = door.caller(), [f"t{number}" for number in range(1, 31)]
+    model = script(
+        plan=[plans(*(subtask(each) for each in names))],
+        **{each: [works(f"found {each}")] for each in names},
+    )
+    async with runs.worker(model):
+        run_id = await started(caller, approval="auto", limits={"subtasks": 30})
+        path, pieces, last, cuts = f"/runs/{run_id}/events{query}", [], "", 0
+        while got := await caller.events(path, last, most=1):
+            pieces += got
+            last, cuts = got[-1]["id"], cuts + 2
+            # And once before anything has come.
+            async with caller.client.stream("GET", path, headers={"Last-Event-ID": last}):
+                pass
+        report = await report_of(connection, run_id)
+    assert report.status == "complete" and len(report.findings) == 30
+    assert cuts >= 100
+    assert pieces == await caller.events(path)
