@@ -13,6 +13,8 @@ from test_steering import tell
 from conftest import Runs, seen
 from holdfast.contracts import Goal, Limits
 from holdfast.contracts.notices import Delivery
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
 from hook_receiver import SECRET, Hooks, hook_receiver, unwrap
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
@@ -52,6 +54,7 @@ async def notifier(runs: Runs, number: int = -1) -> str:
 async def delivery(runs: Runs, number: int = -1) -> Delivery:
     handle = runs.client.get_workflow_handle(await notifier(runs, number), result_type=Delivery)
     found: Delivery = await handle.result()
+    assert await replay(await handle.fetch_history(), WORKFLOWS, runs.store) == ()
     return found
 
 
