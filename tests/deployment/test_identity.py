@@ -16,7 +16,7 @@ from holdfast.embedded.identity import model_environment, worker_environment
 
 MARKED = {
     "price_file", "capabilities", "web_search", "mcp_file", "endpoint_web", "python_sandbox",
-    "python_sandbox_key", "project",
+    "python_sandbox_key", "project", "webhook_secret", "webhook_private",
 }  # fmt: skip
 """Of the settings of models, those whose names do not say it."""
 
@@ -49,6 +49,7 @@ OTHERS = {
     "capabilities": "schemas",
     "log_level": "DEBUG",
     "test_command": "pytest {test}",
+    "webhook_secret": SecretStr("whsec_" + "A" * 32),
     "rate": "haiku=61/min",
     "in_flight": "haiku=61",
     "project": HOME / "examples" / "project",

@@ -51,6 +51,11 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "ID": WRONG_IDS,
     "A": WRONG_IDS,
     "B": WRONG_IDS,
+    "WHAT": ("", "nope", "waits ", "ENDED", "waits;ended"),
+    "ADDRESS": ("", "nope..", "300.1.1.1", "a b", "0.0.0.0", "http://127.0.0.1"),
+    "HOST": ("", "a b", "http://x", "x/y"),
+    "SCOPE": ("", "nope", "start", "start:", "start:-1", "start:nan", "start:1e9", "decide "),
+    "HOLDER": ("", "a b", "../x", "x" * 65, "-x"),
     "SUBTASK": (),
     "ROLE": (),
     "REVISION": (),
@@ -68,7 +73,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "retry": ("r1", "t1"), "skip": ("r1", "t1"), "supply": ("r1", "t1", "words"), "pause": ("r1",),
     "resume": ("r1",), "edit": ("r1",), "raise": ("r1", "--limits", "dollars=5"),
     "cancel": ("r1",), "reset": ("r1",), "export": ("r1",), "replay": ("text",),
-    "completion": ("bash",), "compare": ("r1", "r2"),
+    "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 
@@ -88,6 +93,8 @@ def annotation(parameter: Any) -> Any:
 def bad_values(command: str, parameter: Any) -> tuple[str, ...]:
     """Values that cannot be meant; KeyError where nothing is known of the kind."""
     kind, option = annotation(parameter), max(parameter.opts, key=len)
+    if kind is float:
+        return ("", "x", "nan", "inf", "0", "-1")
     if kind is int:
         least = () if parameter.min is None else (str(parameter.min - 1), "-9" * 20)
         return ("", "x", "1.5", "1e3", "½", "0x1", *least)
@@ -190,6 +197,8 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "test_command": ("pytest", "pytest {tests}", "pytest '{test}"),
     "test_folders": (),
     "mcp_file": ("looping",),
+    "webhook_secret": ("nope", "whsec_", "whsec_short", "whsec_" + "é" * 32),
+    "webhook_private": ("nope", "2", "tru"),
     "idle_seconds": ("0", "-1", "x", "1.5", "1e999"),
     "keep_megabytes": ("0", "49", "x", "nan"),
     "most_dollars_run": ("-1", "x", "nan", "inf", "1000001"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 
 MOST_CONNECTIONS = 500
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 LEAVING_SECONDS = 5
 
 
@@ -65,7 +67,10 @@ class Listening:
         return f"{scheme}://{_bracketed(self.host)}:{bound.getsockname()[1]}"
 
     def check(self, tokens: Tokens) -> None:
-        """Refuse what would let strangers in."""
+        """Refuse what would let strangers in, and names that no request can have."""
+        for name in self.names:
+            if not _HOST.fullmatch(name):
+                raise Refused(f"--name {name!r:.80}: give a host alone, as in runs.example.com")
         if bool(self.tls_cert) != bool(self.tls_key):
             raise Refused("--tls-cert and --tls-key belong together; give both")
         if self.no_token and self.outside:

@@ -62,6 +62,10 @@ def command(
     """Let coding agents preview, run and review, as an MCP server; the host starts it."""
     if lacking := extras.lacking("mcp"):
         raise Exit(f"mcp {lacking}")
+    per_run = _dollars("--may-spend", may_spend)
+    per_day = _dollars("--may-spend-day", may_spend_day)
+    if may_spend is None and may_spend_day is not None:
+        raise Exit("--may-spend-day: say with --may-spend what one run may cost, too")
     from holdfast.doors.mcp import serving
     from holdfast.doors.mcp.leash import DAYS_WORTH, Leash
     from holdfast.doors.mcp.opening import Opening
@@ -70,10 +74,7 @@ def command(
     if skill:
         put(serving.SKILL.read_text(encoding="utf-8").rstrip())
         return Code.COMPLETE
-    per_run = _dollars("--may-spend", may_spend)
-    if may_spend is None and may_spend_day is not None:
-        raise Exit("--may-spend-day: say with --may-spend what one run may cost, too")
-    day = _dollars("--may-spend-day", may_spend_day) or per_run * DAYS_WORTH
+    day = per_day or per_run * DAYS_WORTH
     if print_config:
         options = _typed(may_spend, may_spend_day, may_decide=may_decide, embedded=embedded)
         program = serving.split_program(STARTER)

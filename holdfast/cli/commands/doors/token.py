@@ -18,7 +18,7 @@ def command(
         Literal["new", "list", "revoke"], typer.Argument(metavar="new|list|revoke", help="")
     ],
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Whose it is: who decided, in a run's history.")
+        str, typer.Argument(metavar="HOLDER", help="Whose it is: who decided, in a run's history.")
     ] = "",
     scope: Annotated[
         list[str] | None,
@@ -35,7 +35,7 @@ def command(
     if what == "list":
         return list_all(tokens, as_json=as_json)
     if not name:
-        raise Exit(f"token {what} NAME: the name is missing")
+        raise Exit(f"token {what} HOLDER: the name is missing")
     if what == "revoke":
         tokens.revoke(name)
         say(f"Token {name} is revoked, from the next request on")
