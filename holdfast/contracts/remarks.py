@@ -35,7 +35,7 @@ STEM = 6
 """Letters by which two words are one: `refund`, `refunded`."""
 ABOUT_TESTS = frozenset(
     {
-        *("deleted-test", "deleted-assertion", "skipped-test"),
+        *("deleted-test", "deleted-assertion", "weakened-assertion", "skipped-test"),
         *("weakened-test", "outdated-test", "missing-test"),
     }
 )

@@ -17,6 +17,8 @@ from holdfast.activities.review.uses.tree import Pair, Tree
 
 DATA = Path(__file__).with_name("guards.yaml")
 INPUT = "input"
+PRECONDITION = "precondition"
+"""A condition that raises, whatever it is about, if it is of no other kind."""
 RIGHTS = ("authentication", "ownership", "permission")
 """Kinds of which each does the work of another."""
 NEAR = 2
@@ -44,6 +46,8 @@ _FAILS = re.compile(
     r"|BadRequest)\w*)|\bstatus\(4(?:00|22)\)|\b4(?:00|22)\b|\bStatusBadRequest\b|\bassert\b"
     r"|\breturn\s+(?:[\w{}\"]+,\s*)*(?:fmt\.Errorf|errors\.New|Err[A-Z]\w*)"
 )
+_RAISES = re.compile(r"(?:raise\s+|throw\s+(?:new\s+)?|panic\()(?!NotImplemented|\w*Unsupported)\w")
+_GUARD = re.compile(r"^(?:if|unless)\b")
 _ANY_CHECK = re.compile(r"\b(?:raise|throw|abort|panic|reject|fail|assert)\b")
 _CALL = re.compile(
     r"^(?:await\s+|self\.|this\.|\w+[.:]{1,2}|before_action\s*\(?:?\s*:|skip_\w+\s+:|(?:app|router)\.use\(\s*)*"
@@ -65,8 +69,10 @@ _BLOCK = re.compile(
     r"(?:\}\s*)?(?:if|else|elif|unless|for|while|switch|catch|with|try|match|case)\b"
 )
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
+_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
+_ANY_WORD = re.compile(r"[A-Za-z_]\w*")
 _NO_SUBJECT = re.compile(
-    r"(?i)not|and|the|self|this|return|raise|throw|new|none|null|nil|true|false|else|elif|unless|len"
+    r"(?i)if|or|is|in|isinstance|issubclass|type|not|and|the|self|this|return|raise|throw|new|none|null|nil|true|false|else|elif|unless|len"
     r"|err|error|errors|fmt|errorf|abort|require|ensure|check"
 )
 
@@ -97,6 +103,9 @@ def kinds() -> tuple[Kind, ...]:
         )
         for about, row in told.items()
     )
+
+
+_PRECONDITION = Kind(PRECONDITION, re.compile("(?!)"))
 
 
 @dataclass(frozen=True)
@@ -194,6 +203,8 @@ def _check_at(pair: Pair, lines: Sequence[str], at: int, last: int, text: str) -
             kind = next(
                 (each for each in kinds() if each.about == INPUT and each.words.search(text)), None
             )
+        if kind is None and _is_guard(lines, at, last):
+            kind = _PRECONDITION
         return _Check(pair, at, text, body, kind) if kind else None
     for kind in kinds():
         if kind.lines is not None and kind.lines.match(text):
@@ -206,6 +217,23 @@ def _check_at(pair: Pair, lines: Sequence[str], at: int, last: int, text: str) -
         )
         return _Check(pair, at, text, text, kind) if kind else None
     return None
+
+
+def _is_guard(lines: Sequence[str], at: int, last: int) -> bool:
+    """True if a deleted line is a condition that raises, with what it raises."""
+    text = lines[at - 1].strip()[:LONGEST]
+    if _MODIFIED.match(text):
+        return _RAISES.match(text) is not None
+    if not _GUARD.match(text):
+        return False
+    if re.search(rf"[):]\s*\{{?\s*{_RAISES.pattern}", text):
+        return True
+    for line in lines[at : min(at + CONSEQUENT, last)]:
+        if line.strip() and depth_of(line) <= depth_of(lines[at - 1]):
+            return False
+        if _RAISES.match(line.strip()[:LONGEST]):
+            return True
+    return False
 
 
 def _kind(text: str, but: tuple[str, ...]) -> Kind | None:
@@ -233,21 +261,28 @@ def _inside(pair: Pair, at: int, text: str, replaced: Sequence[str]) -> _Check |
 
 def _is_replaced(tree: Tree, check: _Check, added: Sequence[_Added]) -> bool:
     """True if the change adds a check of the same kind in the same function, or, wherever that is,
-    about the same names.
+    about the same names. For one of input or a precondition only the names count, or that it stands
+    in its place and differs by names alone.
     """
     before = tree.lines(check.pair.was, base=True)
     around = _definition(before, check.line)
     at = place_now(check.pair, check.line)
-    subjects = _subjects(check.whole)
+    general = check.kind.about in (INPUT, PRECONDITION)
+    subjects = _subjects(_condition(check.text) if general else check.whole)
     for each in added:
         if not _does_work_of(check.kind, each.text):
             continue
-        if each.pair is check.pair and (
-            abs(each.line - at) <= NEAR
-            or _definition(tree.lines(each.pair.now), each.line) == around
-        ):
+        near = each.pair is check.pair and abs(each.line - at) <= NEAR
+        if general:
+            alike = near and _shape(each.text) == _shape(check.text)
+        else:
+            alike = near or (
+                each.pair is check.pair
+                and _definition(tree.lines(each.pair.now), each.line) == around
+            )
+        if alike:
             return True
-        words = set(_WORD.findall(each.text))
+        words = set(_ANY_WORD.findall(each.text))
         if subjects and 2 * len(subjects & words) >= len(subjects):
             return True
     return False
@@ -258,7 +293,7 @@ def _does_work_of(kind: Kind, line: str) -> bool:
     if not line or _COMMENT.match(line) or re.match(r"(?:import|from|use|require)\b", line):
         return False
     own = _CONDITION.match(line) or _MODIFIED.match(line) or _CALL.match(line)
-    if kind.about == INPUT:
+    if kind.about in (INPUT, PRECONDITION):
         return bool(own or _ANY_CHECK.search(line))
     patterns = (kind.inside, kind.lines)
     if any(pattern is not None and pattern.search(line) for pattern in patterns):
@@ -272,7 +307,23 @@ def _does_work_of(kind: Kind, line: str) -> bool:
 
 def _subjects(text: str) -> set[str]:
     """Return the names that a check is about."""
-    return {each for each in _WORD.findall(text) if not _NO_SUBJECT.fullmatch(each)}
+    return {each for each in _ANY_WORD.findall(text) if not _NO_SUBJECT.fullmatch(each)}
+
+
+def _condition(text: str) -> str:
+    """Return what the first line of a check asks, without texts and what it raises."""
+    text = _TEXT.sub(" ", text)
+    if _MODIFIED.match(text):
+        return re.split(r"\s(?:if|unless)\s", text, maxsplit=1)[1]
+    raised = _RAISES.search(text)
+    return text[: raised.start()] if raised else text
+
+
+def _shape(text: str) -> str:
+    """Return a line without the names in it."""
+    return squeezed(
+        _ANY_WORD.sub(lambda word: word[0] if _NO_SUBJECT.fullmatch(word[0]) else "_", text)
+    )
 
 
 def _definition(lines: Sequence[str], number: int) -> str:
@@ -321,9 +372,9 @@ def _is_gone_with_all(tree: Tree, check: _Check) -> bool:
                 return True
             if depth == 0:
                 break
-    subjects = _subjects(check.text)
-    left = len(subjects & set(_WORD.findall(head)))
-    return check.kind.about == INPUT and bool(subjects) and 2 * left < len(subjects)
+    subjects = _subjects(_condition(check.text))
+    left = len(subjects & set(_ANY_WORD.findall(head)))
+    return check.kind.about in (INPUT, PRECONDITION) and bool(subjects) and 2 * left < len(subjects)
 
 
 def _is_away(line: str, head: str, there: set[str]) -> bool:
@@ -339,7 +390,7 @@ def depth_of(line: str) -> int:
 
 def _remark(check: _Check) -> Breakage:
     line = " ".join(check.whole.split("\n"))[:LETTERS]
-    row = "deleted-check input" if check.kind.about == INPUT else "deleted-check"
+    row = "deleted-check input" if check.kind.about in (INPUT, PRECONDITION) else "deleted-check"
     return Breakage(
         check.pair.now,
         place_now(check.pair, check.line),

@@ -38,6 +38,34 @@ _ASSERTS = re.compile(
     r"|\bshould(?:_not)?\b[\s.(]|\.must_\w+"
     r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\bpytest\.(?:raises|fail)\b"
 )
+_STRONG = {
+    "a value": re.compile(
+        r"^assert\s.*\s==\s|\bassert(?:_eq!|_?[eE]quals?)\W|\b(?:assert|require)\.Equal\(|\bt\.equals?\("
+        r"|\b(?:strict|deep|deepStrict)Equal\(|\.to(?:Be|Equal|StrictEqual)\([^)]|\.to\s+eq\b"
+    ),
+    "the arguments of a call": re.compile(
+        r"\.assert_(?:called|awaited)_(?:once_)?with\(|\.assert_has_calls\("
+        r"|\.toHaveBeen(?:Called|LastCalled|NthCalled)With\(|\.to\s+have_received\(.*\.with\("
+    ),
+    "an error": re.compile(
+        r"\bpytest\.raises\(|\bassert_?[rR]aises\w*\W|\bassert_?[tT]hrows\(|\bassert\.(?:throws|rejects)\("
+        r"|\.toThrow(?:Error)?\([^)]|\braise_error\b"
+    ),
+}
+"""What an assertion holds fast, and how that is known."""
+_WEAK = re.compile(
+    r"^assert\s+(?P<python>[\w.]+?)(?:\.called|\.await_count|\.call_count)?(?:\(.*\))?(?:\s+is\s+not\s+None)?$"
+    r"|^(?P<mock>[\w.]+)\.assert_called(?:_once)?\(\)$"
+    r"|^(?:self\.)?assert(?:True|IsNotNone|NotNull|_not_nil|!)\(\s*(?P<unit>[\w.]+)"
+    r"|^(?:(?:t|assert|t\.assert)\.)?(?:ok|assert)\(\s*(?P<script>[\w.]+)"
+    r"|^(?:assert|require)\.(?:NotNil|True)\(t,\s*(?P<go>[\w.]+)|^refute_nil\s+(?P<ruby>[\w.]+)"
+    r"|^expect\(\s*(?P<expect>[\w.]+).*\)\.(?:toBeTruthy|toBeDefined|toHaveBeenCalled|toThrow|not\.toBeNull"
+    r"|not\.toBeUndefined)\(\)"
+    r"|^expect\(?\s*(?P<spec>[\w.]+).*\)\.(?:to\s+be_truthy|not_to\s+be_nil|to\s+be_present)\b"
+)
+"""Assertions that something is there, by the name that they are about."""
+_COMPARES = re.compile(r"[=!]=|[<>]|&&|\|\||\b(?:and|in)\b")
+_TRUTH = re.compile(r"(?i)\b(?:true|false|none|null|nil|undefined)\b\W*$")
 _SKIPS = re.compile(
     r"^@(?:pytest\.mark\.(?:skip|xfail)\b(?!if)|(?:unittest\.)?skip\b|Disabled\b|Ignore\b)"
     r"|^pytestmark\b.*\bmark\.skip\b(?!if)|^(?:pytest\.skip|self\.skipTest)\("
@@ -107,7 +135,12 @@ def find(tree: Tree, changed: Sequence[Changed]) -> list[Breakage]:
         found += _deleted(pair, [each for each in lost if each.pair is pair])
         found += _skipped_whole(tree, pair)
     for key in before.keys() & after.keys():
-        found += [*_assertions(before[key], after[key]), *_skips(before[key], after[key])]
+        old_test, new_test = before[key], after[key]
+        found += [
+            *_assertions(old_test, new_test),
+            *_replaced(old_test, new_test),
+            *_skips(old_test, new_test),
+        ]
     return found
 
 
@@ -203,6 +236,63 @@ def _assertions(before: _Test, after: _Test) -> Iterator[Breakage]:
         "Put it back, or say in the change why it does not hold any more",
         base_line=number,
     )
+
+
+def _replaced(before: _Test, after: _Test) -> Iterator[Breakage]:
+    """Yield where an assertion of a value, a call's arguments or an error was replaced, at its
+    place, by one that only says that something is there.
+    """
+    had, has = before.which(_ASSERTS), after.which(_ASSERTS) | after.which(_WEAK)
+    kept = {squeezed(line) for line in has.values()}
+    known = {squeezed(line) for line in (before.which(_ASSERTS) | before.which(_WEAK)).values()}
+    for start, count, there, more in before.pair.hunks:
+        old = {number: had[number] for number in range(start, start + count) if number in had}
+        new = [has[number] for number in range(there, there + more) if number in has]
+        strong = {
+            number: (what, line)
+            for number, line in old.items()
+            if (what := _held(line)) and squeezed(line) not in kept
+        }
+        if not strong or any(_held(line) for line in new):
+            continue
+        last = before.line + len(before.lines)
+        gone = before.lines[max(start - before.line, 0) : min(start + count, last) - before.line]
+        for line in new:
+            named = _named(line)
+            if not named or squeezed(line) in known:
+                continue
+            about = re.compile(rf"(?<![\w.]){re.escape(named)}\b")
+            if named not in ("True", "true") and not any(about.search(each) for each in gone):
+                continue
+            number, (what, was) = next(iter(strong.items()))
+            yield Breakage(
+                after.pair.now,
+                next(at for at in range(there, there + more) if has.get(at) == line),
+                "weakened-assertion",
+                f"The test `{before.name[:LETTERS]}` no longer asserts {what}, only that something"
+                f" is there: `{line[:LETTERS]}` stands for `{was[:LETTERS]}`"
+                f" (line {number} before)",
+                "Assert again what it asserted, or say in the change why that does not hold any"
+                " more",
+                base_line=number,
+            )
+            break
+
+
+def _held(line: str) -> str:
+    """Return what a line holds fast that a weaker assertion does not; empty: nothing."""
+    if _TRUTH.search(line):
+        return ""
+    return next((what for what, pattern in _STRONG.items() if pattern.search(line)), "")
+
+
+def _named(line: str) -> str:
+    """Return the name of which a line asserts only that it is there; empty: it asserts more."""
+    text = line.rstrip(";")
+    weak = _WEAK.match(text)
+    if weak is None or _COMPARES.search(text):
+        return ""
+    return next((each for each in weak.groups() if each), "")
 
 
 def _skips(before: _Test, after: _Test) -> Iterator[Breakage]:

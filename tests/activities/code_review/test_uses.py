@@ -277,6 +277,43 @@ async def test_a_check_that_another_function_gains_does_not_stand_for_a_deleted_
     assert told(draft) == []
 
 
+GUARD = "    if not isinstance(kind, type):\n        raise Refused(kind)\n"
+MADE = (
+    "def made(kind, left):\n{0}    if left == 0:\n        raise Refused(left)\n"
+    "    return kind(left)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("instead", "is_told"),
+    [
+        ("", True),
+        ("    if left > 9:\n        raise Refused(left)\n", True),
+        ("    if not callable(kind) or not isinstance(kind, type):\n        raise Other\n", False),
+        ("    check(isinstance(kind, type))\n", False),
+    ],
+)
+async def test_a_deleted_precondition_is_told_unless_an_added_check_names_half_of_what_it_did(
+    repository: Repository, bench: Bench, instead: str, is_told: bool
+) -> None:
+    base, head = MADE.format(GUARD), MADE.format(instead)
+    draft = await look(repository, bench, {"a.py": base}, {"a.py": head})
+    assert [rule for _, _, rule in told(draft)] == (["deleted-check"] if is_told else [])
+
+
+async def test_a_precondition_that_is_renamed_or_whose_refusal_is_now_supported_is_no_remark(
+    repository: Repository, bench: Bench
+) -> None:
+    renamed = GUARD.replace("kind", "which")
+    draft = await look(
+        repository, bench, {"a.py": MADE.format(GUARD)}, {"a.py": MADE.format(renamed)}
+    )
+    assert told(draft) == []
+    later = GUARD.replace("Refused(kind)", "NotImplementedError")
+    draft = await look(repository, bench, {"b.py": MADE.format(later)}, {"b.py": MADE.format("")})
+    assert told(draft) == []
+
+
 async def test_a_deleted_check_is_shown_as_a_deletion_with_its_line_in_the_base(
     repository: Repository, bench: Bench
 ) -> None:
@@ -345,6 +382,41 @@ async def test_tests_that_a_change_deletes_skips_or_weakens_are_told(
     if skip not in SKIPPED:
         assert await changed(start + skip + first + second) == ["skipped-test"]
     assert await changed(base + third) == []
+
+
+REPLACED = {
+    "tests/test_a.py": "def test_a():\n    x = run()\n    {0}\n",
+    "a.test.js": "it('runs', () => {{\n  const x = run();\n  {0}\n}});\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "strong", "weak", "is_told"),
+    [
+        ("tests/test_a.py", "assert x == 3", "assert x is not None", True),
+        ("tests/test_a.py", "assert x == 3", "assert x", True),
+        ("tests/test_a.py", "x.assert_called_once_with(3)", "assert x.called", True),
+        (
+            "tests/test_a.py",
+            "with pytest.raises(Refused):\n        go(x)",
+            "assert go(x) is not None",
+            True,
+        ),
+        ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x);", True),
+        ("a.test.js", "expect(x).toEqual(3);", "expect(x).toBeDefined();", True),
+        ("tests/test_a.py", "assert x == 3", "assert x == 4", False),
+        ("tests/test_a.py", "assert x == 3", "assert other is not None", False),
+        ("tests/test_a.py", "assert x == True", "assert x", False),
+        ("tests/test_a.py", "assert x == 3", "assert near(x, 3)", False),
+        ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x === 3);", False),
+    ],
+)
+async def test_an_assertion_that_a_weaker_one_of_the_same_name_replaces_is_told(
+    repository: Repository, bench: Bench, path: str, strong: str, weak: str, is_told: bool
+) -> None:
+    base, head = (REPLACED[path].format(each) for each in (strong, weak))
+    draft = await look(repository, bench, {path: base}, {path: head})
+    assert [rule for _, _, rule in told(draft)] == (["weakened-assertion"] if is_told else [])
 
 
 async def test_when_all_tests_are_deleted_one_remark_names_them_and_with_their_subject_none(
@@ -534,6 +606,6 @@ def test_a_text_that_python_does_not_know_has_no_syntax() -> None:
 def test_every_remark_of_the_lens_has_a_row() -> None:
     rows = set(analysers()["uses"].grades)
     text = "".join(path.read_text() for path in Path(python_modules.__file__).parent.glob("*.py"))
-    rules = set(re.findall(r'"((?:removed|changed|deleted)-[a-z]+)"', text))
+    rules = set(re.findall(r'"((?:removed|changed|deleted|weakened)-[a-z]+)"', text))
     assert rules and rules <= rows
     assert Remark.model_fields["new_since"] is not None
