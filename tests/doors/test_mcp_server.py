@@ -50,6 +50,7 @@ async def until(host: Client, run_id: str, status: str) -> dict[str, Any]:
         assert "error" not in found, found
         if found["status"] == status:
             return found
+        assert found["status"] in ("working", "input_required"), found
 
 
 async def runs_of(connection: Connection) -> list[str]:
@@ -95,7 +96,9 @@ async def test_a_run_is_started_looked_at_and_read(
 async def test_who_has_lost_the_id_finds_the_latest_runs_of_such_doors(
     runs: Runs, connection: Connection, speak: Speak
 ) -> None:
-    async with runs.worker(script()), speak() as host:
+    # One for each of two runs, whichever plans first.
+    planned = [plans(subtask("t1"), subtask("t2", "t1"))] * 2
+    async with runs.worker(script(plan=planned)), speak() as host:
         await Holdfast.on(connection).start("Theirs", approval="always", id="m-person")
         await host.call_tool("run", {**GOAL, "id": "m-lost"})
         await until(host, "m-lost", "completed")
