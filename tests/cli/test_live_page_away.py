@@ -23,7 +23,7 @@ from browser import CHROMIUM, WITHOUT, Tab, tab
 from conftest import Handle, Runs
 from holdfast.cli.commands.runs import watch
 from holdfast.cli.live.server import live
-from holdfast.cli.screen.exits import Exit
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
@@ -212,7 +212,7 @@ async def test_whoever_watches_a_run_that_is_deleted_tells_the_open_page_before_
             await visitor.page()
             await deleted(runs, handle)
             assert GONE in await until(visitor, 410)
-        with pytest.raises(Exit, match="no run"):
+        with pytest.raises(HoldfastError, match="no run"):
             await watching
 
 
