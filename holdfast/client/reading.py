@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -47,6 +47,10 @@ from holdfast.workers import served
 
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""
+LOOK_AGAIN_SECONDS = 1.0
+"""How often the server is asked for what is not in the history, when that does not change."""
+SETTLE_SECONDS = 0.05
+"""Events come in groups: a little later the whole group is there."""
 AGAIN_SECONDS = 1.0
 """The pause between two tries to follow a history while the server does not answer."""
 WORKERS_SECONDS = 2.0
@@ -202,6 +206,24 @@ class Reader:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def looks(self) -> AsyncGenerator[Look]:
+        """Yield the run as it is now and each time that something is new, at least once a second;
+        the last look is at a closed run.
+        """
+        look = await self.look()
+        yield look
+        if look.closed:
+            return
+        async with self.following():
+            while not look.closed:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                        await self.changed.wait()
+                await asyncio.sleep(SETTLE_SECONDS)
+                self.changed.clear()
+                look = await self.look()
+                yield look
 
     async def find_held_up(self) -> None:
         """Look once who serves the run and how fast: takes milliseconds, or seconds if nobody

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,10 +23,9 @@ from holdfast.intake.launch import goal_of_run, launch
 from holdfast.intake.login import login
 from holdfast.rendering.running import run_view
 from holdfast.rules.steering import CAPS
+from holdfast.state.run import State
 
 Data = TypeVar("Data", bound=BaseModel)
-AGAIN_SECONDS = 1.0
-"""How often the server is asked for what is not in the history."""
 
 
 class DataReport(Report, Generic[Data]):
@@ -247,25 +245,11 @@ class Run:
             notes=("The run has not begun.", *look.notes),
         )
 
-    async def looks(self) -> AsyncGenerator[Look]:
+    def looks(self) -> AsyncGenerator[Look]:
         """Yield the run each time that something is new, at least once a second, until it has
         closed.
         """
-        reader = Reader(self._connection, self.id)
-        look = await reader.look()
-        yield look
-        if look.closed:
-            return
-        async with reader.following():
-            while not look.closed:
-                try:
-                    async with asyncio.timeout(AGAIN_SECONDS):
-                        await reader.changed.wait()
-                except TimeoutError:
-                    pass
-                reader.changed.clear()
-                look = await reader.look()
-                yield look
+        return Reader(self._connection, self.id).looks()
 
     async def _reason(self) -> str:
         look = await Reader(self._connection, self.id).look()
@@ -302,10 +286,15 @@ def limits_from(named: dict[str, Any]) -> Limits:
 
 async def raise_caps(connection: Connection, run_id: str, given: Limits, *, by: str = "") -> str:
     """Raise the caps that are set; the others stay as they are."""
-    view = run_view(await orders.state_of(connection, run_id))
+    wanted = raised(await orders.state_of(connection, run_id), given)
+    return await orders.send(connection, run_id, "raise_cap", Order(limits=wanted, by=by))
+
+
+def raised(state: State, given: Limits) -> Limits:
+    """Return the caps of a run with those that are set; the others as they are."""
+    view = run_view(state)
     present = Limits(
         dollars=view.dollars_cap, model_calls=view.model_calls_cap, tokens=view.tokens_cap
     )
     named = {name: getattr(given, name) for name in given.model_fields_set if name in CAPS}
-    order = Order(limits=present.model_copy(update=named), by=by)
-    return await orders.send(connection, run_id, "raise_cap", order)
+    return present.model_copy(update=named)

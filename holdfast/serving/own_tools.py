@@ -1,4 +1,6 @@
-"""Tools that a program gives its worker: plain functions, or what `@tool()` made."""
+"""What a program gives its worker: tools, as plain functions or what `@tool()` made, and roles;
+and the gate that all workers have.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from pydantic import TypeAdapter
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.sources import Origin, sources_for
+from holdfast.activities.gate.own_limit import own_limits
+from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.toolset.shelf import tools_for
 from holdfast.activities.toolset.tool import Here, NotATool, Result, Tool, tool
+from holdfast.deployment.address import OFFICIAL, address_of
 from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
 from holdfast.errors import Refused
 
 ANYTHING = TypeAdapter(Any)
@@ -53,6 +59,12 @@ class Own:
     def parts(self) -> dict[str, Any]:
         """The same as options of `wiring.build`."""
         return {"tools": self.tools, "catalogue": self.catalogue}
+
+
+def gate_of(settings: Settings) -> RateGate:
+    """Return what calls to models go through in a worker of these settings."""
+    own = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
+    return RateGate(address_of(settings.anthropic_base_url or OFFICIAL), own)
 
 
 def as_tools(given: Iterable[Given]) -> Mapping[str, Tool]:

@@ -14,16 +14,13 @@ from pathlib import Path
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import ReplayerConfig, Worker, WorkerConfig
 
-from holdfast.activities.gate.own_limit import own_limits
-from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import Served, build
 from holdfast.contracts.policies import tools_queue
-from holdfast.deployment.address import OFFICIAL, address_of
 from holdfast.deployment.project import resolve_named
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.serving.nexus import RunsHandler
-from holdfast.serving.own_tools import Given, Own
+from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
@@ -105,7 +102,5 @@ class HoldfastPlugin(SimplePlugin):
         return Target("", task_queue=queue, store_url=self._store_url, embedded=False)
 
     def _build(self, queue: str) -> Served:
-        settings = self._settings
-        own = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
-        gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL), own)
-        return build(settings, self._target(queue), gate, **self._own.parts)
+        gate = gate_of(self._settings)
+        return build(self._settings, self._target(queue), gate, **self._own.parts)

@@ -36,19 +36,17 @@ from temporalio.worker import (
 
 from holdfast import __version__
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.activities.gate.own_limit import own_limits
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
 from holdfast.deployment import project
-from holdfast.deployment.address import OFFICIAL, address_of
 from holdfast.deployment.project import resolve_named
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import StateDir, attendance, embedded_target
 from holdfast.errors import EmbeddedError, Refused, Unreachable
-from holdfast.serving.own_tools import Given, Own
+from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.telemetry.logs import LogContext, configure_logging, flush_logs, measured_runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges
@@ -277,8 +275,7 @@ def main(
         target = embedded_target(settings) if place else configured_target(settings)
         _log(settings, given.sibling, embedded=target.embedded)
         _warn(settings)
-        own = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
-        gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL), own)
+        gate = gate_of(settings)
         served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
@@ -318,8 +315,7 @@ def worker(
     target = configured_target(settings)
     own = Own.of(tools, roles, settings)
     configure_logging(None, settings.log_level, settings.secrets)
-    limits = own_limits(settings.rate, settings.in_flight, StateDir.of(settings).pace)
-    gate = RateGate(address_of(settings.anthropic_base_url or OFFICIAL), limits)
+    gate = gate_of(settings)
     served = build(settings, target, gate, **own.parts)
     try:
         asyncio.run(serve(settings, target, served, gate, first=True))

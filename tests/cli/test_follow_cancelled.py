@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from holdfast.cli.shared import follow
-from holdfast.client.reading import Look
+from holdfast.client.reading import Look, Reader
 
 pytestmark = pytest.mark.anyio
 
 
-class Changing:
+class Changing(Reader):
     """A reader whose run changes when it is told to."""
 
-    def __init__(self) -> None:
-        self.changed = asyncio.Event()
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection, "run")
         self.looked = asyncio.Event()
 
     @asynccontextmanager
@@ -34,9 +34,9 @@ class Changing:
 async def test_a_cancellation_that_comes_with_a_change_is_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reader = Changing()
-    monkeypatch.setattr(follow, "Reader", lambda *_: reader)
     nothing: Any = None
+    reader = Changing(nothing)
+    monkeypatch.setattr(follow, "Reader", lambda *_: reader)
     watching = asyncio.create_task(
         follow.watch(nothing, "run", follow.Lines(), lambda _: False), name="watching"
     )

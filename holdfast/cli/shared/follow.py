@@ -4,9 +4,8 @@ so, and goes on.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -22,11 +21,6 @@ from holdfast.client.reading import Look, Reader
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
 
-POLL_SECONDS = 0.4
-LOOK_AGAIN_SECONDS = 1.0
-"""How often the server is asked for what is not in the history, when that does not change."""
-SETTLE_SECONDS = 0.05
-"""Events come in groups: a little later the whole group is there."""
 FRAMES_PER_SECOND = 5
 
 
@@ -117,19 +111,13 @@ async def watch(
 
     If not `while_stuck`, also return once only a person can make it go on.
     """
-    reader = Reader(connection, run_id)
-    async with reader.following():
-        while True:
-            reader.changed.clear()
-            look = await reader.look()
+    async with aclosing(Reader(connection, run_id).looks()) as looks:
+        async for look in looks:
             view = look.view
             shown.update(view, look.notes)
             if look.closed or (view and until(view)) or (look.stuck and not while_stuck):
                 return look
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
-                    await reader.changed.wait()
-            await asyncio.sleep(SETTLE_SECONDS)
+    raise AssertionError("looks end with a closed run")
 
 
 async def look_at(connection: Connection, run_id: str) -> Look:

@@ -8,13 +8,12 @@ from holdfast.cli.shared import orders
 from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId, RaisedLimits
 from holdfast.client.orders import state_of
+from holdfast.client.runs import raised
 from holdfast.contracts import Limits, Order
-from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
 from holdfast.rendering.amounts import money
-from holdfast.rendering.running import run_view
 from holdfast.rules.steering import CAPS
 
 
@@ -29,15 +28,7 @@ def command(run_id: OpenRunId, limits: RaisedLimits, embedded: Embedded = False)
 
 async def run(connection: Connection, run_id: str, given: Limits) -> int:
     """Raise the given limits; the others stay as they are."""
-    present = _caps(run_view(await state_of(connection, run_id, tell)))
-    named = {name: getattr(given, name) for name in given.model_fields_set}
-    wanted = present.model_copy(update=named)
+    wanted = raised(await state_of(connection, run_id, tell), given)
     code = await orders.run(connection, run_id, "raise_cap", Order(limits=wanted))
     say(f"At most {money(wanted.dollars)} and {wanted.model_calls} model calls now.")
     return code
-
-
-def _caps(view: RunView) -> Limits:
-    return Limits(
-        dollars=view.dollars_cap, model_calls=view.model_calls_cap, tokens=view.tokens_cap
-    )
