@@ -16,7 +16,7 @@ from holdfast.cli.screen.exits import Code
 from holdfast.client.reading import Reader
 from holdfast.contracts import Bill, Order, Report
 from holdfast.contracts.errors import PossiblyBilled
-from holdfast.errors import NoSuchRun
+from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 from holdfast.rendering.report import as_markdown
 from holdfast.replaying import faults
@@ -190,12 +190,12 @@ async def test_an_agents_own_id_is_read_and_ended_as_what_it_is(
         await model.asked("t1")
         agent = f"{handle.id}.t1.1"
         told = f"{agent} is an agent of {handle.id}, no run"
-        with pytest.raises(NoSuchRun, match=re.escape(told)):
+        with pytest.raises(HoldfastError, match=re.escape(told)):
             await Reader(connection, agent).look()
         assert await cancel.run(connection, agent) == Code.COMPLETE
         assert told in capsys.readouterr().err
         report = await handle.result()
-        with pytest.raises(NoSuchRun, match=re.escape(told)):
+        with pytest.raises(HoldfastError, match=re.escape(told)):
             await cancel.run(connection, agent)
     assert report.status == "complete_with_gaps"
     assert "t2" in report.answer and report.findings[0].status == "failed"
