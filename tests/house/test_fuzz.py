@@ -111,9 +111,16 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
         doctor, "check_program", lambda name: Checkup("tools", name, "note", "not asked")
     )
-    monkeypatch.setattr(subprocess, "Popen", _no_process)
+    monkeypatch.setattr(subprocess, "Popen", _NoPopen)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", _no_process)
     return tmp_path
+
+
+class _NoPopen(subprocess.Popen[Any]):
+    """Still a type, which libraries name in their annotations."""
+
+    def __init__(self, *command: object, **_: Any) -> None:
+        _no_process(*command)
 
 
 def _no_process(*command: object, **_: Any) -> Any:
@@ -175,6 +182,7 @@ def checked(line: list[str]) -> int:
 
 
 @hypothesis.example(["demo"])
+@hypothesis.example(["mcp", "--embedded"])
 @given(command_lines())
 @settings(LOCAL, max_examples=100)
 def test_whatever_is_typed_is_done_or_refused_in_a_clear_line(line: list[str]) -> None:

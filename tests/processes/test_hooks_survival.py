@@ -51,6 +51,9 @@ async def approve(handle: Any) -> None:
         except RPCError:
             pass
         except WorkflowUpdateFailedError as error:
+            # The answer of an approval may die with the server: then the next finds the run ended.
+            if "the run is over" in str(error.cause):
+                return
             assert "no plan yet" in str(error.cause), error.cause
             number += 1
         await asyncio.sleep(0.5)
@@ -58,7 +61,7 @@ async def approve(handle: Any) -> None:
 
 async def arrived(hooks: Hooks, type: str, count: int) -> None:
     def there() -> int:
-        found = [each.told() for each in hooks.got]
+        found = [each.told for each in hooks.got]
         return len({each["data"]["id"] for each in found if each["type"] == type})
 
     async with asyncio.timeout(600):
@@ -101,7 +104,7 @@ async def test_no_hook_is_lost_or_comes_under_another_id_over_fifty_kills(tmp_pa
     assert all(each.status == "complete" for each in reports)
     ids = defaultdict(set)
     for each in hooks.got:
-        told = each.told()
+        told = each.told
         ids[told["data"]["id"], told["type"]].add(each.id)
     wanted = {(each.id, type) for each in handles for type in ("run.plan_waits", "run.ended")}
     assert ids.keys() == wanted, "none lost, and none that never happened"

@@ -75,7 +75,7 @@ async def test_a_run_tells_that_its_plan_waits_and_that_it_has_ended(runs: Runs)
     assert hooks.types == ["run.plan_waits", "run.ended"]
     first, last = hooks.got
     assert first.id != last.id and first.id.startswith("msg_")
-    told = last.told()
+    told = last.told
     assert told == {
         "type": "run.ended",
         "timestamp": told["timestamp"],

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,15 @@ def server_of(opening: Opening, leash: Leash) -> DoorServer:
 
 
 async def serve_stdio(server: DoorServer) -> None:
-    """Speak to the host that started this process, until it closes its end."""
+    """Speak to the host that started this process, until it closes its end.
+
+    BadSettings if the process has no standard input or output of bytes.
+    """
+    if not all(hasattr(each, "buffer") for each in (sys.stdin, sys.stdout)):
+        raise BadSettings(
+            "mcp speaks over standard input and output, and one of them is closed; "
+            "have a coding agent start it (--print-config), or name --http"
+        )
     await server.run_stdio_async()
 
 
