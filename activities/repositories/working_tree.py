@@ -47,22 +47,25 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
-    stat.S_IFDIR: "a submodule or nested repository",
+    stat.S_IFDIR: "a nested repository",
 }
 
 
 Claims = Callable[[bytes], bool]
 """True if a file's name says that it is text, as a program's does."""
+Gaps = Callable[[bytes, bytes], str]
+"""Why nobody knows what a link, by its path and target, leads to; empty: it is read, or nothing."""
 
 
 class NotRead(Exception):
     """Why a file is not part of the snapshot, in a few words. `missed`: a reviewer would have read
-    it, as nobody would a picture, a link or a FIFO.
+    it, as nobody would a picture or a FIFO. `path`: how it is named, if not as it is.
     """
 
-    def __init__(self, why: str, *, missed: bool = False) -> None:
+    def __init__(self, why: str, *, missed: bool = False, path: bytes = b"") -> None:
         super().__init__(why)
         self.missed = missed
+        self.path = path
 
 
 class Unchanged(Exception):
@@ -149,17 +152,19 @@ def collect(
     limit: int = TOTAL_LIMIT,
     documents: int = 0,
     claims: Claims | None = None,
+    gaps: Gaps | None = None,
 ) -> Collected:
     """Read the regular text files among `paths`, up to `limit` bytes in all; with a base, those
     that differ from it; and documents of at most `documents` bytes each. With `claims`, a file with
-    a NUL byte is text, too, if its name claims so or nothing says that it is binary.
+    a NUL byte is text, too, if its name claims so or nothing says that it is binary. `gaps` judges
+    links.
     """
     collected = Collected(limit=limit)
-    folders = _Folders(root)
+    folders = Folders(root)
     try:
         for path in sorted(paths):
             try:
-                collected.add(path, _read(folders, path, comparison, documents, claims))
+                collected.add(path, _read(folders, path, comparison, documents, claims, gaps))
             except Unchanged:
                 collected.same.append(path)
             except FileNotFoundError:
@@ -167,7 +172,7 @@ def collect(
                 collected.gone.append(path)
             except NotRead as reason:
                 missed = reason.missed and not _is_binary(path, b"", claims)
-                collected.leave_out(path, str(reason), missed=missed)
+                collected.leave_out(reason.path or path, str(reason), missed=missed)
                 collected.gone.append(path)
             except NotADirectoryError:
                 collected.leave_out(path, "behind a link")
@@ -181,13 +186,18 @@ def collect(
 
 
 def _read(
-    folders: _Folders, path: bytes, comparison: Comparison, documents: int, claims: Claims | None
+    folders: Folders,
+    path: bytes,
+    comparison: Comparison,
+    documents: int,
+    claims: Claims | None,
+    gaps: Gaps | None,
 ) -> bytes:
     entry = comparison.index.get(path)
     if entry is not None and entry.mode == SUBMODULE:
         if comparison.before(path) == entry:
             raise Unchanged
-        raise NotRead(_KINDS[stat.S_IFDIR])
+        raise NotRead("a submodule", missed=True, path=path + b"/")
     if path.endswith(b"/"):
         raise NotRead(_KINDS[stat.S_IFDIR])
     check_name(path)
@@ -195,7 +205,10 @@ def _read(
     folder = folders.enter(parents)
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
-        comparison.check(path, os.readlink(name, dir_fd=folder))
+        target = os.readlink(name, dir_fd=folder)
+        comparison.check(path, target)
+        if why := gaps(path, target) if gaps else "":
+            raise NotRead(why, missed=True)
     if not stat.S_ISREG(found.st_mode):
         raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
     limit = documents if documents and path.lower().endswith(DOCUMENTS) else FILE_LIMIT
@@ -264,7 +277,7 @@ def _read_regular(
     return content
 
 
-class _Folders:
+class Folders:
     """The folders on the way to a file, opened one by one without following links, and kept open
     for the next file.
     """

@@ -12,7 +12,7 @@ from holdfast.contracts import Remark, ReviewData
 from holdfast.contracts.remarks import OF_AN_AGENT, blocks_change, group_same, lens_and_rule
 from holdfast.rendering import remarks as shown
 from holdfast.rendering.foremost import one_thing
-from holdfast.rendering.reach import describe_reach
+from holdfast.rendering.reach import count_missed, describe_reach
 from holdfast.rendering.verdict import headline
 from holdfast.rendering.verified import QUESTIONS, count_verdicts, fold_open, list_questions
 from holdfast.text import code_span, for_markdown
@@ -202,8 +202,8 @@ def _missed(data: ReviewData) -> str:
     named = data.missed[:MOST_NAMES]
     listed = ", ".join(f"{code_span(each.path)} ({for_markdown(each.why)})" for each in named)
     more = ", …" if data.missed_in_all > len(named) else ""
-    count = many(data.missed_in_all, "file")
-    return f"**Nobody knows what is in {count} of text**, which could not be read: {listed}{more}"
+    what = count_missed(data)
+    return f"**Nobody knows what is in {what}**, which could not be read: {listed}{more}"
 
 
 def _list(title: str, lines: list[str]) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 import anyio.to_thread
 
 from holdfast.activities.repositories.git import Git
+from holdfast.activities.repositories.links import Links
 from holdfast.activities.repositories.output import Hunk, TreeEntry, few_hunks
 from holdfast.activities.repositories.working_tree import (
     Collected,
@@ -70,7 +71,8 @@ async def read_changes(
 ) -> Changes:
     """Return the files in scope: all among `paths`, or what differs from the tree of a base."""
     comparison = Comparison(index, tree, view.layout.hash_letters)
-    read = partial(collect, view.layout.tree, paths, comparison, claims=claims)
+    links = Links(view.layout.tree, paths, index, claims)
+    read = partial(collect, view.layout.tree, paths, comparison, claims=claims, gaps=links.find_gap)
     changes = Changes(await anyio.to_thread.run_sync(read))
     if tree is None:
         return changes

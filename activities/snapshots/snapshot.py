@@ -281,11 +281,14 @@ def _missed(
 ) -> list[Unread]:
     """Return those that somebody wrote: nobody looks through what is vendored or generated."""
     base = None if tree is None else Base(os.fsdecode(path) for path in tree)
-    return [
-        Unread(path=display_path(path), why=why)
-        for path, why in unread
-        if is_written(kind_of(display_path(path), b"", attributes, base))
-    ]
+
+    def is_own(path: str) -> bool:
+        # A submodule ends with a slash: a rule may mean the folder, or what is in it.
+        names = {path, path.rstrip("/")}
+        return all(is_written(kind_of(each, b"", attributes, base)) for each in names)
+
+    named = (Unread(path=display_path(path), why=why) for path, why in unread)
+    return [each for each in named if is_own(each.path)]
 
 
 async def _count_changed(

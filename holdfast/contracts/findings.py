@@ -287,7 +287,7 @@ class ReviewData(Contract):
     """The first of the files that were not read."""
     missed_in_all: int = 0
     missed: tuple[Unread, ...] = ()
-    """The first of the files of text that were to be read and could not be."""
+    """The first of the texts, links and submodules that were to be read and could not be."""
     not_parsed: tuple[str, ...] = ()
     """Files that some lens could not parse."""
     not_parsed_by: dict[str, int] = Field(default_factory=dict)

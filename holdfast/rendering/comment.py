@@ -21,7 +21,7 @@ from holdfast.rendering import remarks as shown
 from holdfast.rendering.blocks import Folded, Marked
 from holdfast.rendering.foremost import one_thing
 from holdfast.rendering.proofs import TITLE, fence_of, suggestion_of
-from holdfast.rendering.reach import who_looked
+from holdfast.rendering.reach import count_missed, who_looked
 from holdfast.rendering.sarif import encoded
 from holdfast.rendering.verdict import counted, failing, judge, uncounted
 from holdfast.rendering.verified import QUESTIONS, count_verdicts, fold_open, list_questions
@@ -119,8 +119,7 @@ def _not_read(review: ReviewData) -> Iterator[str]:
         texts = review.missed[:MOST_FILES]
         listed = ", ".join(f"{code_span(each.path)} ({inline(each.why)})" for each in texts)
         more = ", …" * (review.missed_in_all > len(texts))
-        count = pluralize(review.missed_in_all, "file")
-        yield f"Nobody knows what is in {count} of text: {listed}{more}."
+        yield f"Nobody knows what is in {count_missed(review)}: {listed}{more}."
     if review.unread_in_all:
         listed = ", ".join(f"{inline(why)} ({n})" for why, n in why_unread(review))
         yield f"{pluralize(review.unread_in_all, 'file')} not read{f': {listed}' * bool(listed)}."

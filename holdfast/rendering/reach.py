@@ -38,6 +38,20 @@ def unread_code(review: ReviewData) -> tuple[LanguageShare, ...]:
     return tuple(each for each in code if not readers(review, each))
 
 
+def count_missed(review: ReviewData) -> str:
+    """Return how many texts, links and submodules were to be read and were not."""
+    kinds = {"file of text": review.missed_in_all, "link": 0, "submodule": 0}
+    for each in review.missed:
+        for kind in ("link", "submodule"):
+            if each.why.startswith(f"a {kind}"):
+                kinds[kind] += 1
+                kinds["file of text"] -= 1
+    files = kinds.pop("file of text")
+    told = [f"{pluralize(files, 'file')} of text"] if files else []
+    told += [pluralize(count, kind) for kind, count in kinds.items() if count]
+    return join_words(told)
+
+
 def describe_reach(review: ReviewData) -> str:
     """Return what was reviewed, and who looked at it, as a paragraph of Markdown."""
     base, scope = review.base, review.scope

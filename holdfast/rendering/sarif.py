@@ -96,7 +96,7 @@ def _invocation(report: Report, review: ReviewData, left: int) -> Json:
     named, lost = review.missed[:MOST_FILES], review.not_parsed
     told += [_notified(f"Not read: {each.why}", each.path) for each in named]
     if review.missed_in_all > len(named):
-        told.append(_notified(f"{review.missed_in_all - len(named)} more files of text not read"))
+        told.append(_notified(f"{review.missed_in_all - len(named)} more not read"))
     told += [_notified("Some lens could not parse this file", each) for each in lost[:MOST_FILES]]
     if len(lost) > MOST_FILES:
         told.append(_notified(f"{len(lost) - MOST_FILES} more files could not be parsed"))

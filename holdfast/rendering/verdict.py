@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from holdfast.contracts import Remark, ReportStatus, ReviewData, Severity
 from holdfast.contracts.remarks import SEVERITIES, blocks_change, is_question, lens_and_rule, stands
 from holdfast.rendering.blocks import Marked
-from holdfast.rendering.reach import looked_for_defects, unread_code
+from holdfast.rendering.reach import count_missed, looked_for_defects, unread_code
 from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.text import inline, pluralize
 
@@ -121,7 +121,7 @@ def _lacks(review: ReviewData, status: ReportStatus) -> Iterator[str]:
     elif status != "complete":
         yield status.replace("_", " ")
     if review.missed_in_all:
-        yield f"{pluralize(review.missed_in_all, 'file')} of text could not be read"
+        yield f"{count_missed(review)} could not be read"
     if review.not_reached_by:
         count = pluralize(max(review.not_reached_by.values()), "file")
         yield f"{count} not looked at by {_named([*review.not_reached_by])}: the time limit"

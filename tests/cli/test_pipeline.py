@@ -106,6 +106,24 @@ def test_the_gate_names_the_first_texts_that_were_not_read(
     assert "4.js (larger than 1 MiB), …, exit code 3" in said and "5.js" not in said
 
 
+def test_the_gate_comment_and_sarif_name_a_submodule_and_a_link_that_nobody_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = review()
+    missed: list[JsonValue] = [
+        {"path": "lib/", "why": "a submodule"},
+        {"path": "app/x.py", "why": "a link out of the repository"},
+    ]
+    told.data.update(missed_in_all=2, missed=missed)
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.PARTIAL
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 link and 1 submodule not read: lib/ (a submodule), app/x.py (a link" in said
+    comment = as_comment(told)
+    assert "⚠️ Not whole: 1 link and 1 submodule could not be read." in comment
+    assert "Nobody knows what is in 1 link and 1 submodule: `lib/` (a submodule)" in comment
+    assert '"uri": "lib/"' in as_sarif(told) and '"uri": "app/x.py"' in as_sarif(told)
+
+
 def test_the_gate_does_not_open_where_a_lens_had_no_time_for_a_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

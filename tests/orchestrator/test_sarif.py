@@ -255,7 +255,7 @@ def test_a_text_that_was_not_read_is_told_with_its_place_and_the_review_is_not_w
     assert named["message"]["text"] == "Not read: larger than 1 MiB"
     (place,) = named["locations"]
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "app/t.js"
-    assert more["message"]["text"] == "2 more files of text not read"
+    assert more["message"]["text"] == "2 more not read"
 
 
 def test_of_very_many_files_that_were_not_parsed_the_rest_is_counted() -> None:

@@ -15,6 +15,7 @@ from holdfast.contracts import Report, ReviewData
 from holdfast.contracts.remarks import REVIEW, read_review
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.proofs import patches_of
+from holdfast.rendering.reach import count_missed
 from holdfast.rendering.remarks import by_severity, refuted_of
 from holdfast.rendering.sarif import as_sarif
 from holdfast.rendering.verdict import counted, failing, looked_at_nothing
@@ -87,8 +88,7 @@ class Pipeline:
             named = review.missed[:MOST_NAMED]
             first = ", ".join(f"{for_terminal(each.path)} ({each.why})" for each in named)
             more = ", …" if review.missed_in_all > len(named) else ""
-            count = pluralize(review.missed_in_all, "file")
-            unseen.insert(0, f"{count} of text not read: {first}{more}")
+            unseen.insert(0, f"{count_missed(review)} not read: {first}{more}")
         if looked_at_nothing(review):
             unseen.insert(0, "nothing was looked at")
         for said in unseen:

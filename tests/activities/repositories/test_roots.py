@@ -389,7 +389,7 @@ async def test_fifos_and_sockets_are_listed_unless_they_are_ignored(
     assert unread == {
         "c.fifo": "a FIFO",
         "inner/b.fifo": "a FIFO",
-        "nested/": "a submodule or nested repository",
+        "nested/": "a nested repository",
     }
 
 

@@ -88,14 +88,14 @@ async def test_what_is_not_read_is_listed_with_the_reason(
     assert unread_of(snapshot) == {
         "binary": "binary",
         "big.txt": "larger than 1 MiB",
-        "link": "a link",
+        "link": "a link out of the repository",
         "loop": "a link",
-        "folder": "a link",
-        "d": "a link",
+        "folder": "a link out of the repository",
+        "d": "a link out of the repository",
         "d/in.txt": "behind a link",
         "ok.txt": "a FIFO",
         "ok.fifo": "a FIFO",
-        "nested/": "a submodule or nested repository",
+        "nested/": "a nested repository",
         "caf\\xe9.txt": "its name is not UTF-8",
     }
 
