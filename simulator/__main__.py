@@ -1,14 +1,16 @@
-"""`python -m simulator --port 0 --script FILE`: serve by hand until Ctrl-C."""
+"""`python -m simulator [--script FILE | --cassette FILE]`: serve by hand until Ctrl-C."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import signal
 import sys
 from pathlib import Path
 
 try:
+    from holdfast.replaying.cassette import Cassette, CassetteError
     from holdfast.simulator.script import Script, ScriptError, read_script
     from holdfast.simulator.server import Simulator
 except ModuleNotFoundError as error:
@@ -16,7 +18,9 @@ except ModuleNotFoundError as error:
 
 
 def main() -> int:
-    """Exit code 2 for a script that cannot be used and a port that is taken."""
+    """Exit code 2 for a script or cassette that cannot be used and a port that is taken, 1 if
+    something was asked that is not on the cassette.
+    """
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument(
@@ -24,6 +28,7 @@ def main() -> int:
         type=Path,
         help="YAML; without it every call succeeds at once, and agents list their files first",
     )
+    parser.add_argument("--cassette", type=Path, help="answers of models, from a file")
     parser.add_argument(
         "--memory", type=Path, help="file that keeps what was charged, should this be killed"
     )
@@ -33,25 +38,35 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         script = read_script(arguments.script) if arguments.script else Script(looks=True)
-        asyncio.run(_serve(script, arguments))
-    except (ScriptError, OSError) as error:
+        cassette = Cassette.read(arguments.cassette) if arguments.cassette else None
+        asyncio.run(_serve(script, cassette, arguments))
+    except (ScriptError, CassetteError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    if cassette is not None and (said := cassette.complain()):
+        sys.stderr.write(f"{said}\n")
+        return 1
     return 0
 
 
-async def _serve(script: Script, arguments: argparse.Namespace) -> None:
+async def _serve(script: Script, cassette: Cassette | None, arguments: argparse.Namespace) -> None:
     left = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, left.set)
     async with Simulator(
-        script, port=arguments.port, memory=arguments.memory, requests=arguments.requests
+        script,
+        port=arguments.port,
+        memory=arguments.memory,
+        requests=arguments.requests,
+        cassette=cassette,
     ) as simulator:
-        lines = (
-            f"export ANTHROPIC_BASE_URL={simulator.url}",
-            f"export ANTHROPIC_API_KEY={script.key or 'scripted-key'}",
-        )
+        named = {
+            "ANTHROPIC_BASE_URL": simulator.url,
+            "ANTHROPIC_API_KEY": script.key or "scripted-key",
+            **(cassette.settings if cassette else {}),
+        }
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in named.items()]
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
         await left.wait()

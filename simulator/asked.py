@@ -39,9 +39,14 @@ class Asked:
 
 
 def asked_by(
-    request: web.Request, raw: bytes, script: Script, *, counting: bool = False
+    request: web.Request,
+    raw: bytes,
+    script: Script,
+    *,
+    counting: bool = False,
+    ours: bool = True,
 ) -> tuple[Asked | None, web.Response]:
-    """What is asked, or why it is refused."""
+    """What is asked, or why it is refused. `ours`: this server made the turns that come back."""
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
     key = bearer or request.headers.get("X-Api-Key", "")
     if not key or (script.key and key != script.key):
@@ -53,7 +58,7 @@ def asked_by(
     if status:
         return None, refuse(status, STATUS_TYPES[status], wrong, request)
     blocks = blocks_of(body)
-    if wrong := altered(body, blocks):
+    if ours and (wrong := altered(body, blocks)):
         return None, refuse(400, "invalid_request_error", wrong, request)
     system = wire.text_of(body.get("system"))
     prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])

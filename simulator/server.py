@@ -14,12 +14,14 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from holdfast.replaying.cassette import Cassette
 from holdfast.simulator import wire
 from holdfast.simulator.answers import answer
 from holdfast.simulator.asked import Asked, asked_by
 from holdfast.simulator.counting import PromptCache, prefix_tokens
 from holdfast.simulator.limiter import Limiter
 from holdfast.simulator.log import Body, RequestLog
+from holdfast.simulator.playing import play, with_models
 from holdfast.simulator.replies import (
     LIMITS,
     REQUEST_ID,
@@ -44,7 +46,7 @@ class Simulator:
 
     `url` is the value for ANTHROPIC_BASE_URL; `log` says what was asked; `script` may be replaced
     while it runs; `requests` is a file that gets the body of each request for a message, a line of
-    JSON each.
+    JSON each. With a `cassette` it answers from that, and refuses what is not recorded.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class Simulator:
         port: int = 0,
         memory: Path | None = None,
         requests: Path | None = None,
+        cassette: Cassette | None = None,
     ) -> None:
-        self.script = script or Script()
+        self.script = with_models(script or Script(), cassette)
+        self.cassette = cassette
         self.url = ""
         self._port = port
         self._requests = requests
@@ -125,7 +129,7 @@ class Simulator:
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
-        asked, refusal = asked_by(request, raw, self.script)
+        asked, refusal = asked_by(request, raw, self.script, ours=self.cassette is None)
         if asked is None:
             self.log.statuses[refusal.status] += 1
             return refusal
@@ -137,6 +141,8 @@ class Simulator:
         if request.transport is not None:
             self.log.connections.add(request.transport.get_extra_info("peername"))
         try:
+            if self.cassette is not None:
+                return await play(self.cassette, request, asked, self.log, record)
             return await self._meet(request, asked, record)
         finally:
             self.log.ended()

@@ -20,7 +20,6 @@ from holdfast.client.runs import DataRun, Run
 from holdfast.contracts import Goal, Plan
 from holdfast.contracts.notices import Occasion
 from holdfast.contracts.view import Preview
-from holdfast.deployment import project as projects
 from holdfast.deployment.settings import Settings
 from holdfast.errors import HoldfastError, Refused
 from holdfast.intake.connection import Connection
@@ -87,11 +86,7 @@ class Holdfast:
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
-        given = {}
-        if self._project is not None:
-            given["project"] = projects.resolve_named(Path(self._project))
-        settings = Settings(**given)
-        opening = opened(settings, embedded=self._embedded)
+        opening = opened(Settings.of(self._project), embedded=self._embedded)
         self._connection = await self._stack.enter_async_context(opening)
         return self
 

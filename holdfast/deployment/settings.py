@@ -15,7 +15,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -319,6 +319,13 @@ class Settings(BaseSettings):
         if file is not None:
             _check_file(Path(file))
         super().__init__(**given)
+
+    @classmethod
+    def of(cls, project: str | Path | None, **given: Any) -> Self:
+        """Return the settings of a project's folder, or without one those of where this process
+        is. BadSettings if it is none.
+        """
+        return cls(**given) if project is None else cls(project=Path(project), **given)
 
     @classmethod
     def settings_customise_sources(

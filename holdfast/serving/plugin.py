@@ -14,9 +14,9 @@ from pathlib import Path
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import ReplayerConfig, Worker, WorkerConfig
 
+from holdfast.activities.model_endpoint import ModelEndpoint
 from holdfast.activities.wiring import Served, build
 from holdfast.contracts.policies import tools_queue
-from holdfast.deployment.project import resolve_named
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.serving.nexus import RunsHandler
@@ -42,8 +42,7 @@ class HoldfastPlugin(SimplePlugin):
         roles: str | Path | None = None,
         project: str | Path | None = None,
     ) -> None:
-        given = {} if project is None else {"project": resolve_named(Path(project))}
-        self._settings = Settings(**given)
+        self._settings = Settings.of(project)
         self._own = Own.of(tools, roles, self._settings)
         self._queues: set[str] = set()
         """Queues of tools, served beside the queues of workers of yours."""
@@ -102,5 +101,10 @@ class HoldfastPlugin(SimplePlugin):
         return Target("", task_queue=queue, store_url=self._store_url, embedded=False)
 
     def _build(self, queue: str) -> Served:
-        gate = gate_of(self._settings)
-        return build(self._settings, self._target(queue), gate, **self._own.parts)
+        gate, endpoint = gate_of(self._settings), self._endpoint()
+        target = self._target(queue)
+        return build(self._settings, target, gate, endpoint=endpoint, **self._own.parts)
+
+    def _endpoint(self) -> ModelEndpoint | None:
+        """Return where models are asked; None: where the settings say."""
+        return None

@@ -41,7 +41,6 @@ from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, s
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
 from holdfast.deployment import project
-from holdfast.deployment.project import resolve_named
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import StateDir, attendance, embedded_target
@@ -305,8 +304,7 @@ def worker(
     process. `roles`: a folder of role files, in which they are named. `project`: a project's
     folder.
     """
-    given = {} if project is None else {"project": resolve_named(Path(project))}
-    settings = Settings(**given, workers=1)
+    settings = Settings.of(project, workers=1)
     if not settings.uses_own_server:
         raise Refused(
             "the embedded server has a worker of its own: put the tools into your project's folder"

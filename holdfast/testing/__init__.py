@@ -7,7 +7,8 @@ own process, without key or network.
             assert (await run.report()).status == "complete"
 
 Answers are scripted and say so; what a script can say stands in docs/models.md. With pytest:
-`pytest_plugins = ["holdfast.testing.fixtures"]` gives the fixture `deployment`. Needs
+`pytest_plugins = ["holdfast.testing.fixtures"]` gives the fixture `deployment`. What models really
+answered is played again from a file: `deployed(cassette=PATH)`. Needs
 `pip install 'holdfast[testing]'`.
 """
 
@@ -16,6 +17,7 @@ from holdfast.deployment import extras
 if lacking := extras.lacking("testing"):
     raise ImportError(f"holdfast.testing {lacking}")
 
+from holdfast.replaying.cassette import CassetteError
 from holdfast.testing.deployment import Deployment, deployed
 
-__all__ = ["Deployment", "deployed"]
+__all__ = ["CassetteError", "Deployment", "deployed"]

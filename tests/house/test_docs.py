@@ -191,7 +191,6 @@ def test_every_name_that_a_page_places_in_a_file_is_there() -> None:
 
 def test_each_section_of_figures_has_its_command_and_tables_that_it_prints() -> None:
     kept = sections_of(FIGURES)
-    del kept["Measured once"]  # By commands that the repository's history has.
     for title, section in kept.items():
         modules = re.findall(r"`python -m (bench\.\w+)", section)
         assert modules, f"docs/figures.md, {title}: which command prints this?"

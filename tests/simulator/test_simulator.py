@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import aiohttp
 import anyio
@@ -25,6 +27,7 @@ from holdfast.calls.plan import PlanAnswer, PlanMaterial, plan_prompt, to_plan
 from holdfast.contracts import PinnedInput, RoleCard, Usage
 from holdfast.deployment.settings import HOME
 from holdfast.plans.validity import only_by_tools, problems
+from holdfast.replaying.cassette import Cassette
 from holdfast.simulator import answers, planning
 from holdfast.simulator.answers import answer, call_of
 from holdfast.simulator.limiter import Limiter
@@ -571,3 +574,29 @@ def test_by_hand_a_bad_script_is_one_line_and_exit_code_two(tmp_path: Path) -> N
     assert process.returncode == 2
     assert complaints.count("\n") == 1
     assert "absent.yaml" in complaints
+
+
+def test_by_hand_it_answers_from_a_cassette_and_says_what_is_not_on_it(tmp_path: Path) -> None:
+    answer = {"model": MODEL, "stop_reason": "end_turn", "usage": {"output_tokens": 2}}
+    cassette = Cassette(settings={"HOLDFAST_CAPABILITIES": "none"})
+    cassette.record(body(), {**answer, "content": [{"type": "text", "text": "As recorded."}]})
+    cassette.write(file := tmp_path / "kept.yaml")
+    other = body(messages=[{"role": "user", "content": "Say nothing."}])
+    with by_hand("--cassette", str(file)) as process:
+        assert process.stdout is not None
+        url, _, named = (process.stdout.readline() for _ in range(3))
+        ask = f"{url.partition('=')[2].strip()}/v1/messages"
+        headers = {"x-api-key": "k", "content-type": "application/json"}
+        with urlopen(Request(ask, json.dumps(body()).encode(), headers)) as found:
+            said = json.load(found)
+        with pytest.raises(HTTPError) as refused:
+            urlopen(Request(ask, json.dumps(other).encode(), headers))
+        with refused.value as failure:
+            why = json.load(failure)["error"]["message"]
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate()
+    assert (said["content"][0]["text"], said["usage"]["output_tokens"]) == ("As recorded.", 2)
+    assert named == "export HOLDFAST_CAPABILITIES=none\n"
+    assert (refused.value.code, process.returncode) == (400, 1)
+    assert why == "not on the cassette: -Say something. | +Say nothing."
+    assert "-Say something.\n+Say nothing.\n" in complaints

@@ -1,0 +1,197 @@
+"""What models answered once is answered again from a file, and a changed prompt is a difference."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.deployment.settings import HOME
+from holdfast.replaying.cassette import Cassette
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
+from holdfast.testing import CassetteError, deployed
+
+pytestmark = pytest.mark.anyio
+LOOKS = {"rules": [{"call": "take_turn", "turn": 1, "tools": [{"name": "calculate"}]}]}
+INPUTS = {"rates": "text:2.0, then 2.5"}
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Yield the address of a scripted endpoint in a process of its own."""
+    command = (sys.executable, "-m", "simulator")
+    with subprocess.Popen(command, cwd=HOME, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().partition("=")[2].strip()
+        process.terminate()
+
+
+def asks(text: str, **more: Any) -> dict[str, Any]:
+    return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **more}
+
+
+def says(text: str) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}]
+    return {"model": "m-1", "content": content, "stop_reason": "end_turn", "usage": {"a": 1}}
+
+
+def text_of(answer: dict[str, Any] | None) -> str:
+    assert answer is not None
+    return str(answer["content"][0]["text"])
+
+
+async def test_a_test_is_answered_as_the_endpoint_answered_when_it_was_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rates.yaml"
+    async with Simulator(Script(**LOOKS, key="sk-secret-0123456789abcdef")) as endpoint:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", endpoint.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-0123456789abcdef")
+        async with deployed(cassette=path, record=True) as deployment:
+            run = await deployment.hf.start("Which rates changed?", inputs=INPUTS, dollars=1)
+            recorded = await run.report()
+        assert endpoint.log.report()["admitted"] == recorded.model_calls > 3
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    kept = path.read_text()
+    assert "sk-secret" not in kept and "2.0, then 2.5" not in kept
+    async with deployed(cassette=path) as deployment:
+        run = await deployment.hf.start("Which rates changed?", inputs=INPUTS, dollars=1)
+        played = await run.report()
+    assert (played.status, played.answer) == (recorded.status, recorded.answer)
+    assert (played.model_calls, played.dollars) == (recorded.model_calls, recorded.dollars)
+    with pytest.raises(CassetteError) as missed:
+        async with deployed(cassette=path) as deployment:
+            run = await deployment.hf.start("Which rates fell?", inputs=INPUTS, dollars=1)
+            report = await run.report()
+            assert report.status == "complete"
+    said = str(missed.value)
+    assert "-Which rates changed?\n+Which rates fell?" in said and "record it again" in said
+    assert isinstance(missed.value.__context__, AssertionError), "the test's own is not lost"
+    assert "-Which rates changed? | +Which rates fell?" in report.model_dump_json()
+
+
+async def test_recording_needs_an_endpoint_or_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(CassetteError, match="set ANTHROPIC_API_KEY, or give a script"):
+        async with deployed(cassette=tmp_path / "none.yaml", record=True):
+            pass
+    with pytest.raises(CassetteError, match=r"none.yaml' cannot be read: No such file.*record"):
+        async with deployed(cassette=tmp_path / "none.yaml"):
+            pass
+
+
+def test_date_cap_and_marks_of_the_cache_make_no_other_request() -> None:
+    cassette = Cassette()
+    cassette.record(asks("Rates?\nToday is 2026-11-26 (UTC)."), says("two"))
+    marked = {"type": "text", "text": "Rates?\nToday is 2027-01-01 (UTC).", "cache_control": {}}
+    later = asks("") | {"messages": [{"role": "user", "content": [marked]}], "max_tokens": 5}
+    assert text_of(cassette.answer(later)) == "two"
+    assert cassette.complain() == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        (asks("Rates now?"), "-Rates?\n+Rates now?"),
+        (asks("Rates?", system="Be brief."), "+Be brief."),
+        (asks("Rates?") | {"model": "n"}, "-model: m\n+model: n"),
+        (asks("Rates?", output_config={"effort": "low"}), "+effort: low"),
+        (asks("Rates?", tools=[{"name": "search", "input_schema": {}}]), "+--- tool search"),
+        (
+            asks("Rates?", output_config={"format": {"schema": {"title": "T"}}}),
+            '+ "title": "T"',
+        ),
+    ],
+)
+def test_whatever_changed_in_a_request_is_shown(changed: dict[str, Any], shown: str) -> None:
+    cassette = Cassette()
+    cassette.record(asks("Something else altogether"), says("one"))
+    cassette.record(asks("Rates?"), says("two"))
+    assert cassette.answer(changed) is None
+    assert shown in cassette.complain()
+
+
+def test_what_is_asked_again_has_its_answers_in_turn() -> None:
+    cassette = Cassette()
+    for answer in ("one", "two"):
+        cassette.record(asks("Rates?"), says(answer))
+    heard = [text_of(cassette.answer(asks("Rates?"))) for _ in range(3)]
+    assert heard == ["one", "two", "two"]
+
+
+@pytest.mark.parametrize("inputs", [False, True])
+def test_contents_of_inputs_and_results_are_kept_only_as_far_as_asked(
+    tmp_path: Path, inputs: bool
+) -> None:
+    given = '<material source="input rates">\nprivate 1\n</material>'
+    found = '<material source="finding of subtask t1">\nfound\n</material>'
+    turn = {"role": "assistant", "content": [{"type": "tool_use", "name": "read", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "content": "private 2"}]}
+    body = asks(f"{given}\n{found}\nkey-of-ours")
+    body["messages"] += [turn, result]
+    cassette = Cassette(inputs=inputs)
+    cassette.record(body, says("café\nok"), lambda text: text.replace("key-of-ours", "[redacted]"))
+    path = tmp_path / "kept.yaml"
+    cassette.write(path)
+    kept = path.read_text()
+    assert ("private 1" in kept, "private 2" in kept) == (inputs, inputs)
+    assert "found" in kept and "[redacted]" in kept and "key-of-ours" not in kept
+    again = Cassette.read(path)
+    assert text_of(again.answer(body)) == "café\nok"
+    assert again.inputs is inputs
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("calls: [", "cannot be read"),
+        ("[]", "cassette: Input should be"),
+        ("cassette: 9", "less than or equal to 1"),
+        ("cassette: 1\ncalls: [{digest: x}]", "calls.0.digest: String should match"),
+    ],
+)
+def test_a_file_that_is_no_cassette_is_refused_in_one_line(
+    tmp_path: Path, content: str, why: str
+) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(content)
+    with pytest.raises(CassetteError) as refused:
+        Cassette.read(path)
+    assert why in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.long
+def test_a_marked_test_records_its_cassette_when_told_to_and_then_plays_it(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["holdfast.testing.fixtures"]')
+    (tmp_path / "test_rates.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.anyio\n"
+        "@pytest.mark.parametrize('anyio_backend', ['asyncio'])\n"
+        "@pytest.mark.cassette('rates.yaml')\n"
+        "async def test_rates(deployment):\n"
+        "    run = await deployment.hf.start('Which rates changed?')\n"
+        "    assert (await run.report()).status == 'complete'\n"
+    )
+
+    def tested(*options: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "-x")
+        environment = {**os.environ, "PYTHONPATH": str(HOME), **more}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    assert "cannot be read: No such file or directory; record it" in tested().stdout
+    with served() as url:
+        recorded = tested("--record-cassettes", ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="k")
+    assert recorded.returncode == 0, recorded.stdout
+    played = tested()
+    assert played.returncode == 0, played.stdout
