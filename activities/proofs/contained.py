@@ -22,8 +22,10 @@ SETTING = "HOLDFAST_TEST_COMMAND"
 TEST = "{test}"
 """Stands in the command for the path of the test."""
 SECONDS = 100.0
+COMPUTING_SECONDS = 2 * SECONDS
+"""Of all its processes together."""
 STARTING_SECONDS = 20.0
-"""Extra time to lay out the tree on a busy machine."""
+"""Extra time to lay out the tree on a busy machine, before the command starts."""
 MEMORY = 2 * 1024 * 1024 * 1024
 DISK = 512 * 1024 * 1024
 """Bytes of memory of all processes, and of all files: the tree, and what the command writes."""
@@ -115,6 +117,7 @@ class TestCommand:
             "memory": MEMORY,
             "disk": DISK,
             "seconds": SECONDS,
+            "computing": COMPUTING_SECONDS,
         }
         content = await asyncio.to_thread(lambda: json.dumps(asked).encode())
         with tempfile.TemporaryDirectory(prefix="proof-") as folder:
@@ -128,7 +131,8 @@ class TestCommand:
                     output_limit=ANSWER_BYTES,
                 )
             except ProgramStopped as error:
-                raise NotContained(f"the test command {error}") from None
+                took = f"it took longer than {SECONDS:.0f} s" if error.late else f"it {error}"
+                raise NotContained(f"the test command was stopped: {took}") from None
         try:
             said = json.loads(finished.stdout)
         except ValueError:
