@@ -15,7 +15,7 @@ import yaml
 
 from holdfast.activities.review.uses.matching import Event, match
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Use
-from holdfast.activities.review.uses.signatures import Arguments, Parameters
+from holdfast.activities.review.uses.signatures import Arguments, Parameters, misfit
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
 DEFINITIONS = ("function", "method", "class", "type", "variable", "constructor")
@@ -187,26 +187,31 @@ def without_module(use: Use, was: str, now: str) -> Breakage:
     )
 
 
-def unfit(item: Item, use: Use, why: str, row: str = "changed-signature") -> Breakage:
+def unfit(
+    tree: Tree,
+    item: Item,
+    event: Event,
+    parameters: tuple[Parameters | None, Parameters | None],
+    given: Arguments | None,
+    row: str = "changed-signature",
+) -> Iterator[Breakage]:
+    """Yield what breaks at a call that fitted the parameters before and does not fit those now."""
     assert item.new is not None
+    kept = not tree.touches(event.file, event.line, event.end)
+    bodies = [side.said.get("BODY", "") for side in (item.old, item.new)]
+    if not (why := misfit(*parameters, given, bodies if kept else ())):
+        return
     name = CONSTRUCTOR.sub("", item.changed.name)
-    return Breakage(
-        use.file,
-        use.line,
+    yield Breakage(
+        event.file,
+        event.line,
         "changed-signature",
         f"This call no longer fits `{name}` as the change defines it"
         f" (`{item.pair.now}` line {item.new.line}): {why}",
         "Call it by its new parameters, or keep the old ones",
-        use.column,
+        event.column,
         row,
     )
-
-
-def misfit(was: Parameters | None, now: Parameters | None, given: Arguments | None) -> str:
-    """Return why a call that fitted does not fit any more; empty: it does, or did not before."""
-    if was is None or now is None or given is None or was.misfit(given):
-        return ""
-    return now.misfit(given)
 
 
 @cache
@@ -239,6 +244,7 @@ def find_events(
 
 
 def break_use(
+    tree: Tree,
     item: Item,
     event: Event,
     now: str,
@@ -254,5 +260,4 @@ def break_use(
         yield without_name(item, use_of(event), now, member=member)
     elif "ARGS" in event.said:
         was, new = (parameters(side.said.get("PARAMS", "")) for side in (item.old, item.new))
-        if why := misfit(was, new, arguments(event.said["ARGS"])):
-            yield unfit(item, use_of(event), why)
+        yield from unfit(tree, item, event, (was, new), arguments(event.said["ARGS"]))

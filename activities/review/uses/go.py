@@ -72,7 +72,9 @@ def _go(tree: Tree, item: Item, compared: Compared, events: Events) -> Iterator[
                 continue
             item.changed.add(use_of(event, sure=sure))
             if sure:
-                yield from break_use(item, event, now, parameters_of, go_arguments, member=member)
+                yield from break_use(
+                    tree, item, event, now, parameters_of, go_arguments, member=member
+                )
 
 
 def _import_path(tree: Tree, folder: str) -> str:

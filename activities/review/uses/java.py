@@ -34,7 +34,7 @@ def find(tree: Tree, program: str) -> Found:
     names = {item.name for item in compared.items}
     owners = {item.owner for item in compared.items if item.owner}
     events = find_events(tree, program, "Java", names | owners, names)
-    breakages = [each for item in compared.items for each in _java(item, compared, events)]
+    breakages = [each for item in compared.items for each in _java(tree, item, compared, events)]
     return Found([item.changed for item in compared.items], breakages)
 
 
@@ -52,7 +52,7 @@ def _imported(listed: Sequence[Event]) -> dict[str, Event]:
     }
 
 
-def _java(item: Item, compared: Compared, events: Events) -> Iterator[Breakage]:
+def _java(tree: Tree, item: Item, compared: Compared, events: Events) -> Iterator[Breakage]:
     package = _package(compared.before[item.pair.was])
     if item.old.rule == "class":
         yield from _java_class(item, compared, events, package)
@@ -99,7 +99,9 @@ def _java(item: Item, compared: Compared, events: Events) -> Iterator[Breakage]:
             if fits or (on and unique):
                 item.changed.add(use_of(event, sure=fits and sure))
             if fits and sure and not (inherits and item.new is None):
-                yield from break_use(item, event, now, typed_parameters, arguments_of, member=True)
+                yield from break_use(
+                    tree, item, event, now, typed_parameters, arguments_of, member=True
+                )
 
 
 def _extends(listed: Sequence[Event], name: str) -> bool:

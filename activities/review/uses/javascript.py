@@ -17,7 +17,6 @@ from holdfast.activities.review.uses.definitions import (
     compare,
     defined_in,
     is_telling,
-    misfit,
     renamed,
     unfit,
     use_of,
@@ -239,10 +238,10 @@ class _Finding:
         if any(each.rule == "overload" and each.text == item.name for each in listed):
             return
         was, now = (script_parameters(e.said["PARAMS"], e.said.get("BODY", "")) for e in sides)
-        if why := misfit(was, now, script_arguments(event.said["ARGS"])):
-            typed = self.tree.head[event.file].language == "TypeScript"
-            row = "changed-signature" if typed else "changed-signature untyped"
-            yield unfit(item, use_of(event), why, row)
+        typed = self.tree.head[event.file].language == "TypeScript"
+        row = "changed-signature" if typed else "changed-signature untyped"
+        given = script_arguments(event.said["ARGS"])
+        yield from unfit(self.tree, item, event, (was, now), given, row)
 
     def _methods(self, item: Item) -> Iterator[Breakage]:
         """Yield what breaks by a method of a class, if no other thing in the tree is called so."""

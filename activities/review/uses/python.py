@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.activities.review.uses.definitions import is_alike, place_now
-from holdfast.activities.review.uses.python_calls import parameters_of, signature_of
+from holdfast.activities.review.uses.python_calls import (
+    arguments_of,
+    body_of,
+    parameters_of,
+    signature_of,
+)
 from holdfast.activities.review.uses.python_modules import (
     DYNAMIC_CLASS,
     FUNCTIONS,
@@ -22,6 +27,7 @@ from holdfast.activities.review.uses.python_modules import (
 )
 from holdfast.activities.review.uses.python_references import Reference, references_in
 from holdfast.activities.review.uses.reporting import Breakage, Changed, Found
+from holdfast.activities.review.uses.signatures import misfit
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
 LANGUAGE = "Python"
@@ -231,10 +237,10 @@ class _Finding:
             return
         dropped = _drops_first(old, each, before), _drops_first(new, each, before)
         was, now = parameters_of(old, drop=dropped[0]), parameters_of(new, drop=dropped[1])
-        if was is None or now is None or was.misfit(each.call) is not None:
-            return
-        why = now.misfit(each.call)
-        if why:
+        last = each.call.end_lineno or each.call.lineno
+        kept = not self.tree.touches(each.use.file, each.call.lineno, last)
+        bodies = (body_of(old), body_of(new)) if kept else ()
+        if why := misfit(was, now, arguments_of(each.call), bodies):
             name = before.target[1].removesuffix(".__init__")
             line = getattr(new.node, "lineno", new.line)
             yield _broken(

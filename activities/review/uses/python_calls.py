@@ -3,61 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
-from dataclasses import dataclass
 
 from holdfast.activities.review.uses.python_modules import FUNCTIONS, Symbol, name_of
-from holdfast.text import pluralize
+from holdfast.activities.review.uses.signatures import Arguments, Parameters
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """What a call of a definition may hand over."""
-
-    positional: tuple[str, ...]
-    """Names of those that may stand without one; for those that only may, `*name`."""
-    needed: int
-    """How many of these have no default."""
-    keyword: tuple[str, ...] = ()
-    keyword_needed: tuple[str, ...] = ()
-    more: bool = False
-    more_keywords: bool = False
-
-    def misfit(self, call: ast.Call) -> str | None:
-        """Return why a call does not fit, empty if nobody can tell; None: it fits."""
-        if any(isinstance(each, ast.Starred) for each in call.args) or any(
-            each.arg is None for each in call.keywords
-        ):
-            return ""
-        given = {each.arg or "" for each in call.keywords}
-        count = len(call.args)
-        if count > len(self.positional) and not self.more:
-            return self._describe_excess(count, given)
-        for name in self.positional[:count]:
-            if name in given:
-                return f"`{name}` is given twice"
-        missing = [
-            name.lstrip("*") for name in self.positional[count : self.needed] if name not in given
-        ]
-        missing += [name for name in self.keyword_needed if name not in given]
-        if missing:
-            return f"it needs `{'`, `'.join(missing)}`"
-        unknown = sorted(given - {*self.positional, *self.keyword})
-        if unknown and not self.more_keywords:
-            return f"it has no parameter `{'`, `'.join(unknown)}`"
+def arguments_of(call: ast.Call) -> Arguments | None:
+    """Return what a call hands over; None: nobody can tell."""
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(
+        each.arg is None for each in call.keywords
+    ):
         return None
+    return Arguments(len(call.args), frozenset(each.arg or "" for each in call.keywords))
 
-    def _describe_excess(self, count: int, given: Collection[str]) -> str:
-        """Return why so many arguments without a name are too many, and which must be named now."""
-        most = len(self.positional)
-        said = f"it takes {pluralize(most, 'positional argument')} at most, and gets {count}"
-        if not most:
-            said = f"it takes no positional argument, and gets {count}"
-        named = [name for name in self.keyword if name not in given]
-        # Of fewer nobody can tell which one the surplus was.
-        if len(named) < count - most:
-            return said
-        return f"{said}; {' and '.join(f'`{each}`' for each in named)} must be named"
+
+def body_of(symbol: Symbol) -> str:
+    """Return what a function does, as text, without its documentation."""
+    node = symbol.node
+    if not isinstance(node, FUNCTIONS):
+        return ""
+    body = node.body[ast.get_docstring(node) is not None :]
+    return "\n".join(ast.unparse(each) for each in body)
 
 
 def signature_of(symbol: Symbol) -> tuple[str, Parameters | None]:
@@ -94,14 +60,15 @@ def parameters_of(symbol: Symbol, *, drop: bool = False) -> Parameters | None:
 
 
 def _fields_of(symbol: Symbol) -> Parameters | None:
-    """Return the parameters of a dataclass without bases; None: it is none, or one that nobody can
-    read.
+    """Return the parameters of a dataclass without bases or of a named tuple; None: it is neither,
+    or one that nobody can read.
     """
     node = symbol.node
-    if not isinstance(node, ast.ClassDef) or node.bases or "__init__" in symbol.members:
+    if not isinstance(node, ast.ClassDef) or {"__init__", "__new__"} & symbol.members.keys():
         return None
     by = [each for each in node.decorator_list if name_of(each) == "dataclass"]
-    if not by or any(
+    bases = [name_of(each) for each in node.bases]
+    if bases != (["NamedTuple"] if not by else []) or any(
         isinstance(each, ast.Call) and any(k.arg in ("init", "kw_only") for k in each.keywords)
         for each in by
     ):

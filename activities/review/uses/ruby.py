@@ -16,7 +16,6 @@ from holdfast.activities.review.uses.definitions import (
     defined_in,
     find_events,
     is_telling,
-    misfit,
     renamed,
     unfit,
     use_of,
@@ -123,7 +122,6 @@ def _ruby(tree: Tree, item: Item, compared: Compared, events: Events) -> Iterato
             elif "ARGS" in event.said or ("ON" in event.said and not is_class):
                 new = ruby_parameters(item.new.said.get("PARAMS", ""))
                 was = ruby_parameters(item.old.said.get("PARAMS", ""))
-                takes = bool(was.keywords or was.open)
+                takes = bool(was.keyword or was.more_keywords)
                 given = ruby_arguments(event.said.get("ARGS", ""), takes)
-                if why := misfit(was, new, given):
-                    yield unfit(item, use, why)
+                yield from unfit(tree, item, event, (was, new), given)

@@ -1,56 +1,110 @@
-"""Parameters and arguments of other languages than Python, as their texts say them."""
+"""What a call may hand over, and what it does: of other languages than Python by their texts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from holdfast.activities.review.uses.matching import split_list
+from holdfast.text import pluralize
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a call may hand over."""
+    """What a call of a definition may hand over."""
 
-    least: int
-    most: int | None
-    """None: any number."""
-    keywords: frozenset[str] = frozenset()
-    needed: frozenset[str] = frozenset()
-    """Keywords without a default."""
-    open: bool = False
-    """True if any keyword is taken."""
+    positional: tuple[str, ...]
+    """Names of those that may stand without one; for those that only may, `*name`."""
+    needed: int
+    """How many of these, from the first, have no default."""
+    keyword: tuple[str, ...] = ()
+    keyword_needed: tuple[str, ...] = ()
+    more: bool = False
+    more_keywords: bool = False
 
     def misfit(self, given: Arguments) -> str:
         """Return why a call does not fit; empty: it does."""
-        if given.count < self.least:
-            return f"it needs {self.least} {_arguments(self.least)}, and gets {given.count}"
-        if self.most is not None and given.count > self.most:
-            return f"it takes {self.most} {_arguments(self.most)} at most, and gets {given.count}"
-        if missing := sorted(self.needed - given.keywords):
+        if given.count > len(self.positional) and not self.more:
+            return self._describe_excess(given)
+        for name in self.positional[: given.count]:
+            if name in given.keywords:
+                return f"`{name}` is given twice"
+        missing = [
+            name.lstrip("*")
+            for name in self.positional[given.count : self.needed]
+            if name not in given.keywords
+        ]
+        missing += [name for name in self.keyword_needed if name not in given.keywords]
+        if missing:
             return f"it needs `{'`, `'.join(missing)}`"
-        unknown = sorted(given.keywords - self.keywords)
-        if unknown and not self.open:
+        unknown = sorted(given.keywords - {*self.positional, *self.keyword})
+        if unknown and not self.more_keywords:
             return f"it has no parameter `{'`, `'.join(unknown)}`"
         return ""
+
+    def _describe_excess(self, given: Arguments) -> str:
+        """Return why so many arguments without a name are too many, and which must be named now."""
+        most = len(self.positional)
+        said = f"it takes {pluralize(most, 'positional argument')} at most, and gets {given.count}"
+        if not most:
+            said = f"it takes no positional argument, and gets {given.count}"
+        named = [name for name in self.keyword if name not in given.keywords]
+        # Of fewer nobody can tell which one the surplus was.
+        if len(named) < given.count - most:
+            return said
+        return f"{said}; {' and '.join(f'`{each}`' for each in named)} must be named"
+
+    def misplaced(self, before: Parameters, given: Arguments) -> str:
+        """Return which argument without a name is another parameter's than before; empty: none is.
+        A parameter that is only called otherwise is the one that it was.
+        """
+        was, now = ([name.lstrip("*") for name in side.positional] for side in (before, self))
+        for place, (old, new) in enumerate(zip(was[: given.count], now, strict=False), 1):
+            if old != new and (old in now or new in was):
+                return f"argument {place} was its `{old}` and is its `{new}` now"
+        return ""
+
+    def in_places(self, body: str) -> str:
+        """Return a body with the places of parameters for their names."""
+        places = {name.lstrip("*"): f"${at}" for at, name in enumerate(self.positional)}
+        placed = re.sub(r"\w+", lambda word: places.get(word[0], word[0]), body)
+        return re.sub(r"\s+", "", placed)
 
 
 @dataclass(frozen=True)
 class Arguments:
+    """What a call hands over: how many without a name, and the names of the others."""
+
     count: int
     keywords: frozenset[str] = frozenset()
 
 
-def _arguments(count: int) -> str:
-    return "argument" if count == 1 else "arguments"
+def misfit(
+    was: Parameters | None, now: Parameters | None, given: Arguments | None, bodies: Sequence[str]
+) -> str:
+    """Return why a call that fitted does not fit any more; empty: it does, or did not before.
+    `bodies`: of the definition before and now, if the call stands as it stood; else there are none.
+    """
+    if was is None or now is None or given is None or was.misfit(given):
+        return ""
+    if why := now.misfit(given):
+        return why
+    # Who names parameters otherwise, and does the same with each, has exchanged none.
+    if not bodies or (bodies[0] and was.in_places(bodies[0]) == now.in_places(bodies[1])):
+        return ""
+    return now.misplaced(was, given)
 
 
 def parameters_of(text: str, *, types: bool = False) -> Parameters:
     """Return the parameters of Go or, with `types` in angle brackets, of Java."""
     parts = split_list(text, types=types)
     variadic = bool(parts) and "..." in parts[-1]
-    return Parameters(len(parts) - variadic, None if variadic else len(parts))
+    own = parts[:-1] if variadic else parts
+    names = (re.match(r".*?(\w+)$" if types else r"(\w+)", each, re.DOTALL) for each in own)
+    listed = tuple(f"*{name[1] if name else ''}" for name in names)
+    return Parameters(listed, len(own), more=variadic)
 
 
 typed_parameters = partial(parameters_of, types=True)
@@ -78,14 +132,16 @@ def script_parameters(text: str, body: str) -> Parameters | None:
     rest = bool(parts) and parts[-1].startswith("...")
     own = parts[:-1] if rest else parts
     least = 0
+    names: list[str] = []
     for index, part in enumerate(own, 1):
         name = re.match(r"(?:(?:public|private|protected|readonly)\s+)*([\w$]+)\s*(\??)", part)
+        names.append(f"*{name[1] if name else part}")
         optional = bool(re.search(r"(?<![=<>!])=(?![=>])", part))
         if name is not None:
             optional = optional or bool(name[2]) or _may_be_absent(name[1], body)
         if not optional:
             least = index
-    return Parameters(least, None if rest else len(own))
+    return Parameters(tuple(names), least, more=rest)
 
 
 def _may_be_absent(name: str, body: str) -> bool:
@@ -105,9 +161,9 @@ def script_arguments(text: str) -> Arguments | None:
 
 
 def ruby_parameters(text: str) -> Parameters:
-    least = most = 0
+    least = 0
     splat = open_ = False
-    keywords, needed = set[str](), set[str]()
+    names, keywords, needed = list[str](), list[str](), list[str]()
     for part in split_list(text):
         if part.startswith("&") or part == "...":
             splat, open_ = splat or part == "...", open_ or part == "..."
@@ -116,14 +172,13 @@ def ruby_parameters(text: str) -> Parameters:
         elif part.startswith("*"):
             splat = True
         elif named := re.match(r"(\w+):\s*(.*)\Z", part, re.DOTALL):
-            keywords.add(named[1])
+            keywords.append(named[1])
             if not named[2]:
-                needed.add(named[1])
+                needed.append(named[1])
         else:
-            most += 1
+            names.append(f"*{part.partition('=')[0].strip()}")
             least += "=" not in part
-    most_all = None if splat else most
-    return Parameters(least, most_all, frozenset(keywords), frozenset(needed), open_)
+    return Parameters(tuple(names), least, tuple(keywords), tuple(needed), splat, open_)
 
 
 def ruby_arguments(text: str, keywords_too: bool) -> Arguments | None:

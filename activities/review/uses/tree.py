@@ -128,6 +128,10 @@ class Tree:
             self.late = True
         return not self.late
 
+    def touches(self, path: str, first: int, last: int) -> bool:
+        """True if the change touched a file of the head among these lines."""
+        return any(pair.now == path and pair.touches(first, last) for pair in self.pairs)
+
     def place(self, path: str, *, base: bool = False) -> Path:
         return (self.before if base and path in self._changed_before else self.root) / path
 

@@ -590,10 +590,10 @@ def test_a_parameter_that_the_body_expects_to_be_absent_is_not_needed() -> None:
     )
     assert script_parameters("(a)", "{ return arguments.length; }") is None
     ruby = ruby_parameters("(a, b = 1, *rest, c:, d: 2, **more, &block)")
-    assert (ruby.least, ruby.most, ruby.needed, ruby.open) == (
+    assert (ruby.needed, ruby.more, ruby.keyword_needed, ruby.more_keywords) == (
         1,
-        None,
-        frozenset({"c"}),
+        True,
+        ("c",),
         True,
     )
 

@@ -1,0 +1,154 @@
+"""What breaks by a change, and what it takes from tests: the program of the lens alone."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.activities.review.lenses import analysers
+from holdfast.activities.review.uses.program import look
+from holdfast.deployment.extras import program
+
+pytestmark = pytest.mark.skipif(
+    analysers()["uses"].lacking != "", reason=analysers()["uses"].lacking
+)
+LANGUAGES = {
+    "py": "Python",
+    "js": "JavaScript",
+    "ts": "TypeScript",
+    "go": "Go",
+    "java": "Java",
+    "rb": "Ruby",
+}
+
+
+def breaks(folder: Path, base: dict[str, str], head: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the remarks on a change of these files."""
+    for side, files in (("base", base), ("head", head)):
+        for path, text in files.items():
+            place = folder / side / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+    pairs = [
+        (
+            path if path in base else "",
+            path if path in head else "",
+            _language(path),
+            _kind(path),
+            _hunks(base.get(path, ""), head.get(path, "")),
+        )
+        for path in {**base, **head}
+        if base.get(path) != head.get(path)
+    ]
+    told = {
+        "root": str(folder / "head"),
+        "before_root": str(folder / "base"),
+        "head": [(path, _language(path), _kind(path)) for path in head],
+        "before": [(was, _language(was), _kind(was)) for was, *_ in pairs if was],
+        "pairs": pairs,
+        "seconds": 60,
+        "ast_grep": program("ast-grep"),
+    }
+    items: list[dict[str, Any]] = look(told)["items"]
+    return items
+
+
+def _language(path: str) -> str:
+    return LANGUAGES[path.rpartition(".")[2]]
+
+
+def _kind(path: str) -> str:
+    return "tests" if path.startswith("tests/") else "production"
+
+
+def _hunks(old: str, new: str) -> list[tuple[int, int, int, int]]:
+    matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+    return [
+        (a + (b > a), b - a, c + (d > c), d - c)
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+PAY = "def pay(a, b):\n    return a - b\n"
+DATACLASS = (
+    "from dataclasses import dataclass\n\n\n@dataclass\nclass pay:\n    {}: int\n    {}: int\n"
+)
+TUPLE = "from typing import NamedTuple\n\n\nclass pay(NamedTuple):\n    {}: int\n    {}: int\n"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "lines"),
+    [
+        pytest.param(PAY, PAY.replace("a, b)", "b, a)"), [3], id="exchanged"),
+        pytest.param(PAY, PAY.replace("a, b)", "a, c=0, b=0)"), [3], id="slipped in"),
+        pytest.param(PAY, "def pay(b, a):\n    return b - a\n", [], id="names alone"),
+        pytest.param(PAY, "def pay(x, y):\n    return x - y + 0\n", [], id="renamed"),
+        pytest.param(DATACLASS.format(*"ab"), DATACLASS.format(*"ba"), [3], id="dataclass"),
+        pytest.param(TUPLE.format(*"ab"), TUPLE.format(*"ba"), [3], id="named tuple"),
+    ],
+)
+def test_a_call_whose_arguments_are_other_parameters_now_is_told_if_it_stands_as_it_stood(
+    tmp_path: Path, was: str, now: str, lines: list[int]
+) -> None:
+    by_name = "" if "x, y" in now else "pay(a=1, b=2)\n"
+    base = {
+        "cart.py": was,
+        "use.py": f"from cart import pay\n\npay(\n    1,\n    2,\n)\n{by_name}pay(*[1, 2])\n",
+        "mended.py": "from cart import pay\n\npay(1, 2)\n",
+    }
+    head = {**base, "cart.py": now, "mended.py": "from cart import pay\n\npay(2, 1)\n"}
+    found = breaks(tmp_path, base, head)
+    assert [(each["file"], each["line"]) for each in found] == [("use.py", line) for line in lines]
+    assert all(": argument " in each["message"] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "was", "user"),
+    [
+        (
+            "shop.js",
+            "export function pay(a, b) {\n  return a - b;\n}\n",
+            'import { pay } from "./shop.js";\npay(1, 2);\n',
+        ),
+        (
+            "shop.ts",
+            "export class Shop {\n  payment(a: number, b: number) {\n    return a - b;\n  }\n}\n",
+            'import { Shop } from "./shop";\nnew Shop().payment(1, 2);\n',
+        ),
+        (
+            "shop.go",
+            "package shop\n\nfunc pay(a, b int) int {\n\treturn a - b\n}\n",
+            "package shop\n\nvar paid = pay(1, 2)\n",
+        ),
+        (
+            "Shop.java",
+            "class Shop {\n  static int pay(int a, int b) {\n    return a - b;\n  }\n}\n",
+            "class Use {\n  int paid = Shop.pay(1, 2);\n}\n",
+        ),
+        (
+            "shop.rb",
+            "class Shop\n  def payment_of(a, b)\n    a - b\n  end\nend\n",
+            "puts shop.payment_of(1, 2)\n",
+        ),
+    ],
+    ids=["JavaScript", "TypeScript", "Go", "Java", "Ruby"],
+)
+def test_exchanged_parameters_are_told_in_other_languages_too(
+    tmp_path: Path, file: str, was: str, user: str
+) -> None:
+    ending = file.partition(".")[2]
+    caller = f"{'Use' if ending == 'java' else 'use'}.{ending}"
+    head = was
+    for one, other in (
+        ("(a, b", "(b, a"),
+        ("a: number, b", "b: number, a"),
+        ("int a, int b", "int b, int a"),
+    ):
+        head = head.replace(one, other)
+    (found,) = breaks(tmp_path, {file: was, caller: user}, {file: head, caller: user})
+    assert found["file"] == caller
+    assert "argument 1 was its `a` and is its `b` now" in found["message"]
