@@ -4,8 +4,9 @@ memory that vanishes with it. Linux only.
 
 The request, as JSON on the standard input, has `files` ([source, path in the tree]), `texts` (path:
 text), `command`, `visible` (folders and files), `memory` and `disk` (bytes), `seconds`, and
-`computing`, the seconds of computing of all processes together. The answer is `{"code", "output"}`, `{"lacking"}`: why there can be no such place, or
-`{"stopped"}`: why the command was not run to its end.
+`computing`, the seconds of computing of all processes together. The answer is `{"code", "output"}`,
+`{"lacking"}`: why there can be no such place, or `{"stopped"}`: why the command was not run to its
+end.
 Runs isolated, as a program of its own, so it imports nothing of this project.
 """
 
