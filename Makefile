@@ -1,6 +1,6 @@
 # Everything a newcomer needs: python3 (3.11 or later) and make. Nothing is installed outside .venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint shape record lock clean
+.PHONY: help setup demo test short test-long lint style types shape record lock clean
 
 PYTHONS = python3 python3.11 python3.12 python3.13 python3.14
 NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
@@ -24,16 +24,23 @@ setup: $(STAMP) ## Make .venv from requirements.lock; a second time it is alread
 demo: $(DEMO_STAMP) ## Review a small example, or REPO=path, or its changes since BASE=revision; no key, no model
 	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
-test: lint ## Style, types and what a change is most likely to break, in minutes; offline
+test: style ## Style, types and what a change is most likely to break, in minutes; offline
+	@$(MAKE) --no-print-directory --jobs 2 types short
+
+short: $(STAMP)
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"
 
 test-long: $(STAMP) ## The rest: real processes killed, browsers, every page's snippets; offline
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m long
 
-lint: $(STAMP) ## Style and types alone
+lint: style types ## Style and types alone
+
+style: $(STAMP)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(VENV)/bin/lint-imports --no-logo --no-cache
+
+types: $(STAMP)
 	$(PYTHON) -m mypy
 
 shape: $(STAMP) ## The largest modules, functions and folders: for a reader, no gate

@@ -26,6 +26,7 @@ BAD = "print(nope)\n"
 
 
 @pytest.mark.anyio
+@pytest.mark.long
 async def test_what_a_review_finds_is_known_to_the_next_one_here_and_in_the_repository(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,6 +99,7 @@ async def diagnosed(home: Path, servers: str) -> list[Checkup]:
 
 
 @pytest.mark.anyio
+@pytest.mark.long
 async def test_servers_and_their_tools_are_told_with_what_is_wrong_with_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

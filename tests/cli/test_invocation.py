@@ -153,6 +153,7 @@ def completed(line: str, home: Path) -> set[str]:
         ("holdfast run --approval a", {"always", "auto"}),
     ],
 )
+@pytest.mark.long
 def test_a_shell_completes_values_without_a_server(
     line: str, offered: set[str], tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def starter(settings: Settings, script: str = STARTS) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_six_starters_at_once_bring_up_one_server_and_one_worker(settings: Settings) -> None:
     starters = [starter(settings) for _ in range(6)]
     answers = {process.communicate()[0] for process in starters}
@@ -194,6 +195,7 @@ def test_a_port_that_somebody_took_is_replaced_and_the_others_stay(settings: Set
     assert after.port == before.port
 
 
+@pytest.mark.long
 def test_a_worker_follows_its_server_to_another_port(settings: Settings) -> None:
     before = ensure_up(settings)
     log = settings.state_dir / "logs" / "worker.jsonl"
@@ -308,6 +310,7 @@ def gone(settings: Settings) -> bool:
     return pids_of(settings, "start-dev") == pids_of(settings, "--embedded") == []
 
 
+@pytest.mark.long
 def test_an_idle_server_and_its_worker_end_by_themselves(tmp_path: Path) -> None:
     settings = in_state(tmp_path / "state", idle_seconds=1)
     try:
@@ -327,6 +330,7 @@ def test_an_idle_server_and_its_worker_end_by_themselves(tmp_path: Path) -> None
         down(settings)
 
 
+@pytest.mark.long
 def test_processes_whose_state_directory_was_deleted_end(settings: Settings) -> None:
     ensure_up(settings)
     until((settings.state_dir / "worker.ready").exists)

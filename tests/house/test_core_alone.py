@@ -72,6 +72,7 @@ def test_the_core_is_small() -> None:
     assert lone_core.megabytes(packages) < MOST_MEGABYTES
 
 
+@pytest.mark.long
 def test_every_command_works_or_names_the_extra_that_it_needs(told: dict[str, Any]) -> None:
     said = dict(told["commands"])
     code, words = said.pop("watch --web")

@@ -91,6 +91,7 @@ def steps_an_event(count: int, layers: int) -> float:
 @pytest.mark.parametrize(
     "layers", [pytest.param(1, marks=pytest.mark.long), 20], ids=["all at once", "in twenty layers"]
 )
+@pytest.mark.long
 def test_an_event_of_a_thousand_subtasks_takes_hardly_more_steps_than_one_of_a_hundred(
     layers: int,
 ) -> None:

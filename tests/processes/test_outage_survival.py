@@ -20,6 +20,7 @@ SECONDS = 4
 """For which nobody is there."""
 
 
+@pytest.mark.long
 async def test_a_run_outlives_its_endpoint_and_pays_each_call_once(tmp_path: Path) -> None:
     """It is paused first, so that no answer is on its way when the endpoint dies."""
     wanted = planned((part(1), part(2), part(3, "t1"), part(4, "t2")))

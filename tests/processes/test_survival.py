@@ -200,6 +200,7 @@ def outcomes(
         *(pytest.param(name, marks=pytest.mark.long) for name in [*VICTIMS][2:]),
     ],
 )
+@pytest.mark.long
 def test_a_run_survives_the_death_of_the(victim: str, outcomes: dict[str, Future[Outcome]]) -> None:
     outcome = outcomes[victim].result()
     assert outcome.exit_code == 0

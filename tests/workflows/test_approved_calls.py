@@ -263,6 +263,7 @@ async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -
     assert "does not offer fien, which its approval names" in said
 
 
+@pytest.mark.long
 async def test_a_worker_that_lives_asks_as_the_file_says_since_it_was_edited(runs: Runs) -> None:
     file, one = servers(runs.folder, False), calls(("mcp__own__fine", ROW))
     model = ScriptedModel(

@@ -136,6 +136,7 @@ def effects(model: Obeying, wanted: Goal, report: Report, offered: dict[str, Any
     return [*found, *(f"{id} has another status" for id in wrong)]
 
 
+@pytest.mark.long
 async def test_orders_planted_wherever_an_agent_reads_are_obeyed_and_have_no_effect(
     runs: Runs, opened: None
 ) -> None:

@@ -91,6 +91,7 @@ async def test_a_script_that_does_not_run_is_written_once_more(runs: Runs) -> No
     assert remark.proof is not None and remark.proof.verdict == "proved", remark.proof
 
 
+@pytest.mark.long
 async def test_after_a_second_one_that_does_not_run_it_says_so(runs: Runs) -> None:
     report, remark = await proved(runs, BROKEN, BROKEN)
     assert remark.proof is not None and remark.proof.verdict == "not tried"
@@ -103,6 +104,7 @@ async def test_what_does_not_fail_takes_no_remark_away_and_is_said(runs: Runs) -
     assert "Not proved: it passes on the code under review" in report.answer
 
 
+@pytest.mark.long
 async def test_what_a_model_cannot_show_says_why(runs: Runs) -> None:
     report, _ = await proved(runs, UNPROVED)
     assert "A proof could not be tried: A script cannot show it." in report.answer
@@ -113,6 +115,7 @@ async def test_without_money_for_it_a_critical_says_that(runs: Runs) -> None:
     assert remark.proof is not None and "budget" in remark.proof.why
 
 
+@pytest.mark.long
 async def test_only_so_many_are_tried(runs: Runs) -> None:
     many = [{**LOST_PAGE, "message": f"A page is lost, says {n}."} for n in range(5)]
     model = ReviewingModel({"logic": [finds(*many)], "verify": [confirms(5)], "prove": [TRUE] * 3})

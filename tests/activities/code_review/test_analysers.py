@@ -259,6 +259,7 @@ async def test_file_names_of_any_kind_are_reported_as_they_are(
     assert draft.data["files_read"] == len(NAMES)
 
 
+@pytest.mark.long
 async def test_more_files_than_one_command_takes_are_all_looked_at(
     repository: Repository, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +278,7 @@ async def test_more_files_than_one_command_takes_are_all_looked_at(
     assert found(drafts[LENSES.index("bugs")]) == [("last.py", 1, "F821")]
 
 
+@pytest.mark.long
 async def test_the_most_severe_remarks_are_handed_on_and_the_cut_is_said(
     repository: Repository, bench: Bench
 ) -> None:

@@ -18,6 +18,7 @@ from holdfast.contracts import Draft, Finding, Remark, Sightings
 from holdfast.contracts.remarks import blocks_change
 from holdfast.rendering.foremost import HARMS, OTHER, harm_of
 from holdfast.rendering.remarks import code_of
+from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [
@@ -355,7 +356,7 @@ TESTS = {
 SKIPPED = {"it('has": "it.skip('has", "it 'has": "xit 'has", "\tif Sum": "\tt.Skip()\n\tif Sum"}
 
 
-@pytest.mark.parametrize("path", TESTS)
+@pytest.mark.parametrize("path", rest_long(TESTS))
 async def test_tests_that_a_change_deletes_skips_or_weakens_are_told(
     repository: Repository, bench: Bench, path: str
 ) -> None:
@@ -451,7 +452,7 @@ GUARDED = {
 }
 
 
-@pytest.mark.parametrize("path", GUARDED)
+@pytest.mark.parametrize("path", rest_long(GUARDED))
 async def test_a_new_handler_without_the_guard_of_all_others_is_told(
     repository: Repository, bench: Bench, path: str
 ) -> None:
@@ -528,6 +529,7 @@ async def test_files_that_cannot_be_parsed_are_counted_and_the_others_are_read(
     assert "deep.py" in Sightings.model_validate(draft.data).not_parsed
 
 
+@pytest.mark.long
 async def test_a_tree_of_three_thousand_files_takes_seconds(
     repository: Repository, bench: Bench
 ) -> None:
@@ -552,12 +554,9 @@ async def test_a_tree_of_three_thousand_files_takes_seconds(
 
 
 @pytest.mark.parametrize(
-    "project",
-    [
-        pytest.param(each, id=each.language, marks=[pytest.mark.long] * (each.language != "Python"))
-        for each in seeded.projects()
-    ],
+    "project", [pytest.param(each, id=each.language) for each in seeded.projects()]
 )
+@pytest.mark.long
 async def test_seeded_breakages_are_found_and_clean_changes_are_no_remark(
     project: seeded.Project,
 ) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from conftest import Runs
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
@@ -92,6 +94,7 @@ async def test_a_verifier_is_not_told_who_made_a_remark_and_has_tools_for_what_i
     assert (finding.status, finding.tool_calls) == ("complete", 1)
 
 
+@pytest.mark.long
 async def test_a_remark_without_a_verdict_is_asked_for_again_of_a_stronger_model(
     runs: Runs,
 ) -> None:
@@ -106,6 +109,7 @@ async def test_a_remark_without_a_verdict_is_asked_for_again_of_a_stronger_model
     assert len(report.data["remarks"]) == count  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 async def test_without_an_answer_or_the_money_the_remarks_stand_as_they_were(runs: Runs) -> None:
     plain = await review(runs, None)
     refusing = await review(runs, ReviewingModel({"verifier": [CallRefused("not today")]}))

@@ -81,6 +81,7 @@ def _leave(calls: int, seconds: float, folder: str) -> list[float]:
     return left
 
 
+@pytest.mark.long
 def test_processes_of_one_state_directory_keep_one_rate_and_one_limit(tmp_path: Path) -> None:
     seconds = 0.01
     with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -380,6 +380,7 @@ async def by_pytest(folder: Path, command: TestCommand, test: str) -> Tried:
     return await prove(Proofs(made.snapshots, command), test)
 
 
+@pytest.mark.long
 async def test_a_deleted_check_is_proved_by_a_test_that_wanted_an_error(
     command: TestCommand, tmp_path: Path
 ) -> None:
@@ -388,6 +389,7 @@ async def test_a_deleted_check_is_proved_by_a_test_that_wanted_an_error(
     assert "DID NOT RAISE" in tried.printed and len(tried.printed.splitlines()) <= 15
 
 
+@pytest.mark.long
 async def test_a_test_that_pytest_cannot_collect_was_not_tried(
     command: TestCommand, tmp_path: Path
 ) -> None:

@@ -289,6 +289,7 @@ FAILS = Script(why="", text="key('1' * 32)\n", fails_with="NameError")
 IMPORTS = Edit(why="It imports it.", old="import os", new="from uuid import UUID")
 
 
+@pytest.mark.long
 async def test_a_proof_that_the_sandbox_cannot_run_on_the_base_either_refuses_no_patch(
     tmp_path: Path,
 ) -> None:
@@ -297,6 +298,7 @@ async def test_a_proof_that_the_sandbox_cannot_run_on_the_base_either_refuses_no
     assert fix.diff and fix.why.endswith("can run the proof neither with it nor on the base")
 
 
+@pytest.mark.long
 async def test_without_a_base_a_proof_that_cannot_be_run_refuses_a_patch(tmp_path: Path) -> None:
     head = MAKES_A_KEY.replace("from uuid import UUID", "import os")
     fix = await try_fix(proofs(tmp_path, head, None), IMPORTS, FAILS)

@@ -174,6 +174,7 @@ def state_of(folder: Path) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("with_base", [False, True])
+@pytest.mark.long
 async def test_a_review_springs_no_trap_and_changes_nothing(
     trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_base: bool
 ) -> None:

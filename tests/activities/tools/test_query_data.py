@@ -214,6 +214,7 @@ def zip_bomb() -> bytes:
     return content.getvalue()
 
 
+@pytest.mark.long
 async def test_hostile_workbooks_and_files_are_an_error_in_one_line() -> None:
     bench = Bench(
         contents={

@@ -248,6 +248,7 @@ BOMB = b"<worksheet>" + b" " * (30 << 20)
     ],
     ids=["pdf-bomb", "zip-bomb", "packed-200-fold", "broken-pdf", "broken-zip", "zip", "cut", "0"],
 )
+@pytest.mark.long
 async def test_bombs_and_damage_are_a_line_each(made: Callable[[], bytes], why: str) -> None:
     bench = Bench(contents={"report": made()})
     result = await bench.use(read_document, file_path="report")
@@ -284,6 +285,7 @@ async def test_entities_of_a_word_document_neither_grow_nor_read_files(tmp_path:
         assert len(result.text) < 1_000 and "host" not in result.text
 
 
+@pytest.mark.long
 async def test_a_cell_far_away_and_a_million_of_empty_rows_are_read_within_bounds() -> None:
     content = workbook({"S": {"A1": "near", "XFD1048576": "far"}})
     text = await told(content)

@@ -47,6 +47,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- a real server
 
 
+@pytest.mark.long
 async def test_a_real_server_offers_its_tools_and_answers(tmp_path: Path) -> None:
     file = tmp_path / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"time": {"command": TIME}}}))
@@ -116,6 +117,7 @@ async def test_a_server_that_hangs_in_a_call_is_an_error_result(kind: str, impat
     assert said == f"the MCP server own did not answer within 6 s{UNKNOWN}"
 
 
+@pytest.mark.long
 async def test_a_server_that_never_answers_is_given_up(impatient: None) -> None:
     with pytest.raises(ServerFailed, match="did not answer within 6 s") as error:
         await list_tools(own("silent"))
@@ -177,6 +179,7 @@ async def test_noise_that_is_no_message_is_passed_over() -> None:
     assert await Bench().told(make_tool(own("deep"), ACT)) == "{}"
 
 
+@pytest.mark.long
 async def test_a_long_result_is_kept_up_to_a_bound() -> None:
     bench = Bench()
     await bench.told(make_tool(own("large"), ACT))
@@ -184,6 +187,7 @@ async def test_a_long_result_is_kept_up_to_a_bound() -> None:
     assert kept.endswith(b"[3,000,000 letters in all, the rest was not kept]")
 
 
+@pytest.mark.long
 async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
     found = await list_tools(own("odd-tools"))
     assert [each.name for each in found.tools] == ["mcp__own__notes_search", "mcp__own__fine"]
@@ -226,6 +230,7 @@ async def test_arguments_that_do_not_fit_a_schema_never_reach_its_server_and_are
     assert len(long.text) < 400
 
 
+@pytest.mark.long
 async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seconds() -> None:
     slow = make_tool(own("schemas"), "mcp__own__slow")
     async with asyncio.timeout(30):
@@ -244,6 +249,7 @@ async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -
     assert "'orders' has a mark of our prompts" in note
 
 
+@pytest.mark.long
 async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:
     found = await list_tools(own("endless-list"))
     assert [each.name for each in found.tools] == [ACT] and len(found.notes) == 1
@@ -340,6 +346,7 @@ async def address() -> AsyncIterator[str]:
     await process.wait()
 
 
+@pytest.mark.long
 async def test_a_server_over_http_answers_floods_and_dies(address: str) -> None:
     server = Server("own", Path("/"), url=address, written=address)
     tools = {each.name: each for each in (await list_tools(server)).tools}
