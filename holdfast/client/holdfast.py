@@ -187,8 +187,9 @@ class Holdfast:
 
     async def run_of(self, id: str) -> Run:
         """Return the run of this id. NoSuchRun if there is none."""
+        run = Run(self.connection, id)
         await Reader(self.connection, id).look()
-        return Run(self.connection, id)
+        return run
 
     async def runs(self, most: int = 100) -> AsyncIterator[Listed]:
         """Yield the runs that people started, newest first."""

@@ -24,6 +24,7 @@ from holdfast.intake.login import login
 from holdfast.rendering.running import run_view
 from holdfast.rules.steering import CAPS
 from holdfast.state.run import State
+from holdfast.text import PLAIN_ID
 
 Data = TypeVar("Data", bound=BaseModel)
 
@@ -40,9 +41,12 @@ class Run:
 
     Orders raise OrderRefused if the run refuses them, RunOver if it is closed; each returns what
     came of it in a sentence. `by` is who decides, as the history keeps it: your login unless given.
+    Raise NoSuchRun, without asking the server, for what is no id.
     """
 
     def __init__(self, connection: Connection, id: str, *, attached: bool = False) -> None:
+        if not PLAIN_ID.fullmatch(id):
+            raise no_such_run(id[:100])
         self.id = id
         self.attached = attached
         """True if a run of this id and request was there already."""

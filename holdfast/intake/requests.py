@@ -86,6 +86,7 @@ class Answer(_Given):
 
 Input = Annotated[str | Text | Rows | Document, Field(union_mode="left_to_right")]
 """A path on the machine of the worker, as `PATH`, or literal text, as `text:...`; or an object."""
+InputName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,99}$")]
 _Dollars = Annotated[Decimal, Field(ge=0, le=10_000, allow_inf_nan=False)]
 
 
@@ -94,7 +95,7 @@ class RunRequest(_Given):
 
     goal: str = ""
     playbook: str = ""
-    inputs: dict[str, Input] = Field(default_factory=dict, max_length=100)
+    inputs: dict[InputName, Input] = Field(default_factory=dict, max_length=100)
     plan: Plan | None = None
     dollars: _Dollars | None = None
     """The hard cap; the same as `limits.dollars`."""
@@ -126,13 +127,13 @@ class RunRequest(_Given):
         `below`: the only places whose paths it may name. Raise Refused.
         """
         check_id(self.id)
-        kept = () if below is None else (StateDir.of(settings).inputs,)
+        typed = {name: _as_typed(name, each, settings) for name, each in self.inputs.items()}
+        # Its own content alone: what others handed in stands in the same folder.
+        kept = [Path(typed[name]) for name, each in self.inputs.items() if _is_kept(each)]
         return Wish(
             text=self.goal,
             playbook=self.playbook,
-            inputs=tuple(
-                f"{name}={_as_typed(name, each, settings)}" for name, each in self.inputs.items()
-            ),
+            inputs=tuple(f"{name}={value}" for name, value in typed.items()),
             plan=self.plan,
             limits=tuple(f"{name}={value}" for name, value in self._all_limits().items()),
             models=self.models,
@@ -207,7 +208,12 @@ def json_schema() -> dict[str, Any]:
     return RunRequest.model_json_schema(by_alias=True)
 
 
-def _as_typed(name: str, given: str | Text | Rows | Document, settings: Settings) -> str:
+def _is_kept(given: Input) -> bool:
+    """True for what is written to a file, so that a worker can read it."""
+    return isinstance(given, Rows | Document)
+
+
+def _as_typed(name: str, given: Input, settings: Settings) -> str:
     """Return an input as the command line would name it."""
     match given:
         case str():

@@ -189,6 +189,9 @@ async def test_an_answer_of_a_class_of_ones_own_is_typed(runs: Runs, hf: Holdfas
         ({"limits": {"dolars": 2}}, "unknown limit 'dolars'"),
         ({"playbok": "code-review"}, "playbok: there is no such field"),
         ({"inputs": {"a": 5}}, "an input is a int"),
+        ({"inputs": {"../a": [{"x": 1}]}}, "inputs.../a: "),
+        ({"inputs": {"/tmp/a": b"b"}}, "inputs./tmp/a: "),
+        ({"inputs": {"a=text:b": "text:c"}}, "inputs.a=text:b: "),
         ({"inputs": {"a": "missing.txt"}}, "there is no file or folder 'missing.txt'"),
         ({"inputs": {"a": [{"x": 1}, {"y": 2}]}}, "not all rows have the same keys"),
         ({"roles": ["analist"]}, "unknown role 'analist' (did you mean 'analyst'?)"),
@@ -217,6 +220,25 @@ async def test_bytes_and_rows_are_files_that_a_worker_reads(hf: Holdfast) -> Non
     assert json.loads(rates.read_text()) == inputs["rates"]
     assert rates.suffix == ".json" and rates.stat().st_mode & 0o077 == 0
     assert (await hf.goal_of(request)) == goal, "the same content is the same file"
+
+
+async def test_what_others_handed_in_is_no_place_that_a_request_may_name(hf: Holdfast) -> None:
+    payroll = as_input(b"Ada earns 100.")
+    ours = RunRequest.model_validate({"goal": "Who earns what?", "inputs": {"a": payroll}})
+    file = Path((await hf.goal_of(ours, below=())).inputs[0].value)
+    assert file.is_file()
+    for named in (file, file.parent, file.parent.parent):
+        theirs = RunRequest.model_validate(
+            {"goal": "Who earns what?", "inputs": {"a": str(named), "b": as_input(b"mine")}}
+        )
+        with pytest.raises(Refused, match="below no allowed root"):
+            await hf.goal_of(theirs, below=())
+
+
+@pytest.mark.parametrize("id", ["", "a/b", "../a", "x" * 300])
+async def test_what_is_no_id_names_no_run(hf: Holdfast, id: str) -> None:
+    with pytest.raises(NoSuchRun):
+        await hf.run_of(id)
 
 
 @pytest.mark.parametrize("after", ["x", "0", "1.0", "-1", "57@zz", "9" * 400])
