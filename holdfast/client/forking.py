@@ -53,11 +53,12 @@ async def wished_fork(
     change: ForkChange,
     *,
     limits: Limits,
-    approval: Approval,
+    approval: Approval | None = None,
     plan_only: bool = False,
 ) -> Goal:
     """Return the goal of a fork of a finished run. `limits`: of them those that are set replace the
-    run's own. Refused says why it cannot be forked so.
+    run's own. Without `approval` the run's own holds: a plan that waited for a person waits again.
+    Refused says why it cannot be forked so.
     """
     goal, report = await _read_finished(connection, run_id)
     settings = connection.settings
@@ -68,7 +69,7 @@ async def wished_fork(
     wanted = fork_goal(goal, report, change, settings.project).model_copy(
         update={
             "limits": goal.limits.model_copy(update=named),
-            "approval": approval,
+            "approval": approval or goal.approval,
             "plan_only": plan_only,
             "requester": "",
         }

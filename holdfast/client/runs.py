@@ -14,7 +14,7 @@ from holdfast.client.ended import read_end
 from holdfast.client.forking import ForkChange, wished_fork
 from holdfast.client.planned import Waiting
 from holdfast.client.reading import Look, Reader, no_such_run
-from holdfast.contracts import Approval, Goal, Limits, Order, Plan, Report, Tier
+from holdfast.contracts import Goal, Limits, Order, Plan, Report, Tier
 from holdfast.contracts.events import AnyEvent
 from holdfast.contracts.view import Preview, Row, RunView
 from holdfast.errors import RunFailed, Unreachable
@@ -209,6 +209,7 @@ class Run:
     ) -> Run:
         """Start the plan of this finished run again with one subtask changed; what that does not
         touch is taken over unpaid. Without a subtask only what had not been finished is done.
+        Its plan waits for a person's yes where the run's own had to.
         `check` may refuse its goal by an exception, before anything is started.
         """
         goal = await wished_fork(
@@ -216,7 +217,6 @@ class Run:
             self.id,
             ForkChange(subtask, instruction, tier, role),
             limits=limits_from({} if dollars is None else {"dollars": dollars}),
-            approval=Approval(),
         )
         check(goal)
         goal = goal.model_copy(update={"requester": by})

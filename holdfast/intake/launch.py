@@ -84,6 +84,7 @@ async def launch(
     `traceparent`: the parent span of the run. Refused if the id belongs to another goal, or no
     worker would take it.
     """
+    check_id(run_id)
     _allow(goal, connection)
     await require_worker(connection, tell, models=goal.use_models)
     chosen = run_id or new_id(goal)

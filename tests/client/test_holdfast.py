@@ -167,6 +167,24 @@ async def test_a_cancelled_run_keeps_what_it_had_and_a_fork_goes_on_from_it(
     assert {"py-cancel", "py-fork"} <= listed
 
 
+async def test_a_fork_of_a_plan_that_a_person_rejected_waits_for_a_person_again(
+    runs: Runs, hf: Holdfast
+) -> None:
+    async with runs.worker(script()):
+        run = await hf.start("Compare three engines", approval="always", id="py-rejected")
+        async for event in run:
+            if event.kind == "plan_waits":
+                await run.reject("too dear", by="ada")
+        assert (await run.report()).status == "declined"
+        with pytest.raises(Refused, match=r"--id '\.\./x'"):
+            await run.fork(id="../x")
+        fork = await run.fork(id="py-fork-of-rejected")
+        async for event in fork:
+            if event.kind == "plan_waits":
+                await fork.reject("still too dear", by="ada")
+        assert (await fork.report()).status == "declined"
+
+
 class Engines(BaseModel):
     best: str
     count: int
