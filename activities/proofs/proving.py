@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.review.lenses import SCANS, count_sightings
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.calls.fix import TryFixMaterial
-from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
+from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMaterial
 from holdfast.contracts import Fix, ProofVerdict, Proving, Remark
 from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.text import one_line
@@ -182,7 +183,7 @@ class Proofs:
             for name, tree in trees.items():
                 if tree is not None:
                     ran = await self.command.run(tree, script.path, script.text)
-                    ended[name] = _ran(ran, script.fails_with, by_pytest=self.command.by_pytest)
+                    ended[name] = _ran(ran, script, by_pytest=self.command.by_pytest)
         except NotContained as error:
             return _failed(str(error))
         return ended
@@ -321,29 +322,58 @@ async def _run_in_sandbox(
     return ended
 
 
-def _ran(ran: Ran, wanted: str, *, by_pytest: bool) -> dict[str, Any]:
+def _ran(ran: Ran, script: Script, *, by_pytest: bool) -> dict[str, Any]:
     """Return how a test command ended, as the sandbox says it of a script; `failed` if its exit
-    code can be that of a failed test, `certain` if it is no other's; and the last `lines`.
+    code can be that of a failed test, and no error of the test itself was printed, `certain` if it
+    is no other's; and the last `lines`.
     """
     if not ran.code:
         return {"kind": "", "said": "", "printed": ""}
-    name = wanted.rpartition(".")[2]
+    name = script.fails_with.rpartition(".")[2]
     told = [line.rstrip() for line in ran.output.splitlines() if line.strip()]
     naming = [line for line in told if name in line]
+    own = _find_own_error(told, script.path)
+    if own:
+        naming = []
     return {
         "kind": name if naming else f"exit code {ran.code}",
-        "said": (naming or told or ["nothing was printed"])[-1],
+        "said": own or (naming or told or ["nothing was printed"])[-1],
         "printed": "",
-        "failed": bool(naming) or not by_pytest or ran.code == TESTS_FAILED,
+        "failed": not own and (bool(naming) or not by_pytest or ran.code == TESTS_FAILED),
         "certain": bool(naming) or by_pytest,
         "lines": [line[:PRINTED_LETTERS] for line in told[-PRINTED_LINES:]],
     }
+
+
+def _find_own_error(lines: Sequence[str], test: str) -> str:
+    """Return the line in which Python or pytest says that the test itself lacks a name, a module
+    or a fixture; empty: none does.
+    """
+    place = ""
+    for line in lines:
+        if line.lstrip().startswith('File "'):
+            place = line
+        kind = line.partition(":")[0]
+        if kind in OWN_ERRORS and f'{test}"' in place:
+            return line
+        found = _PYTEST_ERROR.match(line)
+        if found and (found["fixture"] or (found["file"] == test and found["kind"] in OWN_ERRORS)):
+            return line.removeprefix("E").strip()
+    return ""
 
 
 def _failed(why: str) -> dict[str, Any]:
     return {"head": {"kind": "Failed", "said": why, "printed": ""}, "base": None}
 
 
+OWN_ERRORS = (
+    *("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"),
+    *("SyntaxError", "IndentationError"),
+)
+"""Errors that say nothing of the code under review where a script or test makes them itself."""
+_PYTEST_ERROR = re.compile(
+    r"(?P<file>\S+):\d+: (?P<kind>\w+)\Z|E\s+(?P<fixture>fixture '\w+' not found)"
+)
 UNRUN = ("SyntaxError", "Unused", "Absent", "Unloaded", "Failed", "Crashed")
 """How a script ends that did not come to run."""
 
@@ -383,10 +413,16 @@ def judge(
         if head["kind"] in UNRUN:
             return "not tried", f"it did not run: {one_line(head['said'])}"
         return "not tried", f"it ended with {head['kind']} instead of {wanted}"
+    if not head.get("ran", True):
+        return "not tried", f"it ended with {head['kind']} before it ran the function"
+    if head.get("own") and head["kind"] in OWN_ERRORS:
+        return "not tried", f"it ended with a {head['kind']} of its own"
     fails = f"it fails with {head['kind']} on the code under review"
     if base is None:
         return "shown", f"{fails}; there is no base to compare with"
     if not base["kind"]:
+        if not base.get("ran", True):
+            return "shown", f"{fails}; on the base it passes without running the function"
         return "proved", f"{fails} and passes on the base"
     if _ends_so(base, wanted):
         return "not proved", f"{fails}, and on the base as well"

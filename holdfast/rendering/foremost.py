@@ -116,7 +116,7 @@ def _why(first: Remark, others: Sequence[Remark]) -> str:
     """Return in a sentence why it comes before the others."""
     alike = [each for each in others if _worth(each) == _worth(first)]
     said = f"It comes first because {HARMS[harm_of(first)]}"
-    said += ", and what was run shows it" if _is_proved(first) else ""
+    said += ", and what was run for it fails" if _is_proved(first) else ""
     if not alike:
         return f"{said}."
     surest = all(each.confidence < first.confidence for each in alike)

@@ -10,8 +10,8 @@ from holdfast.rendering.blocks import Marked
 from holdfast.text import code_span, inline, sentence, visible
 
 WORDS: Mapping[ProofVerdict, str] = {
-    "proved": "Proved by running it",
-    "shown": "Shown by running it",
+    "proved": "Run and compared",
+    "shown": "Run",
     "not proved": "Not proved",
     "not tried": "A proof could not be tried",
 }
@@ -22,7 +22,9 @@ CONTEXT = 3
 
 def describe_proof(proof: Proof) -> Marked:
     """Return in a line how a proof ended, or why there is none."""
-    shows = f" {sentence(inline(proof.shows))}" if proof.script and proof.shows.strip() else ""
+    said = sentence(inline(proof.shows)) if proof.script and proof.shows.strip() else ""
+    # The words of a model: that it fails was seen, that this is why was not.
+    shows = f" Meant to show: {said}" if said else ""
     where = f" The test is {code_span(proof.path)}." if proof.path else ""
     return Marked(f"{WORDS[proof.verdict]}: {sentence(inline(proof.why))}{shows}{where}")
 

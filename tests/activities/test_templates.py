@@ -459,7 +459,7 @@ def test_of_what_does_as_much_harm_what_was_shown_comes_first_even_of_an_agent()
     proof = {"verdict": "proved", "why": "It fails"}
     assert "A shell" in one_thing([shell, remark(line=9, **agents)])
     told = one_thing([shell, remark(line=9, **agents, proof=proof)])
-    assert "A query" in told and "and what was run shows it" in told
+    assert "A query" in told and "and what was run for it fails" in told
 
 
 def test_the_last_line_of_a_terminal_names_the_same_remark_on_one_line() -> None:

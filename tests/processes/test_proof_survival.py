@@ -102,7 +102,7 @@ async def test_from_a_shell_the_patch_of_a_proved_critical_is_one_that_git_appli
         finally:
             down(Settings(_env_file=None, state_dir=tmp_path / "holdfast"))
     assert done.returncode == 0, done.stderr
-    assert "Proved by running it" in done.stdout, done.stdout
+    assert "Run and compared" in done.stdout, done.stdout
     repository.git("apply", "--check", str(patch))
     repository.git("apply", str(patch))
     assert (repository.path / "shop/pages.py").read_text() == PAGES
@@ -131,7 +131,7 @@ async def test_a_worker_killed_inside_a_proof_leaves_nothing_and_the_proof_is_to
     assert data is not None
     (critical,) = [each for each in data.remarks if each.severity == "critical"]
     assert critical.proof is not None and critical.proof.verdict == "proved", critical.proof
-    assert report.answer.count("Proved by running it") == 1
+    assert report.answer.count("Run and compared") == 1
     assert gone and not left
     assert [each.name for each in scratch.iterdir() if each.name.startswith("tool-")] == []
 

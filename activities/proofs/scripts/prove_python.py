@@ -14,6 +14,7 @@ import ast
 import builtins
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from secrets import token_hex
 from typing import Any
 
 MODULES = {
@@ -23,6 +24,7 @@ MODULES = {
 }
 """What the sandbox has to import, but for `typing`, which nothing needs without annotations."""
 PRINTED_BYTES = 20_000
+CALLED = "_called_for_the_proof"
 NAMES = 200
 """Names of a file that a model is told."""
 SIGNATURE_LETTERS = 120
@@ -292,8 +294,9 @@ def _error_base(node: ast.ClassDef) -> str:
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:
     """Return, for `head` and `base` (null: there is none), how the script ended over its functions:
-    `kind` and `said` of the error that ended it, both empty if none did, and what it `printed`.
-    `about` is the name that the script must use.
+    `kind` and `said` of the error that ended it, both empty if none did, what it `printed`, whether
+    it `ran` the function, and whether the error is of the script's `own` lines. `about` is the name
+    that the script must use.
     """
     try:
         script = ast.parse(asked["script"])
@@ -322,15 +325,33 @@ def _over(
         _imported(each)[0] if isinstance(each, ast.ImportFrom) else ast.unparse(each)
         for each in script.body
     )
-    ended = _sandboxed(f"{header}\n{own}", asked)
-    if ended["kind"] and not left and (alone := _sandboxed(header, asked))["kind"]:
+    mark = token_hex()
+    marked = _mark_call(header, about, mark)
+    ended = _sandboxed(f"{marked}\n{own}", asked, marked.count("\n") + 1)
+    ended["ran"] = marked == header or mark in ended["printed"]
+    ended["printed"] = ended["printed"].replace(f"{mark}\n", "")
+    if ended["kind"] and not left and (alone := _sandboxed(header, asked, 0))["kind"]:
         return _ended("Unloaded", f"the sandbox cannot load the file's own code: {alone['said']}")
     if left and ended["kind"] == "NameError":
-        ended = _ended("NameError", f"{ended['said']}; not there: {', '.join(left)}"[:600])
+        ended["said"] = f"{ended['said']}; not there: {', '.join(left)}"[:600]
     return ended
 
 
-def _sandboxed(code: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _mark_call(header: str, about: str, mark: str) -> str:
+    """Return code in which a function prints a mark when it is called first; as it is if there is
+    no such function.
+    """
+    tree = ast.parse(header)
+    for top in tree.body:
+        if isinstance(top, FUNCTIONS) and top.name == about:
+            once = f"if not {CALLED}:\n    {CALLED}.append(1)\n    print({mark!r})"
+            top.body[:0] = ast.parse(once).body
+            return f"{CALLED} = []\n{ast.unparse(ast.fix_missing_locations(tree))}"
+    return header
+
+
+def _sandboxed(code: str, asked: Mapping[str, Any], own_after: int) -> dict[str, Any]:
+    """Return how code ends, whose lines after `own_after` are the script's own."""
     from pydantic_monty import (
         CollectString,
         Monty,
@@ -357,7 +378,10 @@ def _sandboxed(code: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         except MontyCrashedError:
             return _ended("Crashed", "the sandbox broke down or took too long and was ended")
         except MontyRuntimeError as error:
-            return _ended(type(error.exception()).__name__, str(error), printed.output)
+            frames = error.traceback()
+            own = bool(frames) and frames[-1].line > own_after
+            kind = type(error.exception()).__name__
+            return {**_ended(kind, str(error), printed.output), "own": own}
         except MontyError as error:
             return _ended("SyntaxError", str(error))
     return _ended("", "", printed.output)

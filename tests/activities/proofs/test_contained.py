@@ -398,6 +398,24 @@ async def test_a_test_that_pytest_cannot_collect_was_not_tried(
     assert "No module named" in tried.printed
 
 
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [
+        ("test_pages.py:3: NameError", True),
+        ("E       fixture 'shop' not found", True),
+        ('  File "/work/test_pages.py", line 1, in <module>\nImportError: cannot import x', True),
+        ('  File "/work/book.py", line 1, in <module>\nImportError: cannot import x', False),
+        ("book.py:3: NameError", False),
+        ("test_pages.py:3: AssertionError", False),
+    ],
+)
+def test_an_error_of_the_test_itself_shows_nothing(said: str, own: bool) -> None:
+    script = Script(why="", path="test_pages.py", fails_with="ImportError")
+    ended = _ran(Ran(1, said), script, by_pytest=True)
+    verdict, why = judge_test("ImportError", ended, _ran(GREEN, script, by_pytest=True))
+    assert verdict == ("not tried" if own else "proved"), why
+
+
 RED, GREEN = Ran(1, "not ok 1"), Ran(0, "ok 1")
 
 
@@ -416,7 +434,8 @@ RED, GREEN = Ran(1, "not ok 1"), Ran(0, "ok 1")
 def test_of_any_other_runner_the_base_decides_what_a_failure_means(
     head: Ran, base: Ran | None, verdict: str
 ) -> None:
-    ended = [_ran(each, "AssertionError", by_pytest=False) for each in (head, base) if each]
+    script = Script(why="", path="test_pages.py", fails_with="AssertionError")
+    ended = [_ran(each, script, by_pytest=False) for each in (head, base) if each]
     judged = judge_test if head.code else judge
     assert judged("AssertionError", ended[0], ended[1] if base else None)[0] == verdict
 

@@ -154,6 +154,7 @@ async def test_what_fails_on_both_is_not_proved(tmp_path: Path) -> None:
         ("def pages(total):\n    return 0\nassert pages(7) == 3", "does not use pages"),
         ("assert pages(7 == 3", "the script"),
         ("pages('x')", "TypeError instead of AssertionError"),
+        ("if PER_PAGE == 3: assert False\npages(7)", "before it ran the function"),
     ],
 )
 async def test_what_does_not_fail_as_said_was_not_tried(
@@ -161,6 +162,32 @@ async def test_what_does_not_fail_as_said_was_not_tried(
 ) -> None:
     tried = await run(proofs(tmp_path), text)
     assert (tried.verdict, why in tried.why) == ("not tried", True), tried
+
+
+RENAMED = HEAD + "\n\ndef renamed():\n    return 1\n"
+
+
+async def test_an_error_of_the_script_itself_shows_nothing(tmp_path: Path) -> None:
+    base = BASE + "\n\ndef helper():\n    return 1\n"
+    made = proofs(tmp_path, RENAMED, base)
+    tried = await run(made, "pages(7)\nhelper()", "NameError")
+    assert (tried.verdict, "a NameError of its own" in tried.why) == ("not tried", True), tried
+    tried = await run(made, "pages(7, 3, 1)", "TypeError")
+    assert (tried.verdict, "before it ran the function" in tried.why) == ("not tried", True), tried
+
+
+async def test_a_name_that_the_function_lacks_is_an_error_of_the_code(tmp_path: Path) -> None:
+    head = HEAD.replace("PER_PAGE: int = 3", "").replace("= PER_PAGE", "= 3")
+    made = proofs(tmp_path, head.replace("return total // size", "return total // PER_PAGE"))
+    tried = await run(made, "pages(7)", "NameError", line=LINE)
+    assert tried.verdict == "proved", tried
+
+
+async def test_a_base_on_which_the_function_is_not_run_does_not_tell(tmp_path: Path) -> None:
+    head = HEAD.replace("PER_PAGE: int = 3", "PER_PAGE: int = 4")
+    text = "assert PER_PAGE == 3 or pages(7) == 3"
+    tried = await run(proofs(tmp_path, head), text)
+    assert (tried.verdict, "without running" in tried.why) == ("shown", True), tried
 
 
 CLOCK = """from datetime import UTC, datetime
