@@ -23,7 +23,6 @@ from holdfast.activities.review.analysing.lens import (
     parse_items,
 )
 from holdfast.contracts import ChangedDefinition, Use
-from holdfast.contracts.remarks import ABOUT_TESTS
 from holdfast.deployment.extras import program
 from holdfast.text import pluralize
 
@@ -36,6 +35,7 @@ GRADES = {
     "removed-member": Grade("critical", 85),
     "changed-signature": Grade("critical", 85),
     "changed-signature untyped": Grade("warning", 70),
+    "broken-test": Grade("warning", 85),
     "deleted-check": Grade("warning", 70),
     "deleted-check input": Grade("warning", 70),
     "unguarded-handler": Grade("warning", 70),
@@ -96,8 +96,8 @@ def parse(stdout: bytes) -> Parsed:
                 each,
                 anywhere=True,
                 base_line=int(item["base_line"]),
-                # What the tests do not hold any more is production code.
-                kind="production" if each.rule in ABOUT_TESTS else None,
+                # What a test no longer holds, or fails by, is production code.
+                kind="production" if item["tests"] else None,
             )
             for each, item in zip(parsed.sightings, printed["items"], strict=True)
         ),

@@ -28,6 +28,9 @@ MOST_CHANGED = 200
 MOST_USES = 20
 """Uses of one definition that are named, the sure ones first."""
 MOST_BREAKAGES = 2_000
+BREAKS = ("removed-module", "removed-name", "removed-import", "removed-member", "changed-signature")
+OF_TESTS = "broken-test"
+"""The row of these where a test fails, and no program."""
 
 
 def main() -> None:
@@ -57,7 +60,7 @@ def look(told: dict[str, Any]) -> dict[str, Any]:
         found.append(Found(breakages=weakened.find(tree, changed)))
     breakages = _once(each for part in found for each in part.breakages)
     return {
-        "items": [_item(each) for each in breakages[:MOST_BREAKAGES]],
+        "items": [_item(tree, each) for each in breakages[:MOST_BREAKAGES]],
         "errors": sorted(tree.unread),
         "beyond": [],
         "read": len({pair.path for pair in tree.pairs} | tree.unread),
@@ -89,13 +92,16 @@ def _once(breakages: Iterable[Breakage]) -> list[Breakage]:
     return [*kept.values()]
 
 
-def _item(each: Breakage) -> dict[str, Any]:
+def _item(tree: Tree, each: Breakage) -> dict[str, Any]:
+    file = tree.head.get(each.file) or tree.base.get(each.file)
+    tests = file is not None and file.kind == "tests"
     return {
         "file": each.file,
         "line": each.line,
         "column": each.column,
         "rule": each.rule,
-        "scale": each.grade or each.rule,
+        "scale": each.grade or (OF_TESTS if tests and each.rule in BREAKS else each.rule),
+        "tests": tests,
         "message": each.message,
         "suggestion": each.suggestion,
         "base_line": each.base_line,

@@ -148,7 +148,7 @@ class _Reader:
         dotted = node.module or ""
         source = self.modules.find(dotted, node.level, self.path)
         was = source or self.modules.find(dotted, node.level, self.path, base=True)
-        if was in self.gone and not source:
+        if was in self.gone and not source and not self.modules.is_folder(was):
             yield self._reference(node, (was, ""), "import")
             return
         for each in node.names:
@@ -158,6 +158,9 @@ class _Reader:
             has = source and each.name in (self.modules.names(source) or {each.name})
             if below_was in self.gone and not below and (not source or not has):
                 yield self._reference(each, (below_was, ""), "import")
+            elif was in self.gone and not source and not below and each.name != "*":
+                # A folder is there still, and has what is in it, but no names of its own.
+                yield self._reference(each, (was, ""), "import")
             elif source:
                 direct = (source, each.name)
                 final = direct if direct in self.wanted else self.modules.origin(*direct)
@@ -171,7 +174,7 @@ class _Reader:
             if self.modules.find(each.name, 0, self.path):
                 continue
             was = self.modules.find(each.name, 0, self.path, base=True)
-            if was in self.gone:
+            if was in self.gone and not self.modules.is_folder(was):
                 yield self._reference(each, (was, ""), "import")
 
     def _means(self, node: ast.Attribute | ast.Name) -> Iterator[Reference]:

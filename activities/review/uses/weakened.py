@@ -4,6 +4,7 @@ and their indentation.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from holdfast.activities.review.uses.tree import Pair, Tree
 ALIKE = 0.6
 """Share of a deleted test's words that a test has which stands for it."""
 MOST_NAMED = 5
+MOST_ALIGNED = 200
+"""Lines of a hunk that are looked through for names that are others now."""
 LETTERS = 120
 """Characters of a line that are told."""
 LONGEST = 500
@@ -75,6 +78,7 @@ _SKIPS = re.compile(
 _CONDITION = re.compile(r"^(?:\}\s*)?(?:if|unless|else|elif|elsif|when|case)\b|\bif\b.*[{:]$")
 _CLOSES = re.compile(r"[)\]}]|end\b")
 _WORD = re.compile(r"\w{3,}")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"#(?!\[)|//|/\*|\*")
 
 
@@ -121,8 +125,9 @@ def find(tree: Tree, changed: Sequence[Changed]) -> list[Breakage]:
     production code that it changed: with what is gone, its tests may go.
     """
     pairs = [pair for pair in tree.pairs if pair.language in _HEADS]
-    old = [test for pair in pairs if pair.was for test in _tests(tree, pair, base=True)]
-    new = [test for pair in pairs if pair.now for test in _tests(tree, pair, base=False)]
+    names = _renamed(tree)
+    old = [test for pair in pairs if pair.was for test in _tests(tree, pair, names, base=True)]
+    new = [test for pair in pairs if pair.now for test in _tests(tree, pair, {}, base=False)]
     before, after = ({each.key: each for each in tests} for tests in (old, new))
     gone = {each.name.rpartition(".")[2] for each in changed if each.what == "removed"}
     lost = [
@@ -144,6 +149,29 @@ def find(tree: Tree, changed: Sequence[Changed]) -> list[Breakage]:
     return found
 
 
+def _renamed(tree: Tree) -> dict[str, str]:
+    """Return names of production code that have one other in all lines that the change wrote over,
+    changing nothing but names.
+    """
+    seen: dict[str, set[str]] = {}
+    for pair in tree.pairs:
+        if not pair.was or not pair.now or pair.kind != "production":
+            continue
+        was, now = tree.lines(pair.was, base=True), tree.lines(pair.now)
+        for start, count, there, more in pair.hunks:
+            if max(count, more) > MOST_ALIGNED or not count or not more:
+                continue
+            old, new = was[start - 1 : start - 1 + count], now[there - 1 : there - 1 + more]
+            one, other = ([_NAME.sub("_", line) for line in side] for side in (old, new))
+            aligned = difflib.SequenceMatcher(None, one, other, autojunk=False)
+            for at, place, size in aligned.get_matching_blocks():
+                for line, text in zip(old[at : at + size], new[place : place + size], strict=True):
+                    if not _ASSERTS.search(line):
+                        for name, named in zip(*map(_NAME.findall, (line, text)), strict=True):
+                            seen.setdefault(name, set()).add(named)
+    return {one: next(iter(those)) for one, those in seen.items() if len(those) == 1}
+
+
 def _is_retold(test: _Test, before: _Tests, after: _Tests) -> bool:
     """True if a new test has most of the words of a deleted one, or its name in another file, or if
     the change wrote most of what it alone had into another one.
@@ -159,10 +187,13 @@ def _is_retold(test: _Test, before: _Tests, after: _Tests) -> bool:
     return False
 
 
-def _tests(tree: Tree, pair: Pair, *, base: bool) -> Iterator[_Test]:
+def _tests(tree: Tree, pair: Pair, renamed: Mapping[str, str], *, base: bool) -> Iterator[_Test]:
+    """Yield the tests of a file, with other names for some."""
     path = pair.was if base else pair.now
     raw = tree.lines(path, base=base)
     lines = [line.strip()[:LONGEST] for line in raw]
+    if renamed:
+        lines = [_NAME.sub(lambda word: renamed.get(word[0], word[0]), line) for line in lines]
     marked = pair.language in ("Java", "Rust")
     if not marked and pair.kind != "tests":
         return

@@ -10,11 +10,14 @@ import pytest
 
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.review.uses.program import look
+from holdfast.contracts.remarks import blocks_change
 from holdfast.deployment.extras import program
+from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.skipif(
-    analysers()["uses"].lacking != "", reason=analysers()["uses"].lacking
-)
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(analysers()["uses"].lacking != "", reason=analysers()["uses"].lacking),
+]
 LANGUAGES = {
     "py": "Python",
     "js": "JavaScript",
@@ -61,7 +64,7 @@ def _language(path: str) -> str:
 
 
 def _kind(path: str) -> str:
-    return "tests" if path.startswith("tests/") else "production"
+    return "tests" if "tests/" in path or "_test." in path else "production"
 
 
 def _hunks(old: str, new: str) -> list[tuple[int, int, int, int]]:
@@ -152,3 +155,63 @@ def test_exchanged_parameters_are_told_in_other_languages_too(
     (found,) = breaks(tmp_path, {file: was, caller: user}, {file: head, caller: user})
     assert found["file"] == caller
     assert "argument 1 was its `a` and is its `b` now" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "text", "test", "body", "line"),
+    [
+        ("shop/cart.py", PAY, "tests/test_cart.py", "from shop.cart import pay\n", 1),
+        ("shop/cart.py", PAY, "tests/test_cart.py", "import shop.cart\n", 1),
+        ("shop/__init__.py", PAY, "tests/test_cart.py", "import os\n\nfrom shop import pay\n", 3),
+        ("shop/__init__.py", PAY, "tests/test_cart.py", "import shop\nfrom shop import kept\n", 0),
+        ("pay.js", "export const a = 1;\n", "tests/a.test.js", 'import { a } from "../pay";\n', 1),
+        ("a/pay.go", "package a\n\nfunc Pay() {}\n", "a/pay_test.go",
+         "package a\n\nvar b = Pay()\n", 3),
+        ("lib/pay.rb", "class Pay\nend\n", "tests/pay_test.rb", "require 'pay'\n", 1),
+        ("a/Pay.java", "package a;\nclass Pay {}\n", "tests/PayTest.java",
+         "package b;\nimport a.Pay;\n", 2),
+    ],
+)  # fmt: skip
+def test_a_test_that_stays_where_what_it_tests_was_deleted_is_told_as_broken(
+    tmp_path: Path, gone: str, text: str, test: str, body: str, line: int
+) -> None:
+    there = {"shop/kept.py": "KEPT = 1\n", test: body}
+    found = breaks(tmp_path, {gone: text, **there}, there)
+    told = [(each["file"], each["line"], each["scale"]) for each in found]
+    assert told == ([(test, line, "broken-test")] if line else [])
+    assert analysers()["uses"].grades["broken-test"].severity == "warning"
+
+
+async def test_a_test_that_fails_by_a_change_counts(tmp_path: Path) -> None:
+    repository, bench = Repository.at(tmp_path / "repo"), Bench(tmp_path)
+    user: dict[str, str | bytes] = {"tests/test_cart.py": "from cart import pay\n"}
+    first = repository.commit({"cart.py": PAY, **user})
+    (repository.path / "cart.py").unlink()
+    repository.commit(user)
+    (remark,) = remarks_of(await bench.look("uses", repository, first))
+    assert (remark.file, remark.severity) == ("tests/test_cart.py", "warning")
+    assert blocks_change(remark)
+
+
+@pytest.mark.parametrize(
+    ("test", "more"),
+    [
+        ("def test_total(total):\n    assert total == 0\n", ""),
+        ("def test_sum():\n    total = add_up()\n    assert total == 7\n    assert total\n", ""),
+        ("def test_sum(total):\n    assert total == 0\n", "weakened-assertion"),
+        ("def test_sum(total):\n    assert total == 0\n    assert total\n", "deleted-assertion"),
+    ],
+)  # fmt: skip
+def test_a_name_that_code_and_tests_have_otherwise_weakens_no_test(
+    tmp_path: Path, test: str, more: str
+) -> None:
+    base = {
+        "cart.py": "def add_up():\n    total = 7\n    return total\n",
+        "tests/test_cart.py": test,
+    }
+    head = {path: text.replace("total", "grand_total") for path, text in base.items()}
+    if more == "weakened-assertion":
+        head["tests/test_cart.py"] = head["tests/test_cart.py"].replace(" == 0", " is not None")
+    elif more:
+        head["tests/test_cart.py"] = head["tests/test_cart.py"].rpartition("    assert")[0]
+    assert [each["rule"] for each in breaks(tmp_path, base, head)] == ([more] if more else [])
