@@ -40,7 +40,7 @@ def _wanted(state: State) -> tuple[tuple[int, Remark], ...]:
         (place, said.get(proving.key_of(each), each))
         for place, each in enumerate(verifying.chosen(state))
     )
-    return tuple(
+    return proving.by_need(
         (place, each)
         for place, each in found
         if each.verdict == "confirmed" and each.severity != "info" and not is_credential(each)

@@ -14,7 +14,7 @@ from holdfast.calls.fix import Edit
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial, Way, untried
 from holdfast.calls.verify import Place
 from holdfast.contracts import Contract, Fix, Problem, Proof, Remark
-from holdfast.contracts.remarks import is_credential
+from holdfast.contracts.remarks import SEVERITIES, is_credential
 from holdfast.contracts.replacing import replace
 from holdfast.state.run import State
 
@@ -46,7 +46,20 @@ def to_prove(state: State) -> tuple[tuple[int, Remark], ...]:
     if playbook is None or way is None or not is_wanted(state):
         return ()
     runnable = [each for each in _confirmed(state) if not _why_not(each[1], way)]
-    return tuple(runnable[: playbook.prove])
+    return by_need(runnable)[: playbook.prove]
+
+
+def by_need(remarks: Iterable[tuple[int, Remark]]) -> tuple[tuple[int, Remark], ...]:
+    """Return confirmed remarks in the order in which they are worth a call: by severity, then by
+    confidence, then those in production code that the change touched.
+    """
+
+    def order(item: tuple[int, Remark]) -> tuple[int, int, bool]:
+        remark = item[1]
+        touched = remark.kind == "production" and not remark.new_since
+        return SEVERITIES.index(remark.severity), -remark.confidence, not touched
+
+    return tuple(sorted(remarks, key=order))
 
 
 def _confirmed(state: State) -> Iterator[tuple[int, Remark]]:

@@ -3,8 +3,9 @@
 Two remarks are the same defect when they are in the same file, at most one line apart, and of the
 same subject: the same rule, rules that SUBJECTS calls the same, or, without a rule, the same
 message (of one agent both); what two agents say of one line, if they quote the same code of it or
-share half of their words; sightings of a credential when they are in the same line. The merged
-remark keeps the highest severity and confidence and names the others in `also`.
+share half of their words, or of lines near each other, if they share most of them, or half and the
+rule; sightings of a credential when they are in the same line. The merged remark keeps the highest
+severity and confidence and names the others in `also`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ ABOUT_TESTS = frozenset(
 """Rules about what tests hold no more: what they see in a test file counts like production code."""
 LEAST_SHARED = 2
 """Words that two remarks on one line share at least, if they are one defect."""
+NEAR = 3
+"""Lines by which two agents may be apart that tell one defect."""
 LISTED = 60
 """Remarks of one lens that an agent is told."""
 CREDENTIAL_LENS = "secrets"
@@ -185,11 +188,11 @@ def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
 
 
 def _merge_retold(remarks: Iterable[Remark]) -> list[Remark]:
-    """Merge what agents tell of one line: of the same code in it, or in words that they share."""
+    """Merge what agents tell of one place: of the same code, or in words that they share."""
     merged: list[Remark] = []
-    of_line: dict[tuple[str, int], list[int]] = {}
+    of_file: dict[str, list[int]] = {}
     for remark in remarks:
-        places = of_line.setdefault((remark.file, remark.line), []) if remark.by_agent else []
+        places = of_file.setdefault(remark.file, []) if remark.by_agent else []
         at = next((each for each in places if _retells(merged[each], remark)), None)
         if at is None:
             places.append(len(merged))
@@ -202,12 +205,19 @@ def _merge_retold(remarks: Iterable[Remark]) -> list[Remark]:
 def _retells(one: Remark, other: Remark) -> bool:
     if other.lens in (one.lens, *(each.partition(":")[0] for each in one.also)):
         return False
-    if one.code and one.code == other.code and one.deleted == other.deleted:
+    apart, alike = abs(one.line - other.line), one.deleted == other.deleted
+    if apart > NEAR or (apart and not (alike and one.line and other.line)):
+        return False
+    if not apart and alike and one.code and one.code == other.code:
         return True
     said, again = (
         {word[:STEM] for word in WORD.findall(each.message.casefold())} for each in (one, other)
     )
-    return len(said & again) >= max(min(len(said), len(again)) / 2, LEAST_SHARED)
+    # Farther apart, and under another rule, they must say nearly the same.
+    part, least = (
+        (2 / 3, LEAST_SHARED + 1) if apart and one.rule != other.rule else (1 / 2, LEAST_SHARED)
+    )
+    return len(said & again) >= max(part * min(len(said), len(again)), least)
 
 
 def _subject(remark: Remark) -> str:

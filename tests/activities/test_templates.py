@@ -126,6 +126,31 @@ def test_what_two_agents_say_of_the_same_code_is_one_in_the_words_of_the_surest(
     assert len(merge_remarks([surest, again])) == 2, "one agent tells two defects apart"
 
 
+@pytest.mark.parametrize(
+    ("line", "rule", "message", "count"),
+    [
+        (5, "lost-error", "The refund is paid twice when a request is retried", 1),
+        (5, "wrong-value", "A retried request pays its refund again, nobody is told", 1),
+        (5, "lost-error", "A retried request pays its refund again, nobody is told", 2),
+        (5, "wrong-value", "An order without items divides by zero", 2),
+        (7, "wrong-value", "The refund is paid twice when a request is retried", 2),
+    ],
+)
+def test_one_defect_that_two_agents_put_a_few_lines_apart_counts_once_and_keeps_who_said_it(
+    line: int, rule: str, message: str, count: int
+) -> None:
+    one = remark(
+        lens="logic", rule="wrong-value", line=3, by_agent=True, confidence=90,
+        message="When a request is retried, the refund is paid twice",
+    )  # fmt: skip
+    other = remark(
+        lens="attacks", rule=rule, line=line, by_agent=True, confidence=80, message=message
+    )
+    merged = merge_remarks([one, other])
+    assert len(merged) == count
+    assert merged[0].also == ((f"attacks:{rule}",) if count == 1 else ())
+
+
 def test_what_an_agent_says_takes_nothing_from_what_lenses_cut() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
     said = [given.model_copy(update={"line": n}).model_dump(mode="json") for n in range(3)]

@@ -12,6 +12,7 @@ import pytest
 from conftest import Runs
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
+from holdfast.calling.proving import by_need
 from holdfast.contracts import Goal, GoalInput, Limits, Remark, Report
 from holdfast.contracts.remarks import read_review
 from holdfast.rendering.comment import as_comment
@@ -124,6 +125,19 @@ async def test_only_so_many_are_tried(runs: Runs) -> None:
     found = [each.proof for each in data.remarks if each.severity == "critical" and each.proof]
     assert sorted(each.verdict for each in found) == ["not tried"] * 2 + ["proved"] * 3
     assert model.heard.count("prove") == 3
+
+
+def test_the_surest_and_touched_production_code_come_first_to_the_few_proofs() -> None:
+    told = {
+        "warning": Remark(severity="warning", file="a.py", line=1, message="m", confidence=99),
+        "untouched": Remark(
+            severity="critical", file="a.py", line=1, message="m", confidence=90, new_since="b" * 40
+        ),
+        "unsure": Remark(severity="critical", file="a.py", line=1, message="m", confidence=60),
+        "touched": Remark(severity="critical", file="a.py", line=1, message="m", confidence=90),
+    }
+    first = by_need(enumerate(told.values()))
+    assert [[*told][place] for place, _ in first] == ["touched", "untouched", "unsure", "warning"]
 
 
 # ---------------------------------------------------------------- patches
