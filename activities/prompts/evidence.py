@@ -57,6 +57,11 @@ WORD = re.compile(r"[^\W\d_]{4,}")
 COMMIT = re.compile(r"(?<![\w./-])([0-9a-f]{7,40})(?![\w/-])")
 CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*)\s*\(|`([A-Za-z_$][\w$]*)`")
 """A name that is called, or that a remark quotes."""
+IMPORT = re.compile(
+    r"(?:import|from|use|using|require|require_relative|include|#\s*include|export .* from)\b"
+    r"|(?:const|let|var) .*\brequire\("
+)
+"""Matches the beginning of an import at the left edge, in most languages."""
 Numbered = tuple[float, str]
 COMMON = frozenset({"main", "run", "get", "set", "new", "init", "setup", "test", "constructor"})
 """Names of which a search would find anything but the function itself."""
@@ -118,6 +123,22 @@ def join_parts(parts: Iterable[tuple[int, Iterable[str]]], left: int) -> str:
             shown.append(part)
             left -= len(part.encode()) + 2
     return "\n\n".join(shown)
+
+
+def _find_imports(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the numbers of the lines at the top of a file's scope that import, whatever their
+    language, with the lines of one in brackets.
+    """
+    open_until = ""
+    for number, line in enumerate(lines, 1):
+        if open_until:
+            yield number
+            open_until = "" if open_until in line else open_until
+        elif IMPORT.match(line):
+            yield number
+            bracket = next((each for each in "({" if each in line), "")
+            close = {"(": ")", "{": "}"}.get(bracket, "")
+            open_until = close if close not in line else ""
 
 
 def _may_have_rules(path: str) -> bool:
@@ -316,6 +337,28 @@ class Code:
         gone = [(float(each), self.line_before(remark.file, each)) for each in numbers]
         head = "The change deleted this file, of which this stood around the place:"
         return [head, *_with_gaps(_keep_near(gone, line, OF_FUNCTION - ROOM_FOR_HEAD))]
+
+    def imports(self, path: str) -> list[str]:
+        """Return what a file of the head imports, and the imports that the change deleted."""
+        shown = ["What its file imports (+ added by the change):"]
+        for number in _find_imports(self.lines(path)):
+            shown += [self.line(path, number, "+" if self._is_added(path, number) else " ")]
+        file = self.files.get(path)
+        before = self.lines(file.was, before=True) if file and file.was else []
+        hunks = file.hunks if file else ()
+        gone = [
+            number
+            for number in _find_imports(before)
+            if any(first <= number < first + count for first, count, _, _ in hunks)
+        ]
+        if file and gone:
+            shown.append("Imports that the change deleted or replaced:")
+            shown += [self.line_before(file.was, number) for number in gone]
+        return shown if len(shown) > 1 else []
+
+    def _is_added(self, path: str, number: int) -> bool:
+        hunks = self.files[path].hunks
+        return any(first <= number < first + count for _, _, first, count in hunks)
 
     def cited(self, text: str) -> list[str]:
         """Return the lines that a remark names as `path:line`, with those around them."""

@@ -49,8 +49,8 @@ TESTS_FAILED = 1
 """Exit code of pytest where tests ran and some failed; others say that they could not run."""
 LONGEST_FILE = 1024 * 1024
 """Bytes of a Python file that is parsed."""
-OF_CODE, OF_CALLS, OF_TEST = 6_000, 2_400, 1_600
-"""Bytes shown of the function, of what it calls, and of the nearest test."""
+OF_CODE, OF_IMPORTS, OF_CALLS, OF_TEST = 5_000, 1_000, 2_400, 1_600
+"""Bytes shown of the function, of its file's imports, of what it calls, and of the nearest test."""
 
 
 def sandboxed() -> Proving:
@@ -240,13 +240,14 @@ def _show(
     if remark.file not in {*code.files, *code.gone} or not redactor.quotes(remark.file):
         return ProofCode(place, said)
     calls = code.calls(remark, f"{remark.message}\n{remark.suggestion}", whole=True)
+    own = [(OF_CODE, code.function(remark, OF_CODE)), (OF_IMPORTS, code.imports(remark.file))]
     beside = [(OF_CALLS, calls), (OF_TEST, code.nearest_test(remark))]
     names = [redactor.message(each, 200, remark.file) for each in found.get("names", ())]
     return ProofCode(
         place=place,
         message=said,
         name=found.get("name", ""),
-        code=join_parts([(OF_CODE, code.function(remark, OF_CODE))], OF_CODE),
+        code=join_parts(own, OF_CODE + OF_IMPORTS),
         around=join_parts(beside, OF_CALLS + OF_TEST),
         names="\n".join(names)[:2_000],
     )

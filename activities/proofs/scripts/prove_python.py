@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
@@ -327,11 +327,11 @@ def _over(
     )
     mark = token_hex()
     marked = _mark_call(header, about, mark)
-    ended = _sandboxed(f"{marked}\n{own}", asked, marked.count("\n") + 1)
+    ended = _sandboxed([f"{marked}\n{own}"], asked, marked.count("\n") + 1)
     ended["ran"] = marked == header or mark in ended["printed"]
     ended["printed"] = ended["printed"].replace(f"{mark}\n", "")
-    if ended["kind"] and not left and (alone := _sandboxed(header, asked, 0))["kind"]:
-        return _ended("Unloaded", f"the sandbox cannot load the file's own code: {alone['said']}")
+    if ended["kind"] and not left and (why := _why_unloaded(header, asked)):
+        return _ended("Unloaded", f"the sandbox cannot load the file's own code: {why}")
     if left and ended["kind"] == "NameError":
         ended["said"] = f"{ended['said']}; not there: {', '.join(left)}"[:600]
     return ended
@@ -350,8 +350,20 @@ def _mark_call(header: str, about: str, mark: str) -> str:
     return header
 
 
-def _sandboxed(code: str, asked: Mapping[str, Any], own_after: int) -> dict[str, Any]:
-    """Return how code ends, whose lines after `own_after` are the script's own."""
+def _why_unloaded(header: str, asked: Mapping[str, Any]) -> str:
+    """Return what of a file's code the sandbox cannot load, and why; empty: it loads all."""
+    statements = ast.parse(header).body
+    alone = _sandboxed([ast.unparse(each) for each in statements], asked, 0)
+    if not alone["kind"]:
+        return ""
+    names = ", ".join(_defines(statements[alone["part"]])) or "a statement at its top"
+    return f"{names}: {alone['said']}"
+
+
+def _sandboxed(parts: Sequence[str], asked: Mapping[str, Any], own_after: int) -> dict[str, Any]:
+    """Return how code ends that is run part by part, and at which `part`; of one part, lines after
+    `own_after` are the script's own.
+    """
     from pydantic_monty import (
         CollectString,
         Monty,
@@ -373,17 +385,21 @@ def _sandboxed(code: str, asked: Mapping[str, Any], own_after: int) -> dict[str,
         # So that the script ends the same way each time.
         pool.checkout(limits=limits, os_policy={"random_start": {"seed": 0}}) as session,
     ):
+        part = -1
         try:
-            session.feed_run(code, inputs={}, print_callback=printed)
+            for code in parts:
+                part += 1
+                session.feed_run(code, inputs={}, print_callback=printed)
         except MontyCrashedError:
-            return _ended("Crashed", "the sandbox broke down or took too long and was ended")
+            why = "the sandbox broke down or took too long and was ended"
+            return {**_ended("Crashed", why), "part": part}
         except MontyRuntimeError as error:
             frames = error.traceback()
             own = bool(frames) and frames[-1].line > own_after
             kind = type(error.exception()).__name__
-            return {**_ended(kind, str(error), printed.output), "own": own}
+            return {**_ended(kind, str(error), printed.output), "own": own, "part": part}
         except MontyError as error:
-            return _ended("SyntaxError", str(error))
+            return {**_ended("SyntaxError", str(error)), "part": part}
     return _ended("", "", printed.output)
 
 

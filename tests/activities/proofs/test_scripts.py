@@ -5,7 +5,7 @@ nothing else is called one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,10 @@ async def test_code_that_the_sandbox_cannot_load_is_not_tried_twice(tmp_path: Pa
     made = proofs(tmp_path, "LIMIT = int('x')\n\n\ndef pages(total):\n    return LIMIT\n")
     tried = await run(made, "assert pages(7) == 3", line=5)
     assert (tried.verdict, tried.final) == ("not tried", True), tried
-    assert "cannot load the file's own code" in tried.why
+    assert "cannot load the file's own code: LIMIT: ValueError" in tried.why
+    text = "class Shelf(dict):\n    pass\n\n\ndef pages(total):\n    return Shelf(a=total)\n"
+    tried = await run(proofs(tmp_path / "other", text), "assert pages(7) == 3", line=6)
+    assert "cannot load the file's own code: Shelf: " in tried.why
     assert not (await run(proofs(tmp_path), "pages('x')")).final
 
 
@@ -288,6 +291,27 @@ async def test_a_model_is_shown_the_function_now_and_before_without_secrets(
     assert "      -     return -(-total // size)" in shown.code
     assert "Book_pages(self, total: array)" in shown.names
     assert key not in str(shown) and "[redacted]" in shown.code
+
+
+async def test_a_model_is_shown_what_the_file_imports_and_imported(tmp_path: Path) -> None:
+    top = "import os\nfrom shop.money import (\n    RATE,\n)\n\n\n"
+    base = f"{top}def total(n):\n    return n * RATE\n"
+    made = proofs(tmp_path, base.replace("import os\n", ""), base)
+    kept: Any = made.snapshots
+    (file,) = kept.snapshot.manifest.files
+    head = file.model_copy(update={"hunks": ((1, 1, 0, 0),)})
+    manifest = kept.snapshot.manifest.model_copy(update={"files": (head,)})
+    made = Proofs(Kept(replace(kept.snapshot, manifest=manifest)))  # type: ignore[arg-type]
+    shown = await made.show(ProveMaterial(repository=PINNED, remark=remark(7)))
+    _, _, imports = shown.code.partition("What its file imports")
+    listed = [line.strip() for line in imports.splitlines()[1:]]
+    assert listed == [
+        "1   from shop.money import (",
+        "2       RATE,",
+        "3   )",
+        "Imports that the change deleted or replaced:",
+        "- import os",
+    ]
 
 
 async def test_a_file_that_is_not_there_shows_nothing(tmp_path: Path) -> None:
