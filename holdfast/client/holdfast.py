@@ -158,9 +158,11 @@ class Holdfast:
         goal = goal.model_copy(update={"requester": requester, "plan_only": plan_only})
         return await self.start_goal(goal, request.id)
 
-    async def start_goal(self, goal: Goal, id: str = "") -> Run:
-        """Start the run of a goal, for doors that look at it first."""
-        started = await launch(self.connection, goal, id)
+    async def start_goal(
+        self, goal: Goal, id: str = "", *, below: tuple[Path, ...] | None = None
+    ) -> Run:
+        """Start the run of a goal, for doors that look at it first. `below`: as `goal_of` got."""
+        started = await launch(self.connection, goal, id, below=below)
         return Run(self.connection, started.run_id, attached=started.attached)
 
     async def goal_of(self, request: RunRequest, *, below: tuple[Path, ...] | None = None) -> Goal:

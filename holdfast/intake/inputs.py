@@ -58,34 +58,42 @@ def input_of(
     if declared and not says_something(value.removeprefix(LITERAL)):
         what = f"the text after {LITERAL!r} is empty, and a {_KINDS[declared.kind]} is needed"
         raise Refused(f"--input {name}: {what}; give {name}=PATH")
-    if below is not None:
-        _check_below(name, value, below)
-    return _path_input(name, value, declared.kind if declared else None)
+    return _path_input(name, value, declared.kind if declared else None, below)
 
 
-def _check_below(name: str, value: str, places: tuple[Path, ...]) -> None:
-    """Refuse a path that leads elsewhere, in the same words whether anything is there or not."""
+def _is_below(leads: Path, places: tuple[Path, ...]) -> bool:
+    return any(leads.is_relative_to(os.path.realpath(each)) for each in places)
+
+
+def _leads_below(value: str, places: tuple[Path, ...]) -> bool:
     try:
-        leads = Path(os.path.realpath(Path(value).expanduser()))
+        return _is_below(Path(os.path.realpath(Path(value).expanduser())), places)
     except (OSError, ValueError, RuntimeError):
-        leads = Path()
-    if not any(leads.is_relative_to(os.path.realpath(each)) for each in places):
-        raise Refused(
-            f"--input {name}: {value!r:.200} is below no allowed root; name one in"
-            f" HOLDFAST_ALLOWED_ROOTS, or give {LITERAL}..."
-        )
+        return False
 
 
-def _path_input(name: str, value: str, kind: InputKind | None) -> GoalInput:
+def _path_input(
+    name: str, value: str, kind: InputKind | None, below: tuple[Path, ...] | None
+) -> GoalInput:
+    elsewhere = Refused(
+        f"--input {name}: {value!r:.200} is below no allowed root; name one in"
+        f" HOLDFAST_ALLOWED_ROOTS, or give {LITERAL}..."
+    )
     try:
+        # Followed once: what is looked at is what the goal names.
         path = resolve_path(Path(value).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
+        # In the same words whether anything is there or not.
+        if below is not None and not _leads_below(value, below):
+            raise elsewhere from None
         # ValueError: a NUL in it; RuntimeError: a user there is not.
         hint = f"; for literal text write {name}={LITERAL}..."
         if kind:
             file = f"; a {_KINDS[kind]} is needed, so put the text into one"
             hint = file if value.startswith(LITERAL) and kind == "file" else ""
         raise Refused(f"--input {name}: there is no file or folder {value!r}{hint}") from error
+    if below is not None and not _is_below(path, below):
+        raise elsewhere
     found = _kind_of(path, kind)
     if kind and kind != found:
         raise Refused(f"--input {name}: {value!r} is a {_KINDS[found]}, a {_KINDS[kind]} is needed")

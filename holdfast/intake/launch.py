@@ -30,7 +30,7 @@ from holdfast.contracts.search import (
     WORKFLOW,
 )
 from holdfast.contracts.titles import title_of
-from holdfast.embedded import register_root
+from holdfast.embedded import StateDir, register_root
 from holdfast.errors import IdTaken, Refused
 from holdfast.intake.connection import Connection, Tell, require_worker, tell_nobody
 from holdfast.intake.login import login
@@ -78,14 +78,16 @@ async def launch(
     tell: Tell = tell_nobody,
     *,
     traceparent: str = "",
+    below: tuple[Path, ...] | None = None,
 ) -> Launched:
     """Start the run, or attach to the one of this id and goal; without an id, a random one is made.
 
-    `traceparent`: the parent span of the run. Refused if the id belongs to another goal, or no
+    `traceparent`: the parent span of the run. `below`: the only places that its worker may read for
+    it; None: what the goal names, too. Refused if the id belongs to another goal, or no
     worker would take it.
     """
     check_id(run_id)
-    _allow(goal, connection)
+    _allow(goal, connection, below)
     await require_worker(connection, tell, models=goal.use_models)
     chosen = run_id or new_id(goal)
     goal, shown = await prepare_start(connection, goal, traceparent)
@@ -141,14 +143,18 @@ def _memo(title: str, goal: Goal, traceparent: str) -> dict[str, object]:
     }
 
 
-def _allow(goal: Goal, connection: Connection) -> None:
+def _allow(goal: Goal, connection: Connection, below: tuple[Path, ...] | None) -> None:
     """Let an embedded worker read what the goal names and what this shell's settings allow: the
-    worker may be older.
+    worker may be older. Of a goal whose paths must be `below` some places, these are allowed, and
+    no path of it: it may lead elsewhere since it was looked at.
     """
     settings = connection.settings
     if not connection.target.embedded:
         return
     named = [Path(each.value) for each in goal.inputs if each.kind != "text"]
+    if below is not None:
+        kept = StateDir.of(settings).inputs.resolve()
+        named = [*below, *(each for each in named if each.is_relative_to(kept))]
     for path in (*named, *settings.allowed_roots):
         register_root(settings, path)
 

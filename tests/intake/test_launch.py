@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from conftest import Runs
 from holdfast.cli.commands.runs import list as listing
-from holdfast.contracts import Goal, Limits
-from holdfast.errors import IdTaken, NoWorker
+from holdfast.contracts import Goal, GoalInput, Limits
+from holdfast.embedded.allowed import read_registered
+from holdfast.errors import IdTaken, NoWorker, Refused
 from holdfast.intake.connection import Connection, require_worker
+from holdfast.intake.inputs import input_of
 from holdfast.intake.launch import Launched, launch
 from steered import report_of, script
 
@@ -43,6 +47,27 @@ async def test_a_run_is_started_once_and_nothing_is_printed(
         assert (await report_of(connection, "hooked")).status == "complete"
     assert told.lines == []
     assert capfd.readouterr() == ("", "")
+
+
+async def test_a_path_that_leads_elsewhere_since_it_was_looked_at_is_not_allowed(
+    runs: Runs, connection: Connection, tmp_path: Path
+) -> None:
+    shared, outside = tmp_path / "shared", tmp_path / "outside.md"
+    shared.mkdir()
+    outside.write_text("secret")
+    named = shared / "a.md"
+    named.symlink_to(outside)
+    with pytest.raises(Refused, match="below no allowed root"):
+        input_of(f"a={named}", None, (shared,))
+    goal = Goal(
+        text="Sum it up",
+        use_models=True,
+        inputs=(GoalInput(name="a", kind="file", value=str(named)),),
+    )
+    embedded = replace(connection, target=replace(connection.target, embedded=True))
+    await launch(embedded, goal, "raced", below=(shared,))
+    allowed = {each.path for each in read_registered(connection.settings)}
+    assert shared in allowed and outside not in allowed
 
 
 async def test_a_list_tells_the_project_of_a_run_that_has_one(

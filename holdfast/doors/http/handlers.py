@@ -58,7 +58,7 @@ class Door:
         goal = await self.holdfast.goal_of(wanted, below=roots)
         check_goal(caller, goal)
         goal = goal.model_copy(update={"requester": caller.name})
-        run = await self.holdfast.start_goal(goal, wanted.id)
+        run = await self.holdfast.start_goal(goal, wanted.id, below=roots)
         if run.attached:
             # The layer lets it differ, for people whose terminal is there or not.
             known = await goal_of_run(self.connection, run.id)

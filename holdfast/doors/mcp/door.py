@@ -101,7 +101,8 @@ class Door:
         if request.dollars is None and self.leash.per_run:
             usual = min(Limits().dollars, self.leash.per_run)
             request = request.model_copy(update={"dollars": usual})
-        goal = await hf.goal_of(request, below=readable_roots(connection.settings))
+        roots = readable_roots(connection.settings)
+        goal = await hf.goal_of(request, below=roots)
         self.leash.check_cap(goal)
         # Two that start at once must not both find the same money left.
         async with self._starting:
@@ -109,7 +110,7 @@ class Door:
                 spent = await spent_today(connection, besides=request.id)
                 self.leash.check_day(goal.limits.dollars, spent)
             asked = {"requester": f"{REQUESTER}{host}", "plan_only": plan_only}
-            return await hf.start_goal(goal.model_copy(update=asked), request.id)
+            return await hf.start_goal(goal.model_copy(update=asked), request.id, below=roots)
 
     async def _plan_of(self, run_id: str) -> dict[str, Any]:
         seen = await self.until(run_id, 0, over)
