@@ -4,13 +4,31 @@ before those that replace them. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from holdfast.activities.repositories.output import Hunk
 
 Mark = Literal[" ", "-", "+"]
+HEAD_LETTERS = 100
+"""Letters of the head of a definition that are shown."""
+MOST_HEADS = 3
+LONGEST_HEAD = 300
+"""Letters of a line that may be a head."""
+_TAB = 4
+_HEAD = re.compile(
+    r"(?:(?:export|default|declare|public|private|protected|internal|static|final|abstract|async|pub"
+    r"(?:\(\w+\))?|unsafe|override|virtual|inline|const)\s+)*"
+    r"(?:(?:class|interface|trait|impl|enum|struct|module|namespace|record|def|fn|func|function\*?|type"
+    r"|sub)\b\s*[\w$(<:]|(?:describe|context|it|test|specify)\b\W*['\"`]"
+    r"|(?:const|let|var)\s+[\w$]+\s*=\s*(?:async\b\s*)?(?:function\b|\([^()]*\)\s*(?::[^=]*)?=>|\w+\s*=>))"
+    # A method without a word before it, as Java, C and JavaScript have them.
+    r"|(?!(?:if|else|for|while|switch|catch|return|new|throw|do|try|with|await|yield|elif|unless"
+    r"|assert|raise)\b)(?:[\w$<>\[\],.?*&:~ ]+\([^;]*\{|[\w$<>\[\],.?*&:~ ]+ [\w$~]+\([^;]*[,(])$"
+)
+_INDENT = re.compile(r"[ \t]*")
 
 
 class DiffLine(NamedTuple):
@@ -37,6 +55,16 @@ class Section:
     def header(self) -> str:
         """Return the line that begins it, `@@ -1,3 +1,4 @@`."""
         return f"@@ -{_span(self.lines, 1)} +{_span(self.lines, 2)} @@"
+
+    @property
+    def first(self) -> DiffLine:
+        """Return the first line that differs."""
+        return next(line for line in self.lines if line.mark != " ")
+
+    def header_within(self, heads: Iterable[str]) -> str:
+        """Return its header with the definitions that its first change stands in."""
+        names = (head.strip().rstrip("{:( ")[:HEAD_LETTERS] for head in heads)
+        return " ".join([self.header, " > ".join(names)]).rstrip()
 
 
 def _span(lines: Sequence[DiffLine], side: int) -> str:
@@ -83,3 +111,22 @@ def _lines(group: Sequence[Hunk], old: int, new: int, context: int) -> Iterator[
         was, now = first + many, start + more
     for place in range(max(min(context, old - was + 1, new - now + 1), 0)):
         yield DiffLine(" ", was + place, now + place)
+
+
+def heads_around(lines: Sequence[str], number: int) -> list[int]:
+    """Return the lines at which the definitions around a line begin, the outermost first."""
+    found: list[int] = []
+    depth = _depth(lines[number - 1]) if 0 < number <= len(lines) else 0
+    for at in range(min(number, len(lines) + 1) - 1, 0, -1):
+        if not depth or len(found) == MOST_HEADS:
+            break
+        line = lines[at - 1][:LONGEST_HEAD]
+        if line.strip() and _depth(line) < depth:
+            depth = _depth(line)
+            if _HEAD.match(line.strip()):
+                found.append(at)
+    return found[::-1]
+
+
+def _depth(line: str) -> int:
+    return len(_INDENT.match(line)[0].expandtabs(_TAB))  # type: ignore[index]

@@ -4,6 +4,7 @@ reader can take in. Blocking, and for a thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,9 @@ MOST_OWN = 8
 MOST_DELETED = 4
 """Lines that were deleted together and are handed on, from a remark's."""
 CUT = "…"
+CALL = "changed-signature"
+"""The rule whose remarks are about a whole call."""
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 
 @dataclass(frozen=True)
@@ -74,13 +78,17 @@ class CodeAround:
                     placed[place] = self._add_code(remark, lines)
         return placed
 
-    def line(self, file: str, number: int) -> str:
-        """Return a line without what looks like a secret, cut; empty: nothing may be shown."""
+    def call(self, file: str, number: int) -> str:
+        """Return a line with those on which its brackets are closed, in one, without what looks
+        like a secret, cut; empty: nothing may be shown.
+        """
         lines = self._kept(file).keyless
         if not 0 < number <= len(lines) or len(lines[number - 1]) > LONGEST_LINE:
             return ""
-        shown = self.redactor.line(lines[number - 1].strip(), file, number)
-        return shown if len(shown) <= LETTERS else shown[: LETTERS - 1] + CUT
+        span = range(number, end_of_call(lines, number) + 1)
+        texts = [self.redactor.line(lines[at - 1].strip(), file, at) for at in span]
+        shown = re.sub(r"(?<=[(\[{]) | (?=[)\]}])", "", " ".join(filter(None, texts)))
+        return _shorten(shown, LETTERS if len(span) == 1 else OWN_LETTERS)
 
     def _kept(self, file: str) -> _Lines:
         if file not in self._read:
@@ -108,6 +116,8 @@ class CodeAround:
         column = remark.column or len(line) - len(line.lstrip()) + 1
         first = max(number - AROUND, 1)
         last = min(max(remark.last_line, number), number + MOST_OWN - 1)
+        if remark.rule == CALL:
+            last = end_of_call(lines.raw, number)
         shown = [
             self._clean(remark, each, text)
             for each, text in enumerate(lines.keyless[first - 1 : last + AROUND], first)
@@ -163,6 +173,19 @@ class CodeAround:
             return CUT
         withheld = (own or number == remark.line) and is_credential(remark)
         return self.redactor.line(text.rstrip(), remark.file, number, withheld=withheld)
+
+
+def end_of_call(lines: Sequence[str], number: int) -> int:
+    """Return the line on which the brackets that a line opens are closed; the line itself if that
+    is beyond MOST_OWN lines.
+    """
+    depth = 0
+    for at, line in enumerate(lines[number - 1 : number - 1 + MOST_OWN], number):
+        plain = _TEXT.sub("", line[:LONGEST_LINE])
+        depth += len(re.findall(r"[(\[{]", plain)) - len(re.findall(r"[)\]}]", plain))
+        if depth <= 0:
+            return at
+    return number
 
 
 def _shorten(text: str, most: int) -> str:

@@ -28,7 +28,7 @@ def describe_uses(parsed: Parsed, code: CodeAround) -> tuple[tuple[ChangedDefini
                 "file": path(each.file),
                 "uses": tuple(
                     use.model_copy(
-                        update={"file": path(use.file), "code": code.line(use.file, use.line)}
+                        update={"file": path(use.file), "code": code.call(use.file, use.line)}
                     )
                     for use in each.uses
                 ),

@@ -14,7 +14,7 @@ import anyio.to_thread
 from holdfast.activities.repositories.changed import Changed, list_changed
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
-from holdfast.activities.repositories.unified import lay_out
+from holdfast.activities.repositories.unified import Section, heads_around, lay_out
 from holdfast.activities.review.analysing.languages import OTHER, is_code, language
 from holdfast.activities.review.lenses import SCANS
 from holdfast.contracts import FileKind, PinnedInput
@@ -117,17 +117,29 @@ class _Writer:
         old = _read(self.snapshot.before, was)
         new = _read(self.snapshot.root, now)
         lines = [line for section in sections for line in section.lines]
-        gone = _clean(self.base, was, old, [each.old for each in lines if each.mark == "-"])
-        kept = _clean(self.head, now, new, [each.new for each in lines if each.mark != "-"])
+        heads = [_heads(section, old, new) for section in sections]
+        gone = [each.old for each in lines if each.mark == "-"]
+        kept = [each.new for each in lines if each.mark != "-"]
+        for section, numbers in zip(sections, heads, strict=True):
+            (gone if section.first.mark == "-" else kept).extend(numbers)
+        gone_text = _clean(self.base, was, old, gone)
+        kept_text = _clean(self.head, now, new, kept)
         found = list(_headers(was, now, self.base, self.head))
-        for section in sections:
-            found.append(section.header)
+        for section, numbers in zip(sections, heads, strict=True):
+            texts = gone_text if section.first.mark == "-" else kept_text
+            found.append(section.header_within(texts[number] for number in numbers))
             found += (
-                each.show(gone[each.old] if each.mark == "-" else kept[each.new])
+                each.show(gone_text[each.old] if each.mark == "-" else kept_text[each.new])
                 for each in section.lines
             )
         if sum(len(line.encode("utf-8", "replace")) + 1 for line in found) <= most:
             yield from found
+
+
+def _heads(section: Section, old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """Return the lines of the definitions around a section, in the text of its first change."""
+    first = section.first
+    return heads_around(old, first.old) if first.mark == "-" else heads_around(new, first.new)
 
 
 def _clean(

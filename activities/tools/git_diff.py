@@ -12,7 +12,7 @@ from pydantic import Field
 
 from holdfast.activities.repositories.changed import Changed, list_changed
 from holdfast.activities.repositories.scratch import Snapshot
-from holdfast.activities.repositories.unified import Section, lay_out
+from holdfast.activities.repositories.unified import Section, heads_around, lay_out
 from holdfast.activities.toolset.inputs import (
     TEXT_BYTES,
     Location,
@@ -99,12 +99,19 @@ class _Diff:
         if not file.hunks:
             yield "[no line differs, but for line ends]" if file.was else "[it is empty]"
         for section in lay_out(file.hunks, len(was), len(now), self.context):
-            yield section.header
+            yield self._header(section, was, now)
             yield from self._lines(section, was, now, most)
             most -= len(section.lines)
             if most <= 0:
                 yield "[more of it differs; read_file shows it]"
                 return
+
+    def _header(self, section: Section, was: list[str], now: list[str]) -> str:
+        first = section.first
+        lines, number = (was, first.old) if first.mark == "-" else (now, first.new)
+        heads = [lines[at - 1] for at in heads_around(lines, number)]
+        shown = clean_lines(heads, LINE_LETTERS, self.withheld) if heads else ()
+        return section.header_within(shown)
 
     def _lines(self, section: Section, was: list[str], now: list[str], most: int) -> Iterator[str]:
         told = section.lines[:most]

@@ -181,7 +181,9 @@ class Use(Contract):
     file: str
     line: int
     code: str = ""
-    """The line, without secrets and cut to a bound; empty: nothing may be shown."""
+    """Its line, of a call all its lines in one, without secrets and cut to a bound; empty: nothing
+    may be shown.
+    """
     sure: bool = True
     """False if it may be something else of the same name."""
 

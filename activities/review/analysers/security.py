@@ -27,11 +27,12 @@ PASSWORDS = {"B105", "B106", "B107"}
 """Tests whose message quotes the value."""
 
 NARROWED = {
+    "B102": ("from outside", "formatted"),
     "B301": ("from outside",),
-    "B307": ("from outside",),
+    "B307": ("from outside", "formatted"),
     "B324": ("password",),
     "B602": ("from outside", "formatted"),
-    "B605": ("from outside",),
+    "B605": ("from outside", "formatted"),
     "B608": ("quoted",),
 }
 """Tests with more than one row: what stands around a place tells the rows apart."""
@@ -39,6 +40,8 @@ NARROWED = {
 GRADES = {
     "B101": Grade("info", 2),
     "B102": Grade("warning", 28),
+    "B102 formatted": Grade("warning", 70),
+    "B102 from outside": Grade("critical", 85),
     "B103": Grade("warning", 70),
     "B104": Grade("info", 5),
     "B105": Grade("info", 3),
@@ -55,6 +58,7 @@ GRADES = {
     "B301 from outside": Grade("warning", 49, Grade("warning", 88)),
     "B306": Grade("warning", 70, Grade("warning", 80)),
     "B307": Grade("warning", 35),
+    "B307 formatted": Grade("warning", 70),
     "B307 from outside": Grade("critical", 85),
     "B308": Grade("info", 9),
     "B310": Grade("info", 13),
@@ -75,6 +79,7 @@ GRADES = {
     "B603": Grade("info", 2),
     "B604": Grade("info", 5),
     "B605": Grade("info", 10),
+    "B605 formatted": Grade("warning", 70),
     "B605 from outside": Grade("critical", 85),
     "B606": Grade("info", 4),
     "B607": Grade("info", 2),

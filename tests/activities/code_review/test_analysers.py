@@ -460,3 +460,42 @@ def test_redaction_keeps_lines_and_plain_text() -> None:
     key = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----"
     text = f"one = 1\n{key}\nUndefined name `token`\n"
     assert redact(text) == "one = 1\n[redacted]\n\n\nUndefined name `token`\n"
+
+
+PIECES = """\
+import os
+import subprocess
+
+
+def run(name, LIMIT):
+    exec(f"x = {name}")
+    eval("len(%s)" % name)
+    subprocess.run("ls " + name, shell=True)
+    os.system("ls {}".format(name))
+    command = f"ls {name}"
+    subprocess.run(command, shell=True)
+    eval(name)
+    exec("x = 1")
+    eval(f"{LIMIT} + 1")
+    command = "ls"
+    subprocess.run(command, shell=True)
+    name += 1
+    name += 1
+    exec(input())
+"""
+
+
+async def test_a_text_of_pieces_that_is_run_is_a_warning_that_is_shown_in_a_change(
+    repository: Repository, bench: Bench
+) -> None:
+    first = repository.commit({"a.py": "x = 1\n"})
+    repository.commit({"run.py": PIECES})
+    draft = await bench.look("security", repository, first)
+    told = {
+        each.line: (each.severity, each.confidence >= 50)
+        for each in remarks_of(draft)
+        if each.rule in ("B102", "B307", "B602", "B605")
+    }
+    assert {line for line, how in told.items() if how == ("warning", True)} == {6, 7, 8, 9, 11}
+    assert {line for line, how in told.items() if how == ("critical", True)} == {19}
+    assert {line for line, (_, shown) in told.items() if not shown} >= {12, 13, 14}

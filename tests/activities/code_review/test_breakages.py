@@ -10,8 +10,10 @@ import pytest
 
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.review.uses.program import look
+from holdfast.contracts import Sightings
 from holdfast.contracts.remarks import blocks_change
 from holdfast.deployment.extras import program
+from holdfast.rendering.remarks import code_of
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [
@@ -180,6 +182,18 @@ def test_a_test_that_stays_where_what_it_tests_was_deleted_is_told_as_broken(
     told = [(each["file"], each["line"], each["scale"]) for each in found]
     assert told == ([(test, line, "broken-test")] if line else [])
     assert analysers()["uses"].grades["broken-test"].severity == "warning"
+
+
+async def test_a_call_of_many_lines_is_shown_whole(tmp_path: Path) -> None:
+    repository, bench = Repository.at(tmp_path / "repo"), Bench(tmp_path)
+    user = "from cart import pay\n\npay(\n    [1],\n    ')',\n)\npay(1, 2)\n"
+    first = repository.commit({"cart.py": PAY, "use.py": user})
+    repository.commit({"cart.py": PAY.replace("(a, b)", "(b)").replace("a - ", "")})
+    draft = await bench.look("uses", repository, first)
+    uses = Sightings.model_validate(draft.data).changed[0].uses
+    assert [each.code for each in uses] == ["pay([1], ')',)", "pay(1, 2)"]
+    assert "`use.py:3` `pay([1], ')',)`" in draft.content
+    assert all(f"| {line}" in code_of(remarks_of(draft)[0]) for line in user.split("\n")[2:6])
 
 
 async def test_a_test_that_fails_by_a_change_counts(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.activities.repositories.unified import lay_out
+from holdfast.activities.repositories.unified import heads_around, lay_out
 from holdfast.activities.review.lenses import Scans
 from holdfast.activities.snapshots import diff
 from repositories import Bench, Repository
@@ -77,6 +77,44 @@ def test_no_context_shows_the_changed_lines_alone() -> None:
     (section,) = lay_out([(2, 1, 2, 1)], 3, 3, 0)
     assert [tuple(line) for line in section.lines] == [("-", 2, 0), ("+", 0, 2)]
     assert section.header == "@@ -2,1 +2,1 @@"
+
+
+@pytest.mark.parametrize(
+    ("text", "within"),
+    [
+        (
+            "class A:\n    @cached\n    def sum(self):\n        pay(\n            X",
+            "class A > def sum(self)",
+        ),
+        ("def a():\n    pass\n\n\nX", ""),
+        (
+            "export class A {\n  async sum(b) {\n    if (b) {\n      X",
+            "export class A > async sum(b)",
+        ),
+        ("const sum = async (a, b) => {\n  X", "const sum = async (a, b) =>"),
+        ("describe('a', () => {\n  it('b', () => {\n    X", "describe('a', () => > it('b', () =>"),
+        ("func (a *A) Sum() int {\n\tfor b := range c {\n\t\tX", "func (a *A) Sum() int"),
+        ("class A {\n  int sum(int a,\n      int b) {\n    X", "class A > int sum(int a,"),
+        ("module A\n  class B\n    def sum(c)\n      X", "module A > class B > def sum(c)"),
+        ("impl A {\n    pub fn sum(&self) {\n        X", "impl A > pub fn sum(&self)"),
+    ],
+)
+async def test_a_section_says_in_which_definitions_its_first_change_stands(
+    text: str, within: str
+) -> None:
+    lines = text.split("\n")
+    (section,) = lay_out([(len(lines), 1, len(lines), 1)], len(lines), len(lines), 0)
+    header = section.header_within(lines[at - 1] for at in heads_around(lines, len(lines)))
+    assert header == f"{section.header} {within}".rstrip()
+
+
+async def test_a_deletion_says_in_which_definition_of_the_base_it_stood(
+    repository: Repository, bench: Bench
+) -> None:
+    text = "class Cart:\n    def old(self):\n        a = 1\n        return a\n"
+    repository.commit({"cart.py": text})
+    repository.write("cart.py", text.replace("        a = 1\n", ""))
+    assert "@@ -1,4 +1,3 @@ class Cart > def old(self)\n" in await diff_of(bench, repository)
 
 
 async def test_a_deletion_a_rename_and_a_new_file_are_said(

@@ -80,6 +80,17 @@ async def test_changed_lines_are_shown_with_those_around_them(
     assert "nothing at 'repo/b.txt' differs" in await bench.told(git_diff, path="repo/b.txt")
 
 
+async def test_a_section_of_a_diff_is_within_a_definition(
+    repository: Repository, tmp_path: Path
+) -> None:
+    text = "class Cart:\n" + "    x = 1\n" * 5 + "    def pay(self):\n        return 1\n"
+    base = repository.commit({"cart.py": text})
+    repository.write("cart.py", text.replace("return 1", "return 2"))
+    bench = await bench_of(repository, tmp_path, base)
+    told = await bench.told(git_diff, path="repo/cart.py", context=0)
+    assert "@@ -8,1 +8,1 @@ class Cart > def pay(self)\n" in told
+
+
 async def test_without_a_base_and_without_a_history_it_says_so(
     tmp_path: Path, repository: Repository
 ) -> None:

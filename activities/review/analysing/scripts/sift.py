@@ -58,8 +58,9 @@ NEAR = {
     "quoted": re.compile(
         r"""'%?\{(?!\w*(?:date|time|path|table|schema))[\w.]+\}%?'|'%?%s%?'|'%?["'] ?\+"""
     ),
-    "formatted": re.compile(r"""\bf["']|\.format\(|["'] [%+] """),
 }
+RUNNING = {"B102", "B307", "B602", "B605"}
+"""Tests of bandit for calls that run a text as code or as a command."""
 STRANGER = re.compile(
     r"\bgithub\.(?:head_ref\b|event\.(?:issue|pull_request|discussion|comment|review|pages|commits"
     r"|head_commit|workflow_run)\b.*\b(?:title|display_title|body|message|email|head_branch|page_name"
@@ -121,12 +122,7 @@ def of_ruff(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 def is_python(path: str) -> bool:
     """True if the Python that runs this can read a file: then a tool that cannot is at fault."""
-    with open(path, "rb") as file:
-        try:
-            ast.parse(file.read())
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
+    return syntax_of(path) is not None
 
 
 def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
@@ -145,8 +141,82 @@ def of_bandit(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
             "last_line": max(around),
             "scale": f"{item['issue_severity']}/{item['issue_confidence']}",
             "message": cut(item["issue_text"]),
-            "near": [name for name, pattern in NEAR.items() if pattern.search(item["code"])],
+            "near": [
+                *(name for name, pattern in NEAR.items() if pattern.search(item["code"])),
+                *(["formatted"] if item["test_id"] in RUNNING and runs_pieces(item) else ()),
+            ],
         }
+
+
+def runs_pieces(item: Item) -> bool:
+    """True if a call in the lines of an item runs a text that is put together of others, in the
+    call or before it in the same function.
+    """
+    tree = syntax_of(item["filename"])
+    lines = [item["line_number"], *(item["line_range"] or ())]
+    calls = [
+        each
+        for each in (ast.walk(tree) if tree else ())
+        if isinstance(each, ast.Call) and min(lines) <= each.lineno <= max(lines)
+    ]
+    return any(
+        is_of_pieces(given, tree, each.lineno)
+        for each in calls
+        for given in (*each.args[:1], *(k.value for k in each.keywords if k.arg == "args"))
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def syntax_of(path: str) -> ast.Module | None:
+    with open(path, "rb") as file:
+        try:
+            return ast.parse(file.read())
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def is_of_pieces(node: ast.expr, tree: ast.AST | None, line: int) -> bool:
+    """True if a text has parts that are no constants, by what the code says of it up to a line."""
+    match node:
+        case ast.JoinedStr(values=parts):
+            holes = (each.value for each in parts if isinstance(each, ast.FormattedValue))
+            return any(not is_constant(each) for each in holes)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            pair = left, right
+            texts = any(isinstance(each, ast.JoinedStr | ast.Constant) for each in pair)
+            pieces = (is_of_pieces(each, None, line) for each in pair)
+            return any(pieces) or (texts and not all(map(is_constant, pair)))
+        case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=right):
+            return not is_constant(right)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format" | "join")):
+            return True
+        case ast.Name(id=name) if tree is not None:
+            return any(is_of_pieces(each, None, line) for each in last_value(tree, name, line))
+    return False
+
+
+def is_constant(node: ast.expr) -> bool:
+    """True of a value that is written there, or has the name of a constant."""
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
+
+
+def last_value(tree: ast.AST, name: str, line: int) -> list[ast.expr]:
+    """Return what a name was last given before a line, in the function or file that this is in."""
+    functions = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    scope = max(functions, key=lambda each: each.lineno, default=tree)
+    given = [
+        each
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Assign)
+        and each.lineno < line
+        and any(isinstance(to, ast.Name) and to.id == name for to in each.targets)
+    ]
+    return [max(given, key=lambda each: each.lineno).value] if given else []
 
 
 def of_oxlint(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
