@@ -179,10 +179,7 @@ class Holdfast:
         """Return the plan of a request and its expected price. Nothing of it is run; planning is
         paid.
         """
-        if request.id:
-            raise Refused("a preview starts and closes a run of its own; leave out its id")
-        priced = request.model_copy(update={"approval": "always", "notify": (), "on": ()})
-        run = await self.start_request(priced, requester=requester, plan_only=True)
+        run = await self.start_request(as_preview(request), requester=requester, plan_only=True)
         return await run.preview()
 
     # ------------------------------------------------------------ finding
@@ -202,6 +199,13 @@ class Holdfast:
             most -= 1
             if most <= 0:
                 return
+
+
+def as_preview(request: RunRequest) -> RunRequest:
+    """Return the request of a run that ends with its plan. Raise Refused if it has an id."""
+    if request.id:
+        raise Refused("a preview starts and closes a run of its own; leave out its id")
+    return request.model_copy(update={"approval": "always", "notify": (), "on": ()})
 
 
 def as_input(given: Given) -> object:

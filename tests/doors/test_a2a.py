@@ -125,3 +125,63 @@ async def test_the_card_names_the_binding_and_how_to_be_let_in(door: Door) -> No
         {"url": door.address, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
     ]
     assert card["securitySchemes"]["token"]["httpAuthSecurityScheme"] == {"scheme": "Bearer"}
+
+
+async def test_tasks_are_listed_by_state_and_page(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller("agent")
+    gated = {"approval": "always", "dollars": 1}
+    with runs.env.with_time_skipping_disabled():
+        async with runs.worker(script()):
+            task = await sent(caller, message("Compare three engines", "l1", metadata=gated))
+        async with runs.worker(script()):
+            quick = message("Compare four engines", "l2", metadata={"dollars": 1})
+            done = await sent(caller, quick)
+    open_id = str(task["id"])
+    listed = await caller.get("/tasks?pageSize=100")
+    assert listed.headers["content-type"] == "application/a2a+json"
+    states = {each["id"]: each["status"]["state"] for each in listed.json()["tasks"]}
+    assert states[open_id] == "TASK_STATE_INPUT_REQUIRED"
+    assert states[str(done["id"])] == "TASK_STATE_COMPLETED"
+    assert listed.json()["totalSize"] == len(states) and listed.json()["nextPageToken"] == ""
+    ended = (await caller.get("/tasks?status=TASK_STATE_COMPLETED&includeArtifacts=true")).json()
+    assert done in ended["tasks"] and open_id not in {each["id"] for each in ended["tasks"]}
+    asks = (await caller.get("/tasks?status=TASK_STATE_INPUT_REQUIRED")).json()["tasks"]
+    assert open_id in {each["id"] for each in asks}
+    assert all(each["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" for each in asks)
+    one = (await caller.get(f"/tasks?contextId={open_id}")).json()
+    assert [each["id"] for each in one["tasks"]] == [open_id]
+    pages, token = [], ""
+    for _ in range(len(states)):
+        page = (await caller.get(f"/tasks?pageSize=1&pageToken={token or 0}")).json()
+        pages += [each["id"] for each in page["tasks"]]
+        token = page["nextPageToken"]
+    assert sorted(pages) == sorted(states) and token == ""
+    future = (await caller.get("/tasks?statusTimestampAfter=2100-01-01T00:00:00Z")).json()
+    assert future["tasks"] == []
+    for query in ("pageSize=0", "pageSize=101", "pageToken=x", "statusTimestampAfter=soon"):
+        wrong = await caller.get(f"/tasks?{query}")
+        assert wrong.status_code == 400, query
+        assert wrong.json()["error"]["details"][0]["reason"] == "INVALID_PARAMS"
+
+
+async def test_push_notifications_are_refused_as_the_card_says(door: Door) -> None:
+    caller = door.caller()
+    card = (await caller.get("/.well-known/agent-card.json")).json()
+    assert card["capabilities"]["pushNotifications"] is False
+    config = {"url": "https://client.example/hook"}
+    place = "/tasks/some/pushNotificationConfigs"
+    asked = message("a") | {"configuration": {"taskPushNotificationConfig": config}}
+    for answer in (
+        await caller.post(place, config),
+        await caller.get(place),
+        await caller.get(f"{place}/1"),
+        await caller.client.delete(f"{place}/1"),
+        await caller.post("/message:send", asked),
+        await caller.post("/message:stream", asked),
+    ):
+        assert answer.status_code == 400
+        error = answer.json()["error"]
+        assert error["details"][0]["reason"] == "PUSH_NOTIFICATION_NOT_SUPPORTED"
+        assert "`notify`" in error["message"]

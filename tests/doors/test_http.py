@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from starlette.routing import Route
 
 from conftest import Runs, seen
-from doors import Caller, Door, served
+from doors import Caller, Door, Json, served
 from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
 from holdfast.doors.http.app import make_app
@@ -27,6 +27,7 @@ from scripted import plans, subtask, works
 from steered import report_of, script
 
 pytestmark = pytest.mark.anyio
+OURS = ("/runs", "/previews", "/ag-ui", "/hooks", "/healthz", "/readyz")
 GOAL = {"goal": "Compare three engines", "approval": "always", "dollars": 2}
 
 
@@ -73,6 +74,99 @@ async def test_a_run_is_started_looked_at_approved_and_read(
     assert (over.status_code, over.json()["code"]) == (409, "run_over")
     over = await caller.post(f"/runs/{run_id}/cancel")
     assert (over.status_code, over.json()["code"]) == (409, "run_over")
+
+
+async def test_a_preview_has_plan_and_price_and_starts_nothing_and_its_plan_is_not_paid_again(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller()
+    model = script()
+    async with runs.worker(model):
+        told = await caller.post("/previews", GOAL, Idempotency_Key="p 1")
+        assert told.status_code == 200, told.text
+        again = await caller.post("/previews", GOAL, Idempotency_Key="p 1")
+        assert again.json() == told.json()
+        preview, priced = told.json()["preview"], told.json()["id"]
+        assert [each["kind"] for each in preview["rows"]].count("subtask") == 2
+        assert preview["expected"]
+        report = await report_of(connection, priced)
+        assert (report.status, report.findings, report.model_calls) == ("declined", (), 1)
+        done = await started(caller, plan=preview["plan"], approval="auto")
+        assert (await report_of(connection, done)).status == "complete"
+        named = await caller.post("/previews", {**GOAL, "id": "mine"})
+        assert (named.status_code, named.json()["code"]) == (422, "bad_input")
+        reads = await door.caller("reads", Scopes()).post("/previews", GOAL)
+        assert reads.status_code == 403
+    assert model.heard.count("plan") == 1
+
+
+def asked_of_agent(text: str, thread: str = "t1", run: str = "r1", **more: object) -> Json:
+    messages = [{"id": "m1", "role": "user", "content": text}]
+    return {"threadId": thread, "runId": run, "messages": messages, **more}
+
+
+async def test_an_agui_agent_starts_a_run_asks_is_resumed_and_finishes(
+    runs: Runs, connection: Connection, door: Door
+) -> None:
+    caller = door.caller("ui")
+    props = {"holdfast": {"approval": "always", "dollars": 2}}
+    context = [{"description": "where we are", "value": "Berlin"}]
+    first = asked_of_agent("Compare three engines", forwardedProps=props, context=context)
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            told = await caller.streamed("/ag-ui", first)
+            assert [told[0]["type"], told[-1]["type"]] == ["RUN_STARTED", "RUN_FINISHED"]
+            assert told[-1]["outcome"]["type"] == "interrupt"
+            (interrupt,) = told[-1]["outcome"]["interrupts"]
+            again = await caller.streamed("/ag-ui", first)
+            assert again == told, "the same input is the same run"
+            entry = {"interruptId": interrupt["id"], "status": "resolved", "payload": "yes"}
+            words = asked_of_agent("", run="r2", resume=[entry])
+            refused = await caller.post("/ag-ui", words)
+            assert (refused.status_code, refused.json()["code"]) == (422, "bad_input")
+        entry["payload"] = {"order": "approve"}
+        rest = await caller.streamed("/ag-ui", words)
+    assert {(each["threadId"], each["runId"]) for each in (rest[0], rest[-1])} == {("t1", "r2")}
+    assert rest[0]["type"] == "RUN_STARTED" and rest[-1]["outcome"] == {"type": "success"}
+    kinds = [each["type"] for each in rest]
+    assert kinds.count("STEP_STARTED") == kinds.count("STEP_FINISHED") == 2
+    for each in (*told, *rest):
+        TypeAdapter[object](Event).validate_python(each)
+    (run,) = (await caller.get("/runs?most=1")).json()["runs"]
+    report = await report_of(connection, run["id"])
+    assert [(each.command, each.order.by) for each in report.orders] == [("approve", "ui")]
+    assert [each.name for each in report.inputs] == ["context"]
+
+
+async def test_an_agui_plan_that_is_not_wanted_is_rejected(runs: Runs, door: Door) -> None:
+    caller = door.caller("ui")
+    props = {"holdfast": {"approval": "always", "dollars": 2}}
+    async with runs.worker(script()):
+        with runs.env.with_time_skipping_disabled():
+            told = await caller.streamed(
+                "/ag-ui", asked_of_agent("Compare", "t2", forwardedProps=props)
+            )
+        (interrupt,) = told[-1]["outcome"]["interrupts"]
+        entry = {"interruptId": interrupt["id"], "status": "cancelled"}
+        rest = await caller.streamed("/ag-ui", asked_of_agent("", "t2", "r2", resume=[entry]))
+    assert rest[-1]["outcome"] == {"type": "cancelled"}
+
+
+async def test_what_is_no_input_of_an_agent_is_refused(door: Door) -> None:
+    caller = door.caller("ui")
+    picture = [{"type": "image", "source": {"type": "url", "value": "https://x.example/a.png"}}]
+    for body in (
+        {},
+        asked_of_agent("a") | {"messages": []},
+        asked_of_agent("a", forwardedProps={"holdfast": {"colour": "red"}}),
+        asked_of_agent("a", forwardedProps={"holdfast": []}),
+        asked_of_agent("a") | {"messages": [{"id": "1", "role": "user", "content": picture}]},
+        asked_of_agent("a", resume=[{"interruptId": "none", "status": "resolved"}]),
+    ):
+        answer = await caller.post("/ag-ui", body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "bad_input"), answer.text
+    reads = door.caller("reads", Scopes())
+    assert (await reads.post("/ag-ui", asked_of_agent("a"))).status_code == 403
 
 
 async def test_equal_posts_start_one_run_and_another_body_under_the_key_is_refused(
@@ -178,7 +272,7 @@ async def test_the_document_describes_every_path_and_the_server_says_how_it_is(
     used = {*re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document))}
     assert used <= names
     served = {route.path for route in make_app(connection).routes if isinstance(route, Route)}
-    ours = {each for each in served if each.startswith(("/runs", "/hooks", "/healthz", "/readyz"))}
+    ours = {each for each in served if each.startswith(OURS)}
     spread = {f"/runs/{{run_id}}/{order}" for order in ORDERS}
     spread |= {f"/runs/{{run_id}}/report.{kind}" for kind in KINDS}
     open_ended = {"/runs/{run_id}/{order}", "/runs/{run_id}/report.{kind}"}

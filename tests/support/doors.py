@@ -36,6 +36,14 @@ class Caller:
         kind = {"Content-Type": "application/json"} | _named(headers)
         return await self.client.post(path, content=content, headers=kind)
 
+    async def streamed(self, path: str, body: object) -> list[Json]:
+        """Post, and return the data of all events that come back."""
+        content, kind = json.dumps(body).encode(), {"Content-Type": "application/json"}
+        async with self.client.stream("POST", path, content=content, headers=kind) as answer:
+            assert answer.status_code == 200, await answer.aread()
+            lines = [line async for line in answer.aiter_lines()]
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
     async def events(
         self, path: str, after: str = "", most: int | None = None, until: str = ""
     ) -> list[Mapping[str, str]]:

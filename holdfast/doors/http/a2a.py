@@ -12,9 +12,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -22,16 +23,18 @@ from starlette.routing import Route
 
 from holdfast import __version__
 from holdfast.client.events import check_run
+from holdfast.client.listing import Listed
 from holdfast.client.runs import Run
 from holdfast.contracts import Report
 from holdfast.contracts.events import AnyEvent, RunEnded
 from holdfast.contracts.view import RunView
-from holdfast.doors.http.bodies import ORDERS, read_body
+from holdfast.doors.http.bodies import read_body
 from holdfast.doors.http.handlers import (
+    ANSWER_SECONDS,
     Door,
     caller_of,
     check_decides,
-    check_dollars,
+    give_named,
     id_of_key,
     run_of,
 )
@@ -41,9 +44,13 @@ from holdfast.intake.requests import explain, read_request
 
 VERSION = "1.0"
 MEDIA_TYPE = "application/a2a+json"
-ANSWER_SECONDS = 55.0
-"""How long `message:send` waits for the task to end or to ask, before it answers that it works."""
+MOST_LISTED = 1_000
+"""Newest tasks among which a list looks."""
+MOST_OF_A_PAGE = 100
+AT_ONCE = 16
+"""Open tasks that lists look into at once."""
 Json = dict[str, Any]
+PUSH = "/tasks/{run_id}/pushNotificationConfigs"
 STATES = {
     "complete": "COMPLETED",
     "complete_with_gaps": "COMPLETED",
@@ -89,6 +96,19 @@ class Message(_Given):
 
 class Configuration(_Given):
     return_immediately: bool = Field(False, alias="returnImmediately")
+    push: JsonValue = Field(None, alias="taskPushNotificationConfig")
+
+
+class Wanted(_Given):
+    """What a list is asked for."""
+
+    context_id: str = Field("", alias="contextId")
+    status: str = ""
+    page_size: int = Field(50, alias="pageSize", ge=1, le=MOST_OF_A_PAGE)
+    page_token: int = Field(0, alias="pageToken", ge=0, le=MOST_LISTED)
+    """How many tasks came before."""
+    after: AwareDatetime | None = Field(None, alias="statusTimestampAfter")
+    include_artifacts: bool = Field(False, alias="includeArtifacts")
 
 
 class SendMessageRequest(_Given):
@@ -101,9 +121,12 @@ class Tasks:
 
     def __init__(self, door: Door) -> None:
         self.door = door
+        self.looking = asyncio.Semaphore(AT_ONCE)
 
     async def send(self, request: Request) -> Response:
         given = await read_body(request, SendMessageRequest)
+        if given.configuration.push is not None:
+            return no_push()
         run = await self._run_of(given.message, request)
         if not given.configuration.return_immediately:
             with suppress(TimeoutError):
@@ -113,11 +136,60 @@ class Tasks:
 
     async def stream(self, request: Request) -> Response:
         given = await read_body(request, SendMessageRequest)
+        if given.configuration.push is not None:
+            return no_push()
         run = await self._run_of(given.message, request)
         return await self.door.streams.respond(request, _updates(run), over=False)
 
     async def get(self, request: Request) -> Response:
         return _json(await task_of(run_of(self.door.connection, request)))
+
+    async def list_tasks(self, request: Request) -> Response:
+        """Answer with a page of the tasks, those first that changed last: what is open, then what
+        ended last.
+        """
+        try:
+            wanted = Wanted.model_validate(dict(request.query_params))
+        except ValidationError as error:
+            raise Problem("bad_input", explain(error)) from None
+        found = [
+            each
+            async for each in self.door.holdfast.runs(MOST_LISTED)
+            if wanted.context_id in ("", each.id)
+            and (wanted.after is None or _changed(each) > wanted.after)
+        ]
+        if wanted.status:
+            found = await self._in_state(found, wanted.status)
+        end = wanted.page_token + wanted.page_size
+        page = found[wanted.page_token : end]
+        tasks = await asyncio.gather(
+            *(self._listed(each, wanted.include_artifacts) for each in page)
+        )
+        more = str(end) if end < len(found) else ""
+        sizes = {"pageSize": wanted.page_size, "totalSize": len(found)}
+        return _json({"tasks": tasks, "nextPageToken": more, **sizes})
+
+    async def _in_state(self, runs: list[Listed], state: str) -> list[Listed]:
+        """Return those in this state; what an open one waits for it says itself, as not every
+        server knows that of its list.
+        """
+        if state in ENDED:
+            return [each for each in runs if f"TASK_STATE_{_state_of(each)}" == state]
+        open_ones = [each for each in runs if _state_of(each) == "WORKING"]
+        tasks = await asyncio.gather(*(self._listed(each, False) for each in open_ones))
+        pairs = zip(open_ones, tasks, strict=True)
+        return [run for run, task in pairs if task["status"]["state"] == state]
+
+    async def _listed(self, run: Listed, artifacts: bool) -> Json:
+        state = _state_of(run)
+        if state != "WORKING" and not artifacts:
+            return _task(run.id, _status(state))
+        async with self.looking:
+            task = await task_of(Run(self.door.connection, run.id))
+        return task if artifacts else {name: task[name] for name in task if name != "artifacts"}
+
+    async def push(self, _: Request) -> Response:
+        return no_push()
 
     async def cancel(self, request: Request) -> Response:
         run, caller = run_of(self.door.connection, request), caller_of(request)
@@ -157,24 +229,10 @@ class Tasks:
 
     async def _order(self, run: Run, text: str, fields: Json, request: Request) -> None:
         """Give the order that a message for a task names in its metadata."""
-        name, caller = fields.pop("order", ""), caller_of(request)
-        if not isinstance(name, str) or name not in ORDERS:
-            raise Problem(
-                "bad_input",
-                f"metadata.order: say what the message is, one of {', '.join(ORDERS)}",
-            )
-        shape = ORDERS[name]
-        if text and "text" in shape.model_fields:
+        name = fields.pop("order", "")
+        if text and name in ("answer", "supply"):
             fields.setdefault("text", text)
-        try:
-            given = shape.model_validate(fields)
-        except ValidationError as error:
-            raise Problem("bad_input", explain(error)) from None
-        check_decides(caller)
-        if (dollars := getattr(given, "dollars", None)) is not None:
-            check_dollars(caller, dollars)
-        arguments = {each: getattr(given, each) for each in shape.model_fields}
-        await getattr(run, name)(**arguments, by=caller.name)
+        await give_named(run, name, fields, caller_of(request))
 
 
 async def task_of(run: Run) -> Json:
@@ -213,6 +271,20 @@ def _status(state: str, said: str = "") -> Json:
         parts = [{"text": said}]
         made["message"] = {"messageId": "status", "role": "ROLE_AGENT", "parts": parts}
     return made
+
+
+def _state_of(run: Listed) -> str:
+    """Return how a run in the list ended, in the protocol's words; WORKING for one that is open."""
+    if run.status in STATES:
+        return STATES[run.status]
+    if run.status in ("dry run", "completed"):
+        return "REJECTED" if run.status == "dry run" else "COMPLETED"
+    return "FAILED" if run.status in ("timed_out", "terminated") else "WORKING"
+
+
+def _changed(run: Listed) -> datetime:
+    """Return when a run ended; now for one that is open."""
+    return datetime.fromisoformat(run.started) + timedelta(seconds=run.seconds)
 
 
 def _task(
@@ -326,6 +398,11 @@ def routes(door: Door) -> list[Route]:
         Route("/tasks/{run_id}:cancel", _answering(tasks.cancel), methods=post),
         Route("/tasks/{run_id}:subscribe", _answering(tasks.subscribe), methods=["GET", *post]),
         Route("/tasks/{run_id}", _answering(tasks.get)),
+        Route("/tasks", _answering(tasks.list_tasks)),
+        *(
+            Route(path, _answering(tasks.push), methods=["GET", "DELETE", *post])
+            for path in (PUSH, f"{PUSH}/{{config}}")
+        ),
     ]
 
 
@@ -354,6 +431,14 @@ def _answering(handler: Handler) -> Handler:
 
     answered.__name__ = getattr(handler, "__name__", "a2a")
     return answered
+
+
+def no_push() -> Response:
+    said = (
+        "A2A's push notifications are not sent; for signed web hooks give `notify`, a list of"
+        " addresses, in the metadata of the message that starts the task"
+    )
+    return _refusal(400, "UNIMPLEMENTED", "PUSH_NOTIFICATION_NOT_SUPPORTED", said)
 
 
 def _refusal(code: int, status: str, reason: str, message: str, kind: str = "") -> Response:

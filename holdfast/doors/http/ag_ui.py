@@ -51,7 +51,9 @@ PART = "~"
 class Story:
     """Turns events into AG-UI's, from the first on: what is open at one depends on all before."""
 
+    thread_id: str
     run_id: str
+    """AG-UI's own: a run of ours is a thread of such runs, from question to question."""
     _open: dict[str, None] = field(default_factory=dict)
     _interrupted: bool = False
     _dollars: Decimal | None = None
@@ -117,26 +119,28 @@ class Story:
         yield from (StepFinishedEvent(step_name=each) for each in names)
 
     def _started(self) -> BaseEvent:
-        return RunStartedEvent(thread_id=self.run_id, run_id=self.run_id, protocol_version=VERSION)
+        return RunStartedEvent(
+            thread_id=self.thread_id, run_id=self.run_id, protocol_version=VERSION
+        )
 
     def _finished(self, outcome: Any) -> BaseEvent:
-        return RunFinishedEvent(thread_id=self.run_id, run_id=self.run_id, outcome=outcome)
+        return RunFinishedEvent(thread_id=self.thread_id, run_id=self.run_id, outcome=outcome)
 
     def _end(self, event: RunEnded) -> BaseEvent:
         if event.status in ("failed", "refused"):
-            return RunErrorEvent(message=f"run {self.run_id}: {event.status}", code=event.status)
+            return RunErrorEvent(message=f"run {event.run_id}: {event.status}", code=event.status)
         if event.status in ("cancelled", "declined"):
             return self._finished(RunFinishedCancelledOutcome())
         return self._finished(RunFinishedSuccessOutcome())
 
 
 async def retell(
-    events: AsyncIterator[AnyEvent], run_id: str, after: str
+    events: AsyncIterator[AnyEvent], story: Story, after: str
 ) -> AsyncIterator[tuple[str, BaseEvent]]:
     """Yield AG-UI's events with their ids, those up to the id `after` left out. `events`: all of
     the run. Raise Refused if it is no id.
     """
-    story, seen = Story(run_id), _Seen.of(after)
+    seen = _Seen.of(after)
     async for event in events:
         for number, each in enumerate(story.tell(event), 1):
             if not seen.has(event, number):

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from holdfast.doors.hooks import Hooks
 from holdfast.doors.http import a2a
+from holdfast.doors.http.agents import Agent
 from holdfast.doors.http.handlers import Door
 from holdfast.doors.http.pages import Pages, Sessions
 from holdfast.doors.http.problems import Problem, problem_of
@@ -29,6 +30,8 @@ def make_app(connection: Connection, sessions: Sessions | None = None) -> Starle
         Route("/openapi.json", door.openapi),
         Route("/runs", door.list, methods=["GET"]),
         Route("/runs", door.start, methods=["POST"]),
+        Route("/previews", door.preview, methods=["POST"]),
+        Route("/ag-ui", Agent(door).run, methods=["POST"]),
         Route("/runs/{run_id}", door.look),
         Route("/runs/{run_id}/report", door.report),
         Route("/runs/{run_id}/report.{kind}", door.report),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from typing import Any
 
+from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from holdfast.client.events import check_run
-from holdfast.client.holdfast import Holdfast
+from holdfast.client.holdfast import Holdfast, as_preview
 from holdfast.client.runs import Run
 from holdfast.contracts import Goal
 from holdfast.doors.http import openapi, reports
@@ -21,10 +26,12 @@ from holdfast.doors.tokens import ALL, Caller
 from holdfast.errors import IdTaken
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import goal_of_run
-from holdfast.intake.requests import RunRequest
+from holdfast.intake.requests import RunRequest, explain
 from holdfast.workers.pollers import any_alive, find_pollers
 
 KEY_LETTERS = 255
+ANSWER_SECONDS = 55.0
+"""How long an answer waits for a plan, or for a task to end or to ask."""
 MOST_LISTED = 1_000
 
 
@@ -43,21 +50,30 @@ class Door:
 
     async def start(self, request: Request) -> Response:
         wanted = await read_body(request, RunRequest)
-        key = request.headers.get("idempotency-key", "")
-        caller = caller_of(request)
-        if key:
-            if wanted.id:
-                raise Problem("bad_input", "give an id or an Idempotency-Key, not both")
-            wanted = wanted.model_copy(update={"id": id_of_key(key, caller)})
-        return _started(await self.begin(wanted, caller))
+        return _started(await self.begin(_keyed(wanted, request), caller_of(request)))
 
-    async def begin(self, wanted: RunRequest, caller: Caller) -> Run:
+    async def preview(self, request: Request) -> Response:
+        """Answer with plan and price, or after a while with where they will be."""
+        wanted = as_preview(await read_body(request, RunRequest))
+        run = await self.begin(_keyed(wanted, request, "preview "), caller_of(request), True)
+        preview = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                preview = await run.preview()
+        return Response(
+            openapi.Previewed(id=run.id, preview=preview).model_dump_json(),
+            200 if preview else 202,
+            headers={"Location": f"/runs/{run.id}"},
+            media_type="application/json",
+        )
+
+    async def begin(self, wanted: RunRequest, caller: Caller, plan_only: bool = False) -> Run:
         """Start a run for a caller. Raise Problem where the token does not allow it."""
         check_starts(caller)
         roots = self.connection.settings.allowed_roots
         goal = await self.holdfast.goal_of(wanted, below=roots)
         check_goal(caller, goal)
-        goal = goal.model_copy(update={"requester": caller.name})
+        goal = goal.model_copy(update={"requester": caller.name, "plan_only": plan_only})
         run = await self.holdfast.start_goal(goal, wanted.id, below=roots)
         if run.attached:
             # The layer lets it differ, for people whose terminal is there or not.
@@ -116,15 +132,9 @@ class Door:
         name = request.path_params["order"]
         if name not in ORDERS:
             raise Problem("not_found", f"no such order; there are: {', '.join((*ORDERS, 'fork'))}")
-        run, caller = run_of(self.connection, request), caller_of(request)
+        run = run_of(self.connection, request)
         given = await read_body(request, ORDERS[name])
-        check_decides(caller)
-        dollars = getattr(given, "dollars", None)
-        if dollars is not None:
-            check_dollars(caller, dollars)
-        fields = {name: getattr(given, name) for name in type(given).model_fields}
-        said = await getattr(run, name)(**fields, by=caller.name)
-        return JSONResponse({"said": said})
+        return JSONResponse({"said": await give(run, name, given, caller_of(request))})
 
     # ------------------------------------------------------------ health
 
@@ -150,6 +160,30 @@ def caller_of(request: Request) -> Caller:
 def run_of(connection: Connection, request: Request) -> Run:
     """Return the run that the path names. Raise NoSuchRun for what is no id."""
     return Run(connection, request.path_params["run_id"])
+
+
+async def give(run: Run, name: str, given: BaseModel, caller: Caller) -> str:
+    """Give an order of `ORDERS` for a caller, and return what came of it. Raise Problem where the
+    token does not allow it.
+    """
+    check_decides(caller)
+    dollars = getattr(given, "dollars", None)
+    if dollars is not None:
+        check_dollars(caller, dollars)
+    fields = {each: getattr(given, each) for each in type(given).model_fields}
+    said: str = await getattr(run, name)(**fields, by=caller.name)
+    return said
+
+
+async def give_named(run: Run, name: object, fields: Mapping[str, Any], caller: Caller) -> str:
+    """Give the order of this name with these fields, as other protocols carry them."""
+    if not isinstance(name, str) or name not in ORDERS:
+        raise Problem("bad_input", f"order: say what is to be done, one of {', '.join(ORDERS)}")
+    try:
+        given = ORDERS[name].model_validate(fields)
+    except ValidationError as error:
+        raise Problem("bad_input", explain(error)) from None
+    return await give(run, name, given, caller)
 
 
 def check_starts(caller: Caller) -> None:
@@ -187,6 +221,16 @@ def id_of_key(key: str, caller: Caller) -> str:
         raise Problem("bad_input", f"Idempotency-Key: at most {KEY_LETTERS} characters")
     seed = f"{caller.name}\0{key}".encode("utf-8", "surrogateescape")
     return f"http-{hashlib.sha256(seed).hexdigest()[:32]}"
+
+
+def _keyed(wanted: RunRequest, request: Request, kind: str = "") -> RunRequest:
+    """Return a request with the id that its Idempotency-Key means, if it has one."""
+    key = request.headers.get("idempotency-key", "")
+    if not key:
+        return wanted
+    if wanted.id:
+        raise Problem("bad_input", "give an id or an Idempotency-Key, not both")
+    return wanted.model_copy(update={"id": id_of_key(kind + key, caller_of(request))})
 
 
 def _started(run: Run) -> Response:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from ag_ui.core.types import RunAgentInput
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
@@ -13,7 +14,7 @@ from holdfast import __version__
 from holdfast.client.listing import Listed
 from holdfast.contracts import Report
 from holdfast.contracts.events import AnyEvent
-from holdfast.contracts.view import RunView
+from holdfast.contracts.view import Preview, RunView
 from holdfast.doors.http import reports
 from holdfast.doors.http.bodies import ORDERS, Fork
 from holdfast.doors.http.problems import MEDIA_TYPE, OF_THE_DOOR, STATUS
@@ -29,6 +30,14 @@ class Started(BaseModel):
     id: str
     attached: bool
     """True if a run of this id and request was there."""
+
+
+class Previewed(BaseModel):
+    """A plan and its price, and the run that made them."""
+
+    id: str
+    preview: Preview | None
+    """None: it is still being planned; look at the run."""
 
 
 class Said(BaseModel):
@@ -77,8 +86,8 @@ def _document() -> Json:
 
 
 def _schemas() -> Json:
-    read: list[type[BaseModel]] = [RunRequest, Fork, *dict.fromkeys(ORDERS.values())]
-    told: list[type[BaseModel]] = [RunView, Report, Started, Said, Runs, ProblemDetails]
+    read: list[type[BaseModel]] = [RunRequest, RunAgentInput, Fork, *dict.fromkeys(ORDERS.values())]
+    told: list[type[BaseModel]] = [RunView, Report, Previewed, Started, Said, Runs, ProblemDetails]
     modes: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
         *((each, "validation") for each in read),
         *((each, "serialization") for each in told),
@@ -104,6 +113,21 @@ def _paths() -> Json:
         "/runs": {
             "get": _operation("Runs", "Runs", parameters=[most]),
             "post": _operation("Start a run", "Started", "RunRequest", parameters=[key], code=201),
+        },
+        "/previews": {
+            "post": _operation(
+                "Plan and price, nothing of it run; planning is paid",
+                "Previewed",
+                "RunRequest",
+                parameters=[key],
+            )
+        },
+        "/ag-ui": {
+            "post": _operation(
+                "Start or resume a run, and stream it, as AG-UI 1.0 does",
+                body="RunAgentInput",
+                content={"text/event-stream": {}},
+            )
         },
         "/runs/{run_id}": {"get": _operation("The run as it stands now", "RunView", of_run=True)},
         "/runs/{run_id}/report": {

@@ -85,7 +85,7 @@ async def _own(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
 
 
 async def _of_ag_ui(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
-    async for id, event in ag_ui.retell(run.events(), run.id, after):
+    async for id, event in ag_ui.retell(run.events(), ag_ui.Story(run.id, run.id), after):
         text = event.model_dump_json(by_alias=True)
         yield ServerSentEvent(text, id=id)
 
