@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 from collections.abc import AsyncIterator
@@ -28,6 +29,8 @@ from steered import report_of, script
 
 pytestmark = pytest.mark.anyio
 OURS = ("/runs", "/previews", "/ag-ui", "/hooks", "/healthz", "/readyz")
+THREAD = b"ui\0ag-ui t1"
+"""What the id of the run of a thread is made of: who asks, and the thread."""
 GOAL = {"goal": "Compare three engines", "approval": "always", "dollars": 2}
 
 
@@ -132,8 +135,7 @@ async def test_an_agui_agent_starts_a_run_asks_is_resumed_and_finishes(
     assert kinds.count("STEP_STARTED") == kinds.count("STEP_FINISHED") == 2
     for each in (*told, *rest):
         TypeAdapter[object](Event).validate_python(each)
-    (run,) = (await caller.get("/runs?most=1")).json()["runs"]
-    report = await report_of(connection, run["id"])
+    report = await report_of(connection, f"http-{hashlib.sha256(THREAD).hexdigest()[:32]}")
     assert [(each.command, each.order.by) for each in report.orders] == [("approve", "ui")]
     assert [each.name for each in report.inputs] == ["context"]
 
@@ -344,7 +346,8 @@ async def test_a_thousand_equal_posts_start_one_run(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("query", ["", "?format=ag-ui"])
+# AG-UI's events are made of the history from its beginning, each time.
+@pytest.mark.parametrize("query", ["", pytest.param("?format=ag-ui", marks=pytest.mark.long)])
 async def test_a_stream_of_a_run_at_work_is_cut_a_hundred_times_and_loses_and_doubles_none(
     query: str, runs: Runs, connection: Connection, door: Door
 ) -> None:
