@@ -14,7 +14,14 @@ from pathlib import Path
 import yaml
 
 from holdfast.activities.review.uses.matching import Event, match
-from holdfast.activities.review.uses.reporting import Breakage, Changed, Use
+from holdfast.activities.review.uses.reporting import (
+    Breakage,
+    Changed,
+    Definition,
+    Use,
+    unfit,
+    without_name,
+)
 from holdfast.activities.review.uses.signatures import Arguments, Parameters, misfit
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
@@ -162,38 +169,18 @@ def use_of(event: Event, *, sure: bool = True) -> Use:
     return Use(event.file, event.line, event.column, how, sure)  # type: ignore[arg-type]
 
 
-def without_name(item: Item, use: Use, now: str = "", *, member: bool = False) -> Breakage:
-    how = {"import": "imported", "call": "called"}.get(use.how, "used")
-    return Breakage(
-        use.file,
-        use.line,
-        "removed-member" if member else "removed-name",
-        f"`{item.name}` is {how} here, and this change removed it from `{item.pair.was}`"
-        f" (line {item.old.line} before)" + (f"; `{now}` is there now" if now else ""),
-        f"Use `{now}`" if now else "Take the use out, or keep the definition",
-        use.column,
-    )
+def without_item(item: Item, use: Use, now: str = "", *, member: bool = False) -> Breakage:
+    was = Definition(item.pair.was, item.old.line)
+    return without_name(use, item.name, was, now, member=member)
 
 
-def without_module(use: Use, was: str, now: str) -> Breakage:
-    return Breakage(
-        use.file,
-        use.line,
-        "removed-module",
-        f"`{was}` is imported here, and this change removed it"
-        + (f"; it is `{now}` now" if now else ""),
-        f"Import `{now}`" if now else "Take the import out, or keep the file",
-        use.column,
-    )
-
-
-def unfit(
+def unfit_call(
     tree: Tree,
     item: Item,
     event: Event,
     parameters: tuple[Parameters | None, Parameters | None],
     given: Arguments | None,
-    row: str = "changed-signature",
+    row: str = "",
 ) -> Iterator[Breakage]:
     """Yield what breaks at a call that fitted the parameters before and does not fit those now."""
     assert item.new is not None
@@ -202,16 +189,7 @@ def unfit(
     if not (why := misfit(*parameters, given, bodies if kept else ())):
         return
     name = CONSTRUCTOR.sub("", item.changed.name)
-    yield Breakage(
-        event.file,
-        event.line,
-        "changed-signature",
-        f"This call no longer fits `{name}` as the change defines it"
-        f" (`{item.pair.now}` line {item.new.line}): {why}",
-        "Call it by its new parameters, or keep the old ones",
-        event.column,
-        row,
-    )
+    yield unfit(use_of(event), name, Definition(item.pair.now, item.new.line), why, row)
 
 
 @cache
@@ -257,7 +235,7 @@ def break_use(
     `now` is what the definition is called now.
     """
     if item.new is None:
-        yield without_name(item, use_of(event), now, member=member)
+        yield without_item(item, use_of(event), now, member=member)
     elif "ARGS" in event.said:
         was, new = (parameters(side.said.get("PARAMS", "")) for side in (item.old, item.new))
-        yield from unfit(tree, item, event, (was, new), arguments(event.said["ARGS"]))
+        yield from unfit_call(tree, item, event, (was, new), arguments(event.said["ARGS"]))

@@ -18,7 +18,7 @@ from holdfast.activities.review.uses.definitions import (
     find_events,
     renamed,
     use_of,
-    without_name,
+    without_item,
 )
 from holdfast.activities.review.uses.matching import Event
 from holdfast.activities.review.uses.reporting import Breakage, Found
@@ -135,7 +135,7 @@ def _java_class(item: Item, compared: Compared, events: Events, package: str) ->
         if full in imported:
             use = use_of(imported[full])
             item.changed.add(use)
-            yield without_name(item, use, now)
+            yield without_item(item, use, now)
             continue
         if _package(listed) != package or any(
             each.endswith((f".{item.name}", ".*")) for each in imported
@@ -145,4 +145,4 @@ def _java_class(item: Item, compared: Compared, events: Events, package: str) ->
             if event.rule == "use" and event.text == item.name and not defined:
                 use = use_of(event)
                 item.changed.add(use)
-                yield without_name(item, use, now)
+                yield without_item(item, use, now)

@@ -18,10 +18,9 @@ from holdfast.activities.review.uses.definitions import (
     defined_in,
     is_telling,
     renamed,
-    unfit,
+    unfit_call,
     use_of,
-    without_module,
-    without_name,
+    without_item,
 )
 from holdfast.activities.review.uses.javascript_modules import (
     PARSED,
@@ -33,7 +32,7 @@ from holdfast.activities.review.uses.javascript_modules import (
     resolve,
 )
 from holdfast.activities.review.uses.matching import Event, match
-from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use
+from holdfast.activities.review.uses.reporting import Breakage, Changed, Found, Use, without_module
 from holdfast.activities.review.uses.signatures import script_arguments, script_parameters
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
@@ -170,7 +169,7 @@ class _Finding:
             if was in self.gone and not there:
                 if (each.event.line, was) not in seen:
                     seen.add((each.event.line, was))
-                    yield without_module(self._use(each), was, self.gone[was].now)
+                    yield without_module(self._use(each), was, was, self.gone[was].now)
             elif there and each.inner and each.inner != "*":
                 yield from self._of_import(each, there, listed, bound)
             elif there and each.inner == "*":
@@ -191,7 +190,7 @@ class _Finding:
         item.changed.add(self._use(each))
         if item.new is None:
             if target == (there, each.inner):
-                yield without_name(item, self._use(each), renamed(item, self.compared))
+                yield without_item(item, self._use(each), renamed(item, self.compared))
             return
         if not each.local or each.local in bound:
             return
@@ -214,7 +213,7 @@ class _Finding:
                 continue
             item.changed.add(use_of(event))
             if item.new is None and target == (there, event.text):
-                yield without_name(item, use_of(event), renamed(item, self.compared))
+                yield without_item(item, use_of(event), renamed(item, self.compared))
             elif item.new is not None:
                 yield from self._unfit(item, event)
 
@@ -239,9 +238,9 @@ class _Finding:
             return
         was, now = (script_parameters(e.said["PARAMS"], e.said.get("BODY", "")) for e in sides)
         typed = self.tree.head[event.file].language == "TypeScript"
-        row = "changed-signature" if typed else "changed-signature untyped"
+        row = "" if typed else "changed-signature untyped"
         given = script_arguments(event.said["ARGS"])
-        yield from unfit(self.tree, item, event, (was, now), given, row)
+        yield from unfit_call(self.tree, item, event, (was, now), given, row)
 
     def _methods(self, item: Item) -> Iterator[Breakage]:
         """Yield what breaks by a method of a class, if no other thing in the tree is called so."""
@@ -271,7 +270,7 @@ class _Finding:
                 if not sure or not (own or self._knows(event.file, item)):
                     continue
                 if item.new is None and not inherits:
-                    yield without_name(item, use, now, member=True)
+                    yield without_item(item, use, now, member=True)
                 elif item.new is not None:
                     yield from self._unfit(item, event)
 

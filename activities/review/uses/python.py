@@ -26,7 +26,15 @@ from holdfast.activities.review.uses.python_modules import (
     name_of,
 )
 from holdfast.activities.review.uses.python_references import Reference, references_in
-from holdfast.activities.review.uses.reporting import Breakage, Changed, Found
+from holdfast.activities.review.uses.reporting import (
+    Breakage,
+    Changed,
+    Definition,
+    Found,
+    unfit,
+    without_module,
+    without_name,
+)
 from holdfast.activities.review.uses.signatures import misfit
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
 
@@ -138,7 +146,8 @@ class _Finding:
         if each.guarded or not each.use.sure:
             return
         if each.target[0] in self.gone and not each.target[1]:
-            yield from self._without_module(each)
+            pair = self.gone[each.target[0]]
+            yield without_module(each.use, _module_name(pair.was), pair.was, pair.now)
         before = self.defined.get(each.target)
         if before is None:
             return
@@ -146,19 +155,6 @@ class _Finding:
             yield from self._without_name(each, before)
         elif each.call is not None:
             yield from self._unfit(each, before)
-
-    def _without_module(self, each: Reference) -> Iterator[Breakage]:
-        pair = self.gone[each.target[0]]
-        name = _module_name(pair.was)
-        moved = f"; it is `{pair.now}` now" if pair.now else ""
-        yield _broken(
-            each,
-            "removed-module",
-            f"`{name}` is imported here, and this change removed the module `{pair.was}`{moved}",
-            f"Import it from `{pair.now}`"
-            if pair.now
-            else "Take the import out, or keep the module",
-        )
 
     def _without_name(self, each: Reference, before: _Before) -> Iterator[Breakage]:
         path, name = before.target
@@ -173,15 +169,9 @@ class _Finding:
             or name in (self.modules.names(path) or ())
         ):
             return
-        now = self._renamed(before)
-        how = {"import": "imported", "call": "called"}.get(each.use.how, "used")
-        yield _broken(
-            each,
-            "removed-member" if before.of_class else "removed-name",
-            f"`{name}` is {how} here, and this change removed it from `{path}`"
-            f" (line {before.old.line} before)" + (f"; `{now}` is there now" if now else ""),
-            f"Use `{now}`" if now else "Take the use out, or keep the definition",
-        )
+        was = Definition(path, before.old.line)
+        member = bool(before.of_class)
+        yield without_name(each.use, name, was, self._renamed(before), member=member)
 
     def _may_inherit(self, path: str, name: str) -> bool:
         """True if a class may have names that nobody can read."""
@@ -238,14 +228,8 @@ class _Finding:
         bodies = (body_of(old), body_of(new)) if kept else ()
         if why := misfit(was, now, arguments_of(each.call), bodies):
             name = before.target[1].removesuffix(".__init__")
-            line = getattr(new.node, "lineno", new.line)
-            yield _broken(
-                each,
-                "changed-signature",
-                f"This call no longer fits `{name}` as the change defines it"
-                f" (`{before.target[0]}` line {line}): {why}",
-                "Call it by its new parameters, or give the new parameter a default",
-            )
+            there = Definition(before.target[0], getattr(new.node, "lineno", new.line))
+            yield unfit(each.use, name, there, why)
 
 
 def _import_names(path: str) -> frozenset[str]:
@@ -257,10 +241,6 @@ def _names(target: Target) -> Iterator[str]:
     """Yield the names by which a definition is used: a class is where its constructor is."""
     owner, _, name = target[1].rpartition(".")
     yield owner if name == "__init__" else name
-
-
-def _broken(each: Reference, rule: str, message: str, suggestion: str) -> Breakage:
-    return Breakage(each.use.file, each.use.line, rule, message, suggestion, each.use.column)
 
 
 def _module_name(path: str) -> str:

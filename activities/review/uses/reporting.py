@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 What = Literal["removed", "signature", "body", "added"]
 
@@ -57,9 +57,58 @@ class Breakage:
     """The first line of the base that it is about, if the change deleted that one."""
 
 
+class Definition(NamedTuple):
+    """Where something is defined, or was."""
+
+    path: str
+    line: int
+
+
 @dataclass
 class Found:
     """All that one language's part of the program has to say."""
 
     changed: list[Changed] = field(default_factory=list)
     breakages: list[Breakage] = field(default_factory=list)
+
+
+def without_name(use: Use, name: str, was: Definition, now: str, *, member: bool) -> Breakage:
+    """Return that a use has no definition any more. `now` is what that is called now."""
+    how = {"import": "imported", "call": "called"}.get(use.how, "used")
+    return Breakage(
+        use.file,
+        use.line,
+        "removed-member" if member else "removed-name",
+        f"`{name}` is {how} here, and this change removed it from `{was.path}`"
+        f" (line {was.line} before)" + (f"; `{now}` is there now" if now else ""),
+        f"Use `{now}`" if now else "Take the use out, or keep the definition",
+        use.column,
+    )
+
+
+def without_module(use: Use, name: str, was: str, now: str) -> Breakage:
+    """Return that an import has no module any more. `now` is where that is now."""
+    return Breakage(
+        use.file,
+        use.line,
+        "removed-module",
+        f"`{name}` is imported here, and this change removed"
+        + (" it" if name == was else f" the module `{was}`")
+        + (f"; it is `{now}` now" if now else ""),
+        f"Import it from `{now}`" if now else "Take the import out, or keep the module",
+        use.column,
+    )
+
+
+def unfit(use: Use, name: str, now: Definition, why: str, row: str = "") -> Breakage:
+    """Return that a call does not fit a definition any more."""
+    return Breakage(
+        use.file,
+        use.line,
+        "changed-signature",
+        f"This call no longer fits `{name}` as the change defines it"
+        f" (`{now.path}` line {now.line}): {why}",
+        "Call it by its new parameters, or keep the old ones",
+        use.column,
+        row,
+    )

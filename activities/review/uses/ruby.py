@@ -17,13 +17,12 @@ from holdfast.activities.review.uses.definitions import (
     find_events,
     is_telling,
     renamed,
-    unfit,
+    unfit_call,
     use_of,
-    without_module,
-    without_name,
+    without_item,
 )
 from holdfast.activities.review.uses.matching import Event
-from holdfast.activities.review.uses.reporting import Breakage, Found
+from holdfast.activities.review.uses.reporting import Breakage, Found, without_module
 from holdfast.activities.review.uses.signatures import ruby_arguments, ruby_parameters
 from holdfast.activities.review.uses.tree import Pair, Tree
 
@@ -63,7 +62,7 @@ def _required(tree: Tree, path: str, event: Event, gone: Mapping[str, Pair]) -> 
     files = [f"{each.removesuffix('.rb')}.rb" for each in wanted]
     hit = next((each for each in files if each in gone), "")
     if hit and not any(each in tree.head for each in files):
-        yield without_module(use_of(event), hit, gone[hit].now)
+        yield without_module(use_of(event), hit, hit, gone[hit].now)
 
 
 def _ruby(tree: Tree, item: Item, compared: Compared, events: Events) -> Iterator[Breakage]:
@@ -118,10 +117,10 @@ def _ruby(tree: Tree, item: Item, compared: Compared, events: Events) -> Iterato
             if item.new is None:
                 if not is_class and path != item.pair.now and "ON" not in event.said and not hook:
                     continue
-                yield without_name(item, use, now, member=not is_class)
+                yield without_item(item, use, now, member=not is_class)
             elif "ARGS" in event.said or ("ON" in event.said and not is_class):
                 new = ruby_parameters(item.new.said.get("PARAMS", ""))
                 was = ruby_parameters(item.old.said.get("PARAMS", ""))
                 takes = bool(was.keyword or was.more_keywords)
                 given = ruby_arguments(event.said.get("ARGS", ""), takes)
-                yield from unfit(tree, item, event, (was, new), given)
+                yield from unfit_call(tree, item, event, (was, new), given)
