@@ -16,10 +16,10 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.client.ended import read_end
-from holdfast.client.reading import Look, agent_of, no_such_run
+from holdfast.client.reading import Look, describe_run, no_such_run
 from holdfast.contracts.events import AnyEvent, RunEnded, RunReset
 from holdfast.errors import Refused
-from holdfast.history.executions import AGENT, CLOSING, NOTICE, time_of
+from holdfast.history.executions import CLOSING, time_of
 from holdfast.history.fold import RESET_CAUSE, Fold
 from holdfast.intake.connection import Connection
 from holdfast.rendering.happenings import Moment, find_happenings
@@ -73,14 +73,7 @@ async def follow(connection: Connection, run_id: str, after: str = "") -> AsyncI
 
 async def check_run(connection: Connection, run_id: str) -> bool:
     """Return True if a run that could be followed is over. Raise NoSuchRun."""
-    try:
-        found = await connection.handle(run_id).describe()
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise no_such_run(run_id) from error
-        raise
-    if found.workflow_type == AGENT:
-        raise no_such_run(run_id) from Refused(agent_of(found))
+    found = await describe_run(connection, run_id)
     return found.status is not WorkflowExecutionStatus.RUNNING
 
 
@@ -102,11 +95,7 @@ class _Stream:
 
     async def open(self) -> None:
         """Find the run's latest execution, which a reset replaces."""
-        found = await self.connection.handle(self.run_id).describe()
-        if found.workflow_type == AGENT:
-            raise no_such_run(self.run_id) from Refused(agent_of(found))
-        if found.workflow_type == NOTICE:
-            raise no_such_run(self.run_id)
+        found = await describe_run(self.connection, self.run_id)
         if found.run_id != self._execution:
             self._execution, self._seen, self._moment = found.run_id or "", 0, None
             self._fold = Fold(self.run_id, self.connection.client.data_converter)

@@ -9,10 +9,10 @@ from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from holdfast.client.reading import Reader, no_such_run
+from holdfast.client.reading import Reader, describe_run
 from holdfast.contracts import Order
 from holdfast.deployment.invocation import STARTER, to_type
-from holdfast.errors import HoldfastError, NoAnswer, OrderRefused, RunOver, RunStuck
+from holdfast.errors import HoldfastError, NoAnswer, NoSuchRun, OrderRefused, RunOver, RunStuck
 from holdfast.intake.connection import Connection, Tell, tell_nobody
 from holdfast.intake.login import login
 from holdfast.state.run import State
@@ -37,6 +37,7 @@ async def send(
     NoAnswer if it does not say in time what came of it.
     """
     order = order.model_copy(update={"by": order.by or login()})
+    await describe_run(connection, run_id)
     handle = connection.handle(run_id)
     asking = asyncio.ensure_future(_send(handle, update, order))
     try:
@@ -113,12 +114,12 @@ async def state_of(connection: Connection, run_id: str, tell: Tell = tell_nobody
 
 
 async def _explain_absence(connection: Connection, run_id: str) -> HoldfastError:
-    """Return why a run takes no orders: it is closed, or was never there."""
+    """Return why a run takes no orders: it is closed, or is gone."""
     try:
-        await connection.handle(run_id).describe()
+        await describe_run(connection, run_id)
+    except NoSuchRun as error:
+        return error
     except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return no_such_run(run_id)
         return OrderRefused(str(error))
     return run_over(run_id)
 

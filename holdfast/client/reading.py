@@ -28,12 +28,13 @@ from holdfast.client.pauses import (
     with_pauses,
 )
 from holdfast.contracts import Report
+from holdfast.contracts.search import WORKFLOW
 from holdfast.contracts.view import RunView
 from holdfast.deployment.invocation import to_type
 from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
-from holdfast.history.executions import AGENT, NOTICE
+from holdfast.history.executions import AGENT
 from holdfast.history.fold import Fold
 from holdfast.history.losses import Loss, describe_losses
 from holdfast.history.steps import Step
@@ -152,11 +153,7 @@ class Reader:
         limit = timedelta(seconds=LOOK_SECONDS)
         trouble = (self.connection.trouble,) if self.connection.trouble else ()
         try:
-            description = await self.connection.handle(self.run_id).describe(rpc_timeout=limit)
-            if description.workflow_type == AGENT:
-                raise NoSuchRun(agent_of(description))
-            if description.workflow_type == NOTICE:
-                raise no_such_run(self.run_id)
+            description = await describe_run(self.connection, self.run_id, limit)
             await self._catch_up(description)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
@@ -352,6 +349,25 @@ def full(target: Target) -> str:
             there = f"{store.parent}: {free // 1_000_000} MB free"
             return f"; its disk is full ({there}): free some space"
     return ""
+
+
+async def describe_run(
+    connection: Connection, run_id: str, limit: timedelta | None = None
+) -> WorkflowExecutionDescription:
+    """Return what the server says of a run. Raise NoSuchRun where there is none: also for an agent
+    of one, and for other workflows of the namespace, which are not ours.
+    """
+    try:
+        found = await connection.handle(run_id).describe(rpc_timeout=limit)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_such_run(run_id) from error
+        raise
+    if found.workflow_type == AGENT:
+        raise NoSuchRun(agent_of(found))
+    if found.workflow_type != WORKFLOW:
+        raise no_such_run(run_id)
+    return found
 
 
 def agent_of(description: WorkflowExecutionDescription) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from temporalio.api.enums.v1 import EventType
 
 import holdfast
 from conftest import Runs
@@ -251,6 +252,20 @@ async def test_what_others_handed_in_is_no_place_that_a_request_may_name(hf: Hol
         )
         with pytest.raises(Refused, match="below no allowed root"):
             await hf.goal_of(theirs, below=())
+
+
+async def test_a_workflow_that_is_not_ours_is_no_run_and_gets_no_order(hf: Holdfast) -> None:
+    client = hf.connection.client
+    theirs = await client.start_workflow("TheirPayroll", id="payroll", task_queue="theirs")
+    run = Run(hf.connection, "payroll")
+    for asked in (hf.run_of("payroll"), run.look(), run.cancel(), run.pause(), run.approve()):
+        with pytest.raises(NoSuchRun):
+            await asked
+    with pytest.raises(NoSuchRun):
+        await told(run)
+    kinds = [each.event_type for each in (await theirs.fetch_history()).events]
+    assert EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED not in kinds
+    await theirs.terminate()
 
 
 @pytest.mark.parametrize("id", ["", "a/b", "../a", "x" * 300])

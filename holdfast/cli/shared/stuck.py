@@ -9,11 +9,10 @@ from temporalio.client import (
     WorkflowExecutionStatus,
     WorkflowHistory,
 )
-from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.screen.streams import say
-from holdfast.client.reading import STUCK_ATTEMPTS, no_such_run
+from holdfast.client.reading import STUCK_ATTEMPTS, describe_run
 from holdfast.deployment.invocation import to_type
 from holdfast.history.fold import last_failure
 from holdfast.intake.connection import Connection
@@ -74,12 +73,7 @@ async def _undone(
 async def _open(
     connection: Connection, run_id: str
 ) -> tuple[WorkflowExecutionDescription, WorkflowHistory]:
-    try:
-        description = await connection.handle(run_id).describe()
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise no_such_run(run_id) from error
-        raise
+    description = await describe_run(connection, run_id)
     if description.status is not WorkflowExecutionStatus.RUNNING:
         raise Exit(f"run {run_id} is over; a new run goes on from it: {to_type('fork', run_id)}")
     teams = [each.workflow_id for each in description.raw_description.pending_children]

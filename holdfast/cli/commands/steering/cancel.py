@@ -14,6 +14,7 @@ from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId
 from holdfast.client.ended import read_end
 from holdfast.client.reading import agent_of, no_such_run
 from holdfast.contracts import Order
+from holdfast.contracts.search import WORKFLOW
 from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.history.executions import AGENT
@@ -43,6 +44,8 @@ async def run(connection: Connection, run_id: str) -> int:
     try:
         before = await handle.describe()
         an_agent = before.workflow_type == AGENT
+        if not an_agent and before.workflow_type != WORKFLOW:
+            raise no_such_run(run_id)
         if an_agent and before.status is not WorkflowExecutionStatus.RUNNING:
             raise Exit(agent_of(before))
         if before.status is not WorkflowExecutionStatus.RUNNING:
