@@ -17,7 +17,7 @@ from holdfast.client.reading import Look, Reader, no_such_run
 from holdfast.contracts import Goal, Limits, Order, Plan, Report, Tier
 from holdfast.contracts.events import AnyEvent
 from holdfast.contracts.view import Preview, Row, RunView
-from holdfast.errors import RunFailed, Unreachable
+from holdfast.errors import NoSuchRun, RunFailed, Unreachable
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import goal_of_run, launch
 from holdfast.intake.login import login
@@ -27,6 +27,8 @@ from holdfast.state.run import State
 from holdfast.text import PLAIN_ID
 
 Data = TypeVar("Data", bound=BaseModel)
+MOST_NAMED = 20
+"""Subtasks that a refusal names."""
 
 
 class DataReport(Report, Generic[Data]):
@@ -87,7 +89,10 @@ class Run:
         """Return one subtask as it stands now. NoSuchRun if the run has none of that name."""
         rows = {row.id: row for row in (await self._seen()).rows}
         if id not in rows:
-            raise no_such_run(f"{self.id}, subtask {id}")
+            there = ", ".join([*rows][:MOST_NAMED]) + ", …" * (len(rows) > MOST_NAMED)
+            raise NoSuchRun(
+                f"run {self.id} has no subtask {id!r:.80}; it has {there or 'none yet'}"
+            )
         return rows[id]
 
     async def preview(self) -> Preview:

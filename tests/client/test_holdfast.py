@@ -132,6 +132,9 @@ async def test_orders_that_make_no_sense_raise_with_the_reason(runs: Runs, hf: H
         run = await hf.start("Compare three engines", approval="always", id="py-orders")
         preview = await run.preview()
         assert [row.id for row in preview.subtasks] == ["t1", "t2"]
+        assert (await run.subtask("t2")).id == "t2"
+        with pytest.raises(NoSuchRun, match="run py-orders has no subtask 't3'; it has t1, t2"):
+            await run.subtask("t3")
         with pytest.raises(OrderRefused, match="the run is not paused"):
             await run.resume()
         with pytest.raises(Refused, match="unknown role 'wizard'"):

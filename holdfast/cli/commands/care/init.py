@@ -109,6 +109,7 @@ def command(
         say("Commands and workers run those Python files, with all that you may do.", "magenta")
     there = "" if place == Path.cwd() else f" {OPTION} {shlex.quote(str(place))}"
     program = STARTER.partition(f" {OPTION} ")[0]
+    say(f"For coding agents: {program} mcp --print-config{there}; {program} mcp --skill", "dim")
     say(f"Next: {program} doctor{there}", "bold")
     return Code.COMPLETE
 
