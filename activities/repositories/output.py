@@ -108,7 +108,7 @@ def file_diffs(diff: bytes, *, keep: bool = False) -> list[FileDiff]:
             old, many, new, more = (1 if each is None else int(each) for each in hunk.groups())
             found[-1].hunks.append((old, many, new, more))
             if keep:
-                found[-1].lines.append(hunk[0])
+                found[-1].lines.append(line)
         elif keep and line and found and found[-1].hunks:
             found[-1].lines.append(line)
     return found

@@ -27,6 +27,11 @@ OBJECT_FILES = 2_000_000
 LINK_SECONDS = 60.0
 MOST_NOTES = 5
 
+HEADS = (
+    "^[[:space:]]*(((export|default|public|private|protected|static|final|abstract|async|pub)"
+    "[[:space:]]+)*(class|interface|trait|impl|enum|struct|module|def|fn|func|function)[[:space:]]+.*)$"
+)
+"""What the heads of definitions look like, for git to name in each hunk the one it is in."""
 _CONFIG = """[core]
 	bare = true
 	repositoryformatversion = {version}
@@ -39,6 +44,8 @@ _CONFIG = """[core]
 	multiPackIndex = false
 [protocol]
 	allow = never
+[diff "default"]
+	xfuncname = "{heads}"
 """
 _OBJECTS = re.compile(r"pack|[0-9a-f]{2}")
 SHARED_LOOKS = 100
@@ -70,7 +77,7 @@ def prepare(layout: Layout, folder: Path) -> View:
     git = folder / "git"
     for name in ("objects/info", "objects/pack", "refs", "info"):
         (git / name).mkdir(parents=True)
-    config = _CONFIG.format(version=0 if layout.hash_letters == 40 else 1)
+    config = _CONFIG.format(heads=HEADS, version=0 if layout.hash_letters == 40 else 1)
     if layout.hash_letters == 64:
         config += "[extensions]\n\tobjectFormat = sha256\n"
     (git / "config").write_text(config)

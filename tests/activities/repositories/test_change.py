@@ -246,6 +246,18 @@ async def test_models_get_the_messages_of_older_commits_too_and_their_diffs(
     assert "b.txt" not in patch
 
 
+async def test_a_hunk_of_an_older_commit_says_in_which_definition_it_stands(
+    repository: Repository, bench: Bench
+) -> None:
+    text = "class Cart:\n    def pay(self):\n" + "        a = 1\n" * 9
+    repository.commit({"a.py": text})
+    old = repository.commit({"a.py": text + "        b = 2\n"})
+    repository.commit({"a.py": text})
+    repository.write("a.py", text + "\n")
+    snapshot = await bench.snapshots.open((await bench.pin(repository, "HEAD", models=True)).digest)
+    assert "@@ -9,3 +9,4 @@ def pay(self):\n" in below(snapshot.patches)[f"{old}.diff"]
+
+
 async def test_without_models_no_diff_of_an_older_commit_is_kept(
     repository: Repository, bench: Bench
 ) -> None:
