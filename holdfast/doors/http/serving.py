@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import re
 import socket
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,9 +96,30 @@ class Listening:
 
 
 def bind(listening: Listening) -> socket.socket:
-    """Return a socket that listens. OSError says why it cannot."""
+    """Return a socket that listens. OSError says why it cannot; Refused, why TLS cannot."""
+    _check_certificate(listening)
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     return socket.create_server((listening.host, listening.port), family=family)
+
+
+def _check_certificate(listening: Listening) -> None:
+    """Raise Refused for files with which no TLS can be spoken, before anybody is told of it."""
+    if listening.tls_cert is None or listening.tls_key is None:
+        return
+    for path in (listening.tls_cert, listening.tls_key):
+        try:
+            path.read_bytes()
+        except OSError as error:
+            raise Refused(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        trying = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # Else a terminal would be asked for it.
+        trying.load_cert_chain(listening.tls_cert, listening.tls_key, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise Refused(
+            f"--tls-cert {listening.tls_cert} and --tls-key {listening.tls_key} are no certificate"
+            " and its key, in PEM and without a password"
+        ) from error
 
 
 def is_loopback(host: str) -> bool:
