@@ -19,6 +19,7 @@ from holdfast.activities.wiring import Served, build
 from holdfast.contracts.policies import tools_queue
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
+from holdfast.errors import Refused
 from holdfast.serving.nexus import RunsHandler
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.storage import store_at
@@ -28,7 +29,7 @@ from holdfast.workflows import WORKFLOWS
 
 class HoldfastPlugin(SimplePlugin):
     """What a client, a worker and a replayer need for runs beside workflows of your own: converter,
-    workflows, activities, the Nexus service. Give it to the client; its workers have it, too.
+    workflows, activities, the Nexus service. Give it to the client alone: its workers have it, too.
 
     `tools`: functions that agents may call, in this process. `roles`: a folder of role files.
     `project`: a folder with both, and playbooks. Other settings are those of a worker:
@@ -63,6 +64,12 @@ class HoldfastPlugin(SimplePlugin):
         queue = config["task_queue"]
         if queue in self._queues:
             return config
+        beside = {*WORKFLOWS} & {*config.get("workflows", ())}
+        if beside or self not in config["client"].config()["plugins"]:
+            raise Refused(
+                "HoldfastPlugin is given to the client alone, as"
+                " `Client.connect(..., plugins=[HoldfastPlugin()])`; its workers have it, too"
+            )
         served = self._build(queue)
         self._made[queue].append(served)
         asking = [*served.preparing, *served.asking] if served.tiers else []

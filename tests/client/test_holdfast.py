@@ -124,6 +124,8 @@ async def test_the_same_request_and_id_is_one_run_and_another_is_refused(
         assert (first.attached, second.attached) == (False, True)
         with pytest.raises(IdTaken, match="in use by a run with another goal"):
             await hf.start("Compare two engines", id="py-once")
+        with pytest.raises(IdTaken, match="has another approval"):
+            await hf.start("Compare three engines", id="py-once", approval="always")
         await first.report()
 
 

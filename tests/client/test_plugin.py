@@ -132,3 +132,15 @@ async def test_a_setting_or_tool_that_cannot_be_used_is_refused_in_a_line(
         with pytest.raises(Refused) as refused:
             HoldfastPlugin(**wrong)
         assert "\n" not in str(refused.value)
+
+
+async def test_a_plugin_that_is_not_given_to_the_client_alone_is_refused(
+    endpoint: Simulator, env: WorkflowEnvironment
+) -> None:
+    plugin = HoldfastPlugin()
+    target = env.client.service_client.config.target_host
+    with pytest.raises(Refused, match="to the client alone"):
+        Worker(await Client.connect(target), task_queue=QUEUE, plugins=[plugin])
+    client = await Client.connect(target, plugins=[plugin])
+    with pytest.raises(Refused, match="to the client alone"), pytest.warns(UserWarning):
+        Worker(client, task_queue=QUEUE, plugins=[plugin])
