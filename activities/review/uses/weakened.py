@@ -76,6 +76,8 @@ _SKIPS = re.compile(
     r"|^t\.Skip(?:f|Now)?\(|^#\[ignore\b|^(?:skip|pending)\b(?!.*[=:])"
 )
 _CONDITION = re.compile(r"^(?:\}\s*)?(?:if|unless|else|elif|elsif|when|case)\b|\bif\b.*[{:]$")
+_EXAMPLES = re.compile(r"(?:^|/)(?:examples?|samples?|demos?)/")
+"""Folders whose tests show how something is tested."""
 _CLOSES = re.compile(r"[)\]}]|end\b")
 _WORD = re.compile(r"\w{3,}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -137,7 +139,8 @@ def find(tree: Tree, changed: Sequence[Changed]) -> list[Breakage]:
     ]
     found: list[Breakage] = []
     for pair in pairs:
-        found += _deleted(pair, [each for each in lost if each.pair is pair])
+        if not _EXAMPLES.search(pair.was):
+            found += _deleted(pair, [each for each in lost if each.pair is pair])
         found += _skipped_whole(tree, pair)
     for key in before.keys() & after.keys():
         old_test, new_test = before[key], after[key]

@@ -229,3 +229,10 @@ def test_a_name_that_code_and_tests_have_otherwise_weakens_no_test(
     elif more:
         head["tests/test_cart.py"] = head["tests/test_cart.py"].rpartition("    assert")[0]
     assert [each["rule"] for each in breaks(tmp_path, base, head)] == ([more] if more else [])
+
+
+def test_an_example_that_goes_with_its_tests_is_no_deleted_test(tmp_path: Path) -> None:
+    test = "def test_pay():\n    assert pay(1) == 1\n"
+    base = {"cart.py": PAY, "examples/tests/test_a.py": test, "tests/test_a.py": test}
+    found = breaks(tmp_path, base, {"cart.py": PAY})
+    assert [(each["file"], each["rule"]) for each in found] == [("tests/test_a.py", "deleted-test")]
