@@ -53,6 +53,8 @@ class Run:
         self.attached = attached
         """True if a run of this id and request was there already."""
         self._connection = connection
+        self._reader = Reader(connection, id)
+        """What was read of it: the next look reads only what is new."""
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"
@@ -76,14 +78,18 @@ class Run:
         """
         if wait:
             return await self._seen()
-        look = await Reader(self._connection, self.id).look()
+        look = await self._reader.look()
+        if look.unreadable:
+            # What it lacks may be back by the next look.
+            self._reader = Reader(self._connection, self.id)
         if look.away:
             raise Unreachable("; ".join(look.notes))
-        if look.closed and look.view is None:
+        view = look.view
+        if look.closed and view is None:
             raise RunFailed(read_end(self.id, look).reason)
-        if look.view is None:
+        if view is None:
             return await self._unbegun(look)
-        return look.view.model_copy(update={"notes": (*look.notes, *look.view.notes)})
+        return view.model_copy(update={"notes": (*look.notes, *view.notes)})
 
     async def subtask(self, id: str) -> Row:
         """Return one subtask as it stands now. NoSuchRun if the run has none of that name."""

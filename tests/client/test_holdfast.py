@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 
 import holdfast
 from conftest import Runs
@@ -31,6 +32,7 @@ from holdfast import (
 from holdfast.client.events import Place
 from holdfast.client.holdfast import as_input
 from holdfast.contracts.events import AnyEvent
+from holdfast.history.fold import Fold
 from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, lost, plans, subtask, synthesizes, works
 from steered import script
@@ -295,3 +297,34 @@ def test_places_are_in_the_order_of_the_history() -> None:
     ids = ["4", "19.1", "19", "31.1", "31.2", "31", "46"]
     places = [Place.parse(each)[0] for each in ids]
     assert all(one < other for one, other in itertools.pairwise(places))
+
+
+async def test_a_second_look_folds_only_what_is_new_and_one_in_vain_is_made_anew(
+    runs: Runs, hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folded = 0
+    take = Fold.take
+
+    async def counted(fold: Fold, event: HistoryEvent) -> None:
+        nonlocal folded
+        folded += event.event_id > fold.last_event
+        await take(fold, event)
+
+    monkeypatch.setattr(Fold, "take", counted)
+    async with runs.worker(script()):
+        run = await hf.start("Compare three engines", approval="always", id="py-kept")
+        await run.preview()
+        folded = 0
+        first = await run.look(wait=False)
+        begun = folded
+        assert await run.look(wait=False) == first and folded == begun > 5
+        await run.approve()
+        report = await run.report()
+        folded = 0
+        last = await run.look(wait=False)
+    assert last.phase == "closed" and last.dollars_spent == report.dollars
+    assert run._reader.fold is not None
+    assert folded == run._reader.fold.last_event - begun
+    run._reader.fold.unreadable = "a blob is away"
+    assert "a blob is away" in (await run.look(wait=False)).notes[0]
+    assert (await run.look(wait=False)).notes == last.notes

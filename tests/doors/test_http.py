@@ -19,6 +19,7 @@ from conftest import Runs, seen
 from doors import Caller, Door, Json, served
 from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
+from holdfast.doors.http import handlers
 from holdfast.doors.http.app import make_app
 from holdfast.doors.http.bodies import ORDERS
 from holdfast.doors.http.reports import KINDS
@@ -169,6 +170,17 @@ async def test_what_is_no_input_of_an_agent_is_refused(door: Door) -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_input"), answer.text
     reads = door.caller("reads", Scopes())
     assert (await reads.post("/ag-ui", asked_of_agent("a"))).status_code == 403
+
+
+def test_a_door_keeps_what_was_read_of_the_runs_that_were_looked_at_last(
+    connection: Connection,
+) -> None:
+    door = handlers.Door(connection)
+    first = door.run("run-0")
+    others = [door.run(f"run-{number}") for number in range(1, handlers.MOST_KEPT)]
+    assert door.run("run-0") is first
+    door.run("one-more")
+    assert door.run("run-0") is first and door.run("run-1") is not others[0]
 
 
 async def test_equal_posts_start_one_run_and_another_body_under_the_key_is_refused(

@@ -142,7 +142,7 @@ class Tasks:
         return await self.door.streams.respond(request, _updates(run), over=False)
 
     async def get(self, request: Request) -> Response:
-        return _json(await task_of(run_of(self.door.connection, request)))
+        return _json(await task_of(run_of(self.door, request)))
 
     async def list_tasks(self, request: Request) -> Response:
         """Answer with a page of the tasks, those first that changed last: what is open, then what
@@ -185,20 +185,20 @@ class Tasks:
         if state != "WORKING" and not artifacts:
             return _task(run.id, _status(state))
         async with self.looking:
-            task = await task_of(Run(self.door.connection, run.id))
+            task = await task_of(self.door.run(run.id))
         return task if artifacts else {name: task[name] for name in task if name != "artifacts"}
 
     async def push(self, _: Request) -> Response:
         return no_push()
 
     async def cancel(self, request: Request) -> Response:
-        run, caller = run_of(self.door.connection, request), caller_of(request)
+        run, caller = run_of(self.door, request), caller_of(request)
         check_decides(caller)
         await run.cancel(by=caller.name)
         return _json(await task_of(run))
 
     async def subscribe(self, request: Request) -> Response:
-        run = run_of(self.door.connection, request)
+        run = run_of(self.door, request)
         if await check_run(self.door.connection, run.id):
             raise RunOver(f"task {run.id} is over; get it instead")
         return await self.door.streams.respond(request, _updates(run), over=False)
@@ -218,7 +218,7 @@ class Tasks:
                 fields |= part.data
         if message.task_id:
             request.path_params["run_id"] = message.task_id
-            run = run_of(self.door.connection, request)
+            run = run_of(self.door, request)
             await self._order(run, text, fields, request)
             return run
         wanted = read_request({"goal": text, **fields}, "message")

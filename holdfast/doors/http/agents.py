@@ -46,7 +46,7 @@ class Agent:
         run_id = id_of_key(f"ag-ui {given.thread_id}", caller)
         after = ""
         if given.resume:
-            run = Run(self.door.connection, run_id)
+            run = self.door.run(run_id)
             for entry in given.resume:
                 await _answer(run, entry, caller)
                 after = entry.interrupt_id + LAST_PART

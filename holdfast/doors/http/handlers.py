@@ -31,6 +31,8 @@ KEY_LETTERS = 255
 ANSWER_SECONDS = 55.0
 """How long an answer waits for a plan, or for a task to end or to ask."""
 MOST_LISTED = 1_000
+MOST_KEPT = 50
+"""Runs of which it is kept what was read: to fold a history anew is most of what a look costs."""
 
 
 @dataclass
@@ -39,10 +41,20 @@ class Door:
 
     connection: Connection
     streams: Streams = field(default_factory=Streams)
+    _runs: dict[str, Run] = field(default_factory=dict)
+    """Those that were looked at last, the latest at the end."""
 
     @property
     def holdfast(self) -> Holdfast:
         return Holdfast.on(self.connection)
+
+    def run(self, run_id: str) -> Run:
+        """Return the run of this id, with what was read of it if it is one of the last."""
+        run = self._runs.pop(run_id, None) or Run(self.connection, run_id)
+        self._runs[run_id] = run
+        if len(self._runs) > MOST_KEPT:
+            del self._runs[next(iter(self._runs))]
+        return run
 
     # ------------------------------------------------------------ starting
 
@@ -75,7 +87,7 @@ class Door:
         return await self.holdfast.start_goal(goal, wanted.id, below=roots)
 
     async def fork(self, request: Request) -> Response:
-        run, caller = run_of(self.connection, request), caller_of(request)
+        run, caller = run_of(self, request), caller_of(request)
         given = await read_body(request, Fork)
         check_starts(caller)
 
@@ -105,15 +117,15 @@ class Door:
         )
 
     async def look(self, request: Request) -> Response:
-        view = await run_of(self.connection, request).look(wait=False)
+        view = await run_of(self, request).look(wait=False)
         return Response(view.model_dump_json(), media_type="application/json")
 
     async def report(self, request: Request) -> Response:
-        run = run_of(self.connection, request)
+        run = run_of(self, request)
         return await reports.respond(self.connection, run.id, reports.kind_of(request))
 
     async def events(self, request: Request) -> Response:
-        run = run_of(self.connection, request)
+        run = run_of(self, request)
         events = events_of(run, request)
         over = await check_run(self.connection, run.id)
         return await self.streams.respond(request, events, over=over)
@@ -124,7 +136,7 @@ class Door:
         name = request.path_params["order"]
         if name not in ORDERS:
             raise Problem("not_found", f"no such order; there are: {', '.join((*ORDERS, 'fork'))}")
-        run = run_of(self.connection, request)
+        run = run_of(self, request)
         given = await read_body(request, ORDERS[name])
         return JSONResponse({"said": await give(run, name, given, caller_of(request))})
 
@@ -149,9 +161,9 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def run_of(connection: Connection, request: Request) -> Run:
+def run_of(door: Door, request: Request) -> Run:
     """Return the run that the path names. Raise NoSuchRun for what is no id."""
-    return Run(connection, request.path_params["run_id"])
+    return door.run(request.path_params["run_id"])
 
 
 async def give(run: Run, name: str, given: BaseModel, caller: Caller) -> str:

@@ -125,7 +125,7 @@ class Pages:
 
     async def show(self, request: Request) -> Response:
         """Show the page of a run as it stands."""
-        run, caller = run_of(self.door.connection, request), caller_of(request)
+        run, caller = run_of(self.door, request), caller_of(request)
         page = self._page(run.id)
         sight, nonce = await page.look(), secrets.token_urlsafe(16)
         text, policy = self._draw(run.id, page, sight, nonce, caller)
@@ -135,7 +135,7 @@ class Pages:
 
     async def take(self, request: Request) -> Response:
         """Carry out an order of the page, and lead back to it: it says what came of it."""
-        run, caller = run_of(self.door.connection, request), caller_of(request)
+        run, caller = run_of(self.door, request), caller_of(request)
         given = await _fields(request)
         if not hmac.compare_digest(given.get("token", "").encode(), self.word.encode()):
             raise Problem("foreign_origin", "that form is of another server; load the page anew")
