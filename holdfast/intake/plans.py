@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Plan
 from holdfast.errors import Refused
@@ -21,6 +21,18 @@ MOST_SHOWN = 100
 YAML = (".yaml", ".yml")
 PLAN_BYTES = 2 * 1024 * 1024
 """The largest plan, of texts as long as a model reads; reading one in YAML takes seconds."""
+
+
+def _check_fields(given: object, make: ValidatorFunctionWrapHandler) -> Plan:
+    """Return the plan; a field that nobody reads is a mistake."""
+    plan: Plan = make(given)
+    if idle := find_unread(Plan, given):
+        raise ValueError("; ".join(f"{place}: there is no such field" for place in idle[:20]))
+    return plan
+
+
+GivenPlan = Annotated[Plan, WrapValidator(_check_fields)]
+"""A plan in a request of a program, with no field that is not one."""
 
 
 def read_plan(path: Path, option: str = "--plan") -> Plan:

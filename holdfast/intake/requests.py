@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from holdfast.contracts import Approval, Limits, Plan
+from holdfast.contracts import Approval, Limits
 from holdfast.contracts.notices import Occasion
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
@@ -25,6 +25,7 @@ from holdfast.intake.files import read_text
 from holdfast.intake.goals import Wish
 from holdfast.intake.inputs import LITERAL
 from holdfast.intake.launch import check_id
+from holdfast.intake.plans import GivenPlan
 from holdfast.storage.files import write_whole
 from holdfast.text.mistakes import as_rest
 from holdfast.untrusted.reading import NotPlain, from_json
@@ -96,7 +97,7 @@ class RunRequest(_Given):
     goal: str = ""
     playbook: str = ""
     inputs: dict[InputName, Input] = Field(default_factory=dict, max_length=100)
-    plan: Plan | None = None
+    plan: GivenPlan | None = None
     dollars: _Dollars | None = None
     """The hard cap; the same as `limits.dollars`."""
     limits: dict[str, Decimal | int | None] = Field(default_factory=dict)

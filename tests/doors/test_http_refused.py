@@ -21,6 +21,7 @@ from holdfast.doors.tokens import Scopes, Tokens
 from holdfast.errors import BadSettings, Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.requests import REQUEST_BYTES
+from scripted import subtask
 
 pytestmark = pytest.mark.anyio
 GOAL = {"goal": "Compare three engines"}
@@ -79,6 +80,14 @@ async def test_a_wrong_token_a_foreign_host_and_a_foreign_page_come_to_nothing(
     assert await count_started(runs) == 0
 
 
+WRONG_PLAN = json.dumps(
+    {
+        "goal": "a",
+        "plan": {"goal": "a", "subtasks": [{**subtask("t1", tier="haiku"), "depend_on": ["t2"]}]},
+    }
+).encode()
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -103,6 +112,7 @@ async def test_a_wrong_token_a_foreign_host_and_a_foreign_page_come_to_nothing(
         (b'{"goal": "a", "inputs": {"a": {"text": "b", "path": "/etc"}}}', 422, "bad_input"),
         (b'{"goal": "a", "playbook": "../x"}', 422, "bad_input"),
         (b'{"goal": "a", "id": "../x"}', 422, "bad_input"),
+        (WRONG_PLAN, 422, "bad_input"),
     ],
 )
 async def test_a_body_that_is_no_request_starts_nothing(
@@ -114,6 +124,8 @@ async def test_a_body_that_is_no_request_starts_nothing(
     )
     assert (sent.status_code, sent.json()["code"]) == (status, code), sent.text
     assert "Traceback" not in sent.text
+    if body == WRONG_PLAN:
+        assert "subtasks[0].depend_on: there is no such field" in sent.json()["detail"]
     if b"etc/passwd" in body or b"nothing" in body:
         assert "is below no allowed root" in sent.json()["detail"]
 

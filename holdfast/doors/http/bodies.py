@@ -10,8 +10,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from holdfast.contracts import Plan, Tier
+from holdfast.contracts import Tier
 from holdfast.doors.http.problems import Problem
+from holdfast.intake.plans import GivenPlan
 from holdfast.intake.requests import REQUEST_BYTES, explain
 from holdfast.untrusted.reading import NotPlain, from_json
 
@@ -53,7 +54,7 @@ class Reject(_Given):
 class Edit(_Given):
     """Take another plan in place of the one that waits."""
 
-    plan: Plan
+    plan: GivenPlan
 
 
 class AnswerQuestion(_Given):
