@@ -39,7 +39,9 @@ async def test_a_task_asks_for_approval_is_approved_and_gives_its_answer(
     runs: Runs, connection: Connection, door: Door
 ) -> None:
     caller = door.caller("agent")
-    asked = message("Compare three engines", metadata={"approval": "always", "dollars": 1})
+    # Message and request have metadata, and both count.
+    asked = message("Compare three engines", metadata={"dollars": 1})
+    asked["metadata"] = {"approval": "always"}
     async with runs.worker(script()):
         with runs.env.with_time_skipping_disabled():
             task = await sent(caller, asked)
@@ -108,6 +110,7 @@ async def test_what_is_no_message_is_refused_in_the_words_of_the_protocol(door: 
         ({}, "INVALID_PARAMS"),
         (message("a", metadata={"dollars": "NaN"}), "INVALID_PARAMS"),
         (message("a", metadata={"colour": "red"}), "INVALID_PARAMS"),
+        ({**message("a", metadata={"dollars": 2}), "metadata": {"dollars": 1}}, "INVALID_PARAMS"),
         (message("a", parts=[{"url": "file:///etc/passwd"}]), "INVALID_PARAMS"),
         (message("a", taskId="none", metadata={"order": "approve"}), "TASK_NOT_FOUND"),
     ):

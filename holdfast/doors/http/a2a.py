@@ -114,6 +114,21 @@ class Wanted(_Given):
 class SendMessageRequest(_Given):
     message: Message
     configuration: Configuration = Configuration()
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def fields(self) -> Json:
+        """What metadata and data say beside the text. Raise Problem if they contradict each
+        other.
+        """
+        found: Json = {}
+        parts = [each.data for each in self.message.parts if isinstance(each.data, dict)]
+        for given in (self.metadata, self.message.metadata, *parts):
+            for name, value in given.items():
+                # A name with an address is an extension's.
+                if "://" not in name and found.setdefault(name, value) != value:
+                    raise Problem("bad_input", f"{name}: given twice, and not the same")
+        return found
 
 
 class Tasks:
@@ -127,7 +142,7 @@ class Tasks:
         given = await read_body(request, SendMessageRequest)
         if given.configuration.push is not None:
             return no_push()
-        run = await self._run_of(given.message, request)
+        run = await self._run_of(given, request)
         if not given.configuration.return_immediately:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
@@ -138,7 +153,7 @@ class Tasks:
         given = await read_body(request, SendMessageRequest)
         if given.configuration.push is not None:
             return no_push()
-        run = await self._run_of(given.message, request)
+        run = await self._run_of(given, request)
         return await self.door.streams.respond(request, _updates(run), over=False)
 
     async def get(self, request: Request) -> Response:
@@ -206,16 +221,13 @@ class Tasks:
     async def card(self, request: Request) -> Response:
         return JSONResponse(agent_card(str(request.base_url).rstrip("/")))
 
-    async def _run_of(self, message: Message, request: Request) -> Run:
+    async def _run_of(self, asked: SendMessageRequest, request: Request) -> Run:
         """Return the run that a message starts, or gives an order to."""
-        caller = caller_of(request)
+        message, caller = asked.message, caller_of(request)
         if any(each.text is None and each.data is None for each in message.parts):
             raise Problem("bad_input", "parts: text and data are read, no raw bytes and no urls")
         text = "\n\n".join(each.text for each in message.parts if each.text)
-        fields = {name: each for name, each in message.metadata.items() if "://" not in name}
-        for part in message.parts:
-            if isinstance(part.data, dict):
-                fields |= part.data
+        fields = asked.fields
         if message.task_id:
             request.path_params["run_id"] = message.task_id
             run = run_of(self.door, request)
