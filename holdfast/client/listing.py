@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 
@@ -26,6 +26,8 @@ from holdfast.contracts.search import (
 from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import PAUSED, is_paused
 
+PAGE_TIME = timedelta(seconds=10)
+"""How long the server may take for a page of the list."""
 PAUSE_INFO = "TemporalPauseInfo"
 """Temporal's own search attribute of a run of which an activity is paused."""
 OPEN = {"approval": "waits for approval", OUTAGE: "waits for the endpoint"}
@@ -62,7 +64,8 @@ async def list_runs(connection: Connection, at_once: int = 1_000) -> AsyncIterat
     """Yield the runs that people started, newest first; their child runs are not listed.
     `at_once`: how many the server is asked for at a time.
     """
-    async for each in connection.client.list_workflows(RUNS, page_size=at_once):
+    listed = connection.client.list_workflows(RUNS, page_size=at_once, rpc_timeout=PAGE_TIME)
+    async for each in listed:
         if each.parent_id is None:
             yield await _listed(each)
 

@@ -48,6 +48,8 @@ from holdfast.workers import served
 
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""
+ANSWER_TIME = timedelta(seconds=10)
+"""The same for a single request, which nobody repeats."""
 LOOK_AGAIN_SECONDS = 1.0
 """How often the server is asked for what is not in the history, when that does not change."""
 SETTLE_SECONDS = 0.05
@@ -358,7 +360,7 @@ async def describe_run(
     of one, and for other workflows of the namespace, which are not ours.
     """
     try:
-        found = await connection.handle(run_id).describe(rpc_timeout=limit)
+        found = await connection.handle(run_id).describe(rpc_timeout=limit or ANSWER_TIME)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise no_such_run(run_id) from error

@@ -36,6 +36,8 @@ MOST_BYTES = 1024 * 1024
 LONGEST_ID = 255
 LEAST_SECRET = 16
 """Characters; GitHub takes any text for one."""
+IN_VAIN = "hooks"
+"""Under which what proves nothing is counted: it takes nothing from what is signed."""
 log = structlog.get_logger("holdfast.hooks")
 
 
@@ -71,12 +73,15 @@ class Hooks:
         name = request.path_params["hook"]
         hook = self.by_name.get(name)
         if hook is None:
+            request.state.count(IN_VAIN)
             raise Problem("not_found", "there is no such hook")
         content = await read_bytes(request, MOST_BYTES)
         try:
             delivery = find_delivery(request.headers, content, self.secrets[name])
         except NotSigned:
+            request.state.count(IN_VAIN)
             raise Problem("not_signed", "the signature is missing, wrong or old") from None
+        request.state.count(f"hooks.{name}")
         body = await _parse(content)
         if request.headers.get("x-github-event") == "ping" or not matches(hook, body):
             return JSONResponse({"skipped": "this hook starts no run for that"})

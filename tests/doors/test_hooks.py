@@ -22,6 +22,7 @@ from holdfast.contracts.search import RUNS
 from holdfast.deployment.settings import Settings
 from holdfast.doors.hook_files import read_hooks
 from holdfast.doors.hooks import MOST_BYTES, Hooks
+from holdfast.doors.tokens import Scopes
 from holdfast.errors import BadSettings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import goal_of_run
@@ -129,6 +130,25 @@ async def test_a_hook_of_github_is_known_by_what_is_signed_not_by_its_delivery(
     assert first.json()["id"] == replayed.json()["id"]
     elsewhere = await post(hooks, content, github(content), "other")
     assert elsewhere.status_code == 201 and elsewhere.json()["id"] != first.json()["id"]
+
+
+async def test_who_floods_hooks_and_logins_shuts_out_nobody_who_proves_who_he_is(
+    connection: Connection, project: Path
+) -> None:
+    settings = Settings(project=project, state_dir=connection.settings.state_dir)
+    ours = Connection(settings, connection.target, connection.client)
+    content = json.dumps({**BODY, "action": "closed"}).encode()
+    async with served(ours, rate=0.5) as door:
+        secret = door.tokens.add("ada", Scopes())
+        unknown = [await post(door, content, {}, "zzz") for _ in range(6)]
+        unsigned = await post(door, content, {})
+        browser = door.bearing("").client
+        guesses = [await browser.post("/login", data={"token": "hf_x"}) for _ in range(6)]
+        codes = [each.status_code for each in (*unknown, unsigned, *guesses)]
+        assert codes == [404] * 5 + [429] * 2 + [401] * 5 + [429]
+        assert (await post(door, content, standard(content))).status_code == 200
+        login = await browser.post("/login", data={"token": secret})
+        assert login.status_code == 303
 
 
 async def test_what_a_hook_is_not_for_starts_nothing(hooks: Door, runs: Runs) -> None:

@@ -270,6 +270,8 @@ async def test_a_question_interrupts_the_run_of_an_interface_and_its_answer_goes
         assert [each["type"] for each in told][:2] == ["RUN_STARTED", "STATE_SNAPSHOT"]
         assert told[-1]["type"] == "RUN_FINISHED" and told[-1]["outcome"]["type"] == "interrupt"
         assert told[-1]["outcome"]["interrupts"][0]["reason"] == "plan_waits"
+        # Of an execution that this run never had nothing was seen.
+        assert await caller.events(path, "3@ffffffff~1", until="RUN_FINISHED") == first
         await caller.post(f"/runs/{run_id}/approve")
         rest = await caller.events(path, first[-1]["id"])
     kinds = [json.loads(each["data"])["type"] for each in rest]

@@ -8,10 +8,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from temporalio.client import Client
 
 from conftest import Runs
 from doors import Caller, Door, served
@@ -199,9 +201,53 @@ async def test_what_is_no_run_and_no_order_is_said_to_be_none(runs: Runs, door: 
     for after in ("x", "-1", "1@zz", "99999999999999"):
         answer = await caller.get("/runs/none/events", Last_Event_ID=after)
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_input")
-        agui = await caller.get("/runs/none/events?format=ag-ui", Last_Event_ID=after)
-        assert agui.status_code in (404, 422)
+    for after in ("x", "0", "57", "~", "1~-1", "1@zz~1"):
+        answer = await caller.get("/runs/none/events?format=ag-ui", Last_Event_ID=after)
+        assert (answer.status_code, answer.json()["code"]) == (422, "bad_input"), after
     assert (await caller.get("/runs/none/events?format=x")).json()["code"] == "bad_input"
+
+
+async def test_a_server_that_does_not_answer_is_said_within_seconds_in_one_line(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soon = timedelta(seconds=0.2)
+    monkeypatch.setattr("holdfast.client.reading.ANSWER_TIME", soon)
+    monkeypatch.setattr("holdfast.client.listing.PAGE_TIME", soon)
+    monkeypatch.setattr("holdfast.workers.pollers.RPC_SECONDS", 0.2)
+    going = asyncio.Event()
+    going.set()
+    wires: list[asyncio.StreamWriter] = []
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while part := await source.read(65_536):
+            await going.wait()
+            target.write(part)
+
+    async def carry(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        far, there = await asyncio.open_connection(*connection.target.address.split(":"))
+        wires.extend((back, there))
+        await asyncio.gather(copy(near, there), copy(far, back))
+
+    between = await asyncio.start_server(carry, "127.0.0.1", 0)
+    client = await Client.connect(f"127.0.0.1:{between.sockets[0].getsockname()[1]}")
+    async with served(replace(connection, client=client)) as door:
+        caller = door.caller()
+        assert (await caller.get("/runs?most=1")).status_code == 200
+        going.clear()
+        for path in ("/readyz", "/runs", "/runs/one/events"):
+            answer = await caller.get(path)
+            assert answer.headers["content-type"] == "application/problem+json", path
+            assert (answer.status_code, answer.json()["code"]) == (503, "unreachable"), path
+        monkeypatch.setattr(Client, "list_workflows", None)
+        mistake = await caller.get("/runs")
+        assert (mistake.status_code, mistake.json()["code"]) == (500, "failed")
+    between.close()
+    for wire in wires:
+        wire.transport.abort()
+    going.set()
+    await between.wait_closed()
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("Traceback") == 1, "of our own mistake alone"
 
 
 async def test_who_asks_too_often_is_told_when_to_come_back(connection: Connection) -> None:

@@ -135,12 +135,9 @@ class Story:
 
 
 async def retell(
-    events: AsyncIterator[AnyEvent], story: Story, after: str
+    events: AsyncIterator[AnyEvent], story: Story, seen: Seen
 ) -> AsyncIterator[tuple[str, BaseEvent]]:
-    """Yield AG-UI's events with their ids, those up to the id `after` left out. `events`: all of
-    the run. Raise Refused if it is no id.
-    """
-    seen = _Seen.of(after)
+    """Yield AG-UI's events that were not seen, with their ids. `events`: all of the run."""
     async for event in events:
         for number, each in enumerate(story.tell(event), 1):
             if not seen.has(event, number):
@@ -148,7 +145,7 @@ async def retell(
 
 
 @dataclass
-class _Seen:
+class Seen:
     """Where a caller left the stream."""
 
     place: Place = field(default_factory=Place)
@@ -158,7 +155,8 @@ class _Seen:
     """True once what comes is new."""
 
     @classmethod
-    def of(cls, after: str) -> _Seen:
+    def of(cls, after: str) -> Seen:
+        """Return what whoever names this id has seen. Raise Refused if it is none."""
         if not after:
             return cls()
         event, _, part = after.partition(PART)
@@ -174,8 +172,8 @@ class _Seen:
         if execution == self.execution:
             self.passed = (place, part) > (self.place, self.part)
         else:
-            # The execution that was followed was left by a reset.
-            self.passed = isinstance(event, RunReset)
+            # The execution that was followed was left by a reset; none was before the first.
+            self.passed = isinstance(event, RunReset) or not execution
         return not self.passed
 
 

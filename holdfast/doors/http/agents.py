@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from holdfast.client.events import Place
 from holdfast.client.runs import Run
-from holdfast.doors.http.ag_ui import PART, Story, retell
+from holdfast.doors.http.ag_ui import PART, Seen, Story, retell
 from holdfast.doors.http.bodies import read_body
 from holdfast.doors.http.handlers import Door, caller_of, give_named, id_of_key
 from holdfast.doors.http.problems import Problem
@@ -97,7 +97,7 @@ async def _answer(run: Run, entry: ResumeEntry, caller: Caller) -> None:
 
 async def _until_finished(run: Run, story: Story, after: str) -> AsyncIterator[ServerSentEvent]:
     """Yield AG-UI's events until its run is finished: by an end, or a question that is open."""
-    async for id, event in retell(run.events(), story, after):
+    async for id, event in retell(run.events(), story, Seen.of(after)):
         yield ServerSentEvent(event.model_dump_json(by_alias=True), id=id)
         if isinstance(event, RunErrorEvent):
             return

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -16,7 +17,6 @@ from holdfast.doors.http.agents import Agent
 from holdfast.doors.http.handlers import Door
 from holdfast.doors.http.pages import Pages, Sessions
 from holdfast.doors.http.problems import Problem, problem_of
-from holdfast.errors import HoldfastError
 from holdfast.intake.connection import Connection
 
 
@@ -45,11 +45,14 @@ def make_app(connection: Connection, sessions: Sessions | None = None) -> Starle
         *a2a.routes(door),
         *Hooks.of(connection).routes(),
     ]
-    handlers: dict[Any, Any] = {HTTPException: _of_http, Problem: _of_ours, HoldfastError: _of_ours}
-    return Starlette(routes=routes, exception_handlers=handlers)
+    app = Starlette(routes=routes)
+    handlers: dict[Any, Any] = {HTTPException: _of_http, Exception: _of_any}
+    # In place of Starlette's own stack, which answers unknown errors in plain text.
+    app.middleware_stack = ExceptionMiddleware(app.router, handlers)
+    return app
 
 
-async def _of_ours(_: Request, error: Exception) -> Response:
+async def _of_any(_: Request, error: Exception) -> Response:
     return problem_of(error).response()
 
 

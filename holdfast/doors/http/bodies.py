@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from holdfast.contracts import Tier
 from holdfast.doors.http.problems import Problem
@@ -173,6 +173,8 @@ async def read_bytes(request: Request, most: int) -> bytes:
                 body += part
                 if len(body) > most:
                     raise _too_large(most)
+    except ClientDisconnect:
+        raise Problem("not_json", "the body broke off") from None
     except TimeoutError:
         raise Problem(
             "too_slow", f"the body did not come within {BODY_SECONDS:.0f} s", Connection="close"

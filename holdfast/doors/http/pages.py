@@ -108,7 +108,9 @@ class Pages:
         """Begin a session for the bearer of a token."""
         given = await _fields(request)
         secret = given.get("token", "").strip()
-        if request.state.bearer(secret) is None:
+        caller = request.state.bearer(secret)
+        request.state.count(caller.name if caller else "login")
+        if caller is None:
             return _login(given.get("next", ""), "That is no token of this server.", 401)
         there = given.get("next", "")
         answer = RedirectResponse(there if _is_page(there) else "/login", 303, headers=HEADERS)

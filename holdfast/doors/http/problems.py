@@ -8,8 +8,11 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
+import structlog
 from starlette.responses import Response
+from temporalio.service import RPCError
 
+from holdfast.client.connecting import explain_failure
 from holdfast.errors import HoldfastError
 
 MEDIA_TYPE = "application/problem+json"
@@ -45,6 +48,7 @@ OF_THE_DOOR: Mapping[str, int] = {
     "failed": 500,
 }
 """The codes that this door adds to those of the errors."""
+log = structlog.get_logger("holdfast.http")
 
 
 class Problem(Exception):
@@ -77,7 +81,10 @@ def problem_of(error: Exception) -> Problem:
     """
     if isinstance(error, Problem):
         return error
+    if isinstance(error, RPCError):
+        error = explain_failure(error, "its address")
     if isinstance(error, HoldfastError):
         code = error.kind if error.kind in STATUS else "failed"
         return Problem(code, str(error))
+    log.error("request failed", exc_info=error)
     return Problem("failed", "a mistake of ours; the log of the server has it")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
+import structlog
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,10 +19,12 @@ from holdfast.client.events import Place
 from holdfast.client.runs import Run
 from holdfast.doors.http import ag_ui
 from holdfast.doors.http.problems import Problem
+from holdfast.errors import HoldfastError
 
 PING_SECONDS = 15
 MOST_STREAMS = 200
 FORMATS = ("holdfast", "ag-ui")
+log = structlog.get_logger("holdfast.http")
 
 
 @dataclass
@@ -60,6 +63,9 @@ class Streams:
                     if not still():
                         return
                     yield each
+        except HoldfastError as error:
+            # Whoever comes back with the last id is told why.
+            log.warning("stream ended", why=str(error))
         finally:
             self.count -= 1
 
@@ -73,7 +79,7 @@ def events_of(run: Run, request: Request) -> AsyncIterator[ServerSentEvent]:
     if form not in FORMATS:
         raise Problem("bad_input", f"format: give {' or '.join(FORMATS)}")
     if form == "ag-ui":
-        return _of_ag_ui(run, after)
+        return _of_ag_ui(run, ag_ui.Seen.of(after))
     if after:
         Place.parse(after)
     return _own(run, after)
@@ -84,8 +90,8 @@ async def _own(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
         yield ServerSentEvent(event.model_dump_json(), event=event.kind, id=event.id)
 
 
-async def _of_ag_ui(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
-    async for id, event in ag_ui.retell(run.events(), ag_ui.Story(run.id, run.id), after):
+async def _of_ag_ui(run: Run, seen: ag_ui.Seen) -> AsyncIterator[ServerSentEvent]:
+    async for id, event in ag_ui.retell(run.events(), ag_ui.Story(run.id, run.id), seen):
         text = event.model_dump_json(by_alias=True)
         yield ServerSentEvent(text, id=id)
 
