@@ -82,6 +82,8 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
         ("run goal --frob", ["--frob", "run --help"]),
         ("frob", ["'frob'", "--help"]),
         ("show", ["ID", "show --help"]),
+        ("export x --out a --cassette b", ["--out", "--cassette", "one of them"]),
+        ("export x --inputs", ["--inputs", "--cassette"]),
         ("replay missing.json", ["'missing.json'", "export"]),
     ],
 )

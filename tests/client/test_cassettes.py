@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.commands.care import export
+from holdfast.cli.screen.exits import Code, Exit
 from holdfast.deployment.settings import HOME
 from holdfast.replaying.cassette import Cassette
 from holdfast.simulator.script import Script
@@ -75,6 +77,24 @@ async def test_a_test_is_answered_as_the_endpoint_answered_when_it_was_recorded(
     assert "-Which rates changed?\n+Which rates fell?" in said and "record it again" in said
     assert isinstance(missed.value.__context__, AssertionError), "the test's own is not lost"
     assert "-Which rates changed? | +Which rates fell?" in report.model_dump_json()
+
+
+async def test_a_run_that_is_over_is_exported_as_a_cassette_that_answers_it_again(
+    tmp_path: Path,
+) -> None:
+    live, exported = tmp_path / "live.yaml", tmp_path / "exported.yaml"
+    async with deployed(LOOKS, cassette=live, record=True) as deployment:
+        run = await deployment.hf.start("Which rates changed?", inputs=INPUTS, dollars=1)
+        await run.report()
+        code = await export.play(deployment.hf.connection, run.id, exported, inputs=False)
+        for answer in (Path(os.environ["HOLDFAST_STATE_DIR"]) / "journal").glob("*.answer"):
+            answer.unlink()
+        with pytest.raises(Exit, match="the journal of this machine has no answer of a model"):
+            await export.play(deployment.hf.connection, run.id, exported, inputs=False)
+    one, other = Cassette.read(live), Cassette.read(exported)
+    assert code == Code.COMPLETE and one.settings == other.settings
+    assert {each.digest: each for each in one.calls} == {each.digest: each for each in other.calls}
+    assert len(one.calls) == len(other.calls) > 5
 
 
 async def test_recording_needs_an_endpoint_or_a_script(

@@ -102,7 +102,7 @@ def bad_values(command: str, parameter: Any) -> tuple[str, ...]:
         # What is not there is made.
         return ("", "text", "fifo", "dangling", "looping", LONG, "text/below")
     if kind is Path:
-        if option in ("--out", "--sarif", "--comment"):
+        if option in ("--out", "--sarif", "--comment", "--cassette"):
             return WRITTEN
         return READ
     if get_origin(kind) is not None:
