@@ -335,7 +335,8 @@ class Code:
         found = find_function(lines, line) or Function(max(line - AROUND, 1), line + AROUND)
         numbers = range(found.first, min(found.last, len(lines)) + 1)
         gone = [(float(each), self.line_before(remark.file, each)) for each in numbers]
-        head = "The change deleted this file, of which this stood around the place:"
+        end = self.gone[remark.file].end
+        head = f"In the change this file was {end}; this stood around the place:"
         return [head, *_with_gaps(_keep_near(gone, line, OF_FUNCTION - ROOM_FOR_HEAD))]
 
     def imports(self, path: str) -> list[str]:

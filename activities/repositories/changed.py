@@ -55,7 +55,8 @@ class Changed:
     def mark(self) -> str:
         """How it differs, in a word or two."""
         if self.now is None:
-            return "deleted"
+            assert self.was is not None
+            return self.was.end
         if not self.now.was:
             return "new"
         renamed = f"renamed from {self.now.was}" if self.now.was != self.now.path else ""

@@ -22,6 +22,7 @@ USUAL = ("main", "master")
 NAME_LETTERS = 80
 """Characters of a revision or branch, in a sentence."""
 REMEDY = "fetch its whole history (fetch-depth: 0), or give base=REVISION"
+SHALLOW = "the clone is shallow"
 CONFIG_SECONDS = 5.0
 _OWN_CONFIG = ("HOME", "XDG_CONFIG_HOME")
 
@@ -37,18 +38,27 @@ class Start:
     why: str = ""
     cut: bool = False
     """True if there is none because the history is cut: the files may be a change, or not."""
+    shallow: bool = False
+    """True if the clone lacks older commits."""
 
-    def describe(self, files: int, renamed: int, deleted: int, changed: int | None) -> str:
+    def describe(
+        self, files: int, renamed: int, deleted: int, changed: int | None, linked: int = 0
+    ) -> str:
         """Return what is taken and why, in words: `files` are in scope, `renamed` are otherwise as
-        they were, `deleted` are only in the base, `changed` differ from the commit. Empty if nobody
-        had a choice.
+        they were, `deleted` are only in the base, `linked` are links now, `changed` differ from the
+        commit. Empty if nobody had a choice.
         """
         if not self.commit:
-            return f"the whole tree, {self.why}" if self.why else ""
+            said = f"the whole tree, {self.why}" if self.why else ""
+        else:
+            said = self._describe_change(_count(files, renamed, deleted, linked), changed)
+        cut = self.shallow and said and SHALLOW not in said
+        return f"{said}; {SHALLOW}{f': {REMEDY}' * self.cut}" if cut else said
+
+    def _describe_change(self, count: str, changed: int | None) -> str:
         name = display_name(self.name)
         short = self.commit[:10]
         of = f"{name} ({short})" if name and not self.commit.startswith(name) else short
-        count = _count(files, renamed, deleted)
         if self.uncommitted:
             return f"what is not committed on {of}, {count}"
         rest = {None: "", 0: ", nothing is uncommitted"}.get(
@@ -57,9 +67,9 @@ class Start:
         return f"what differs from {of}, {count}{rest}"
 
 
-def _count(files: int, renamed: int, deleted: int) -> str:
+def _count(files: int, renamed: int, deleted: int, linked: int) -> str:
     """Return `3 files, 1 renamed and 2 deleted`, without what there is none of."""
-    kinds = {"": files, " renamed": renamed, " deleted": deleted}
+    kinds = {"": files, " renamed": renamed, " deleted": deleted, " replaced by a link": linked}
     there = [(count, how) for how, count in kinds.items() if count] or [(0, "")]
     (first, how), *more = there
     words = [f"{pluralize(first, 'file')}{how}", *(f"{count:,}{how}" for count, how in more)]
@@ -76,20 +86,22 @@ async def find_start(view: Git, wanted: Wanted, head: str, changed: int | None) 
     (None: not known). Raise BadGoal for a base that does not exist.
     """
     if wanted.base:
-        return Start(await view.commit(wanted.base), wanted.base)
-    if wanted.scope != CHANGED:
-        return Start(why=f"as {SCOPE}={ALL} asks" if wanted.scope == ALL else "")
-    if not head:
-        return Start(why="because there is no commit to compare with")
-    found = await _guess_start(view, head, changed)
-    return replace(found, cut=is_partial(view) and not found.commit)
+        found = Start(await view.commit(wanted.base), wanted.base)
+    elif wanted.scope != CHANGED:
+        found = Start(why=f"as {SCOPE}={ALL} asks" if wanted.scope == ALL else "")
+    elif not head:
+        found = Start(why="because there is no commit to compare with")
+    else:
+        found = await _guess_start(view, head, changed)
+        found = replace(found, cut=is_partial(view) and not found.commit)
+    return replace(found, shallow=view.view.shallow)
 
 
 async def _guess_start(view: Git, head: str, changed: int | None) -> Start:
     """Return what is compared with where nobody said it."""
     name = await find_main_line(view)
     if not name and view.view.shallow:
-        return Start(why=f"because the clone is shallow and its main line is not in it: {REMEDY}")
+        return Start(why=f"because {SHALLOW} and its main line is not in it: {REMEDY}")
     if not name:
         return Start(
             why="because no main line was found: origin names none, and there is no branch"
@@ -108,7 +120,7 @@ def _from_point(view: Git, name: str, point: str, head: str, changed: int | None
         if not view.view.shallow:
             return Start(why=f"because no commit in common with {main} was found")
         reach = f"it does not reach the point where it left {main}"
-        return Start(why=f"because the clone is shallow and {reach}: {REMEDY}")
+        return Start(why=f"because {SHALLOW} and {reach}: {REMEDY}")
     if point != head:
         return Start(point, name)
     if changed:

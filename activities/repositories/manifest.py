@@ -12,6 +12,8 @@ from pydantic import Field
 from holdfast.activities.repositories.output import Hunk as Hunk
 from holdfast.activities.repositories.output import LogEntry, ranges_of
 from holdfast.contracts import Contract, FileKind, Narrowing, Unread
+from holdfast.text import for_terminal
+from holdfast.untrusted.redact import redact
 
 COMMIT_LIMIT = 2_000
 """Commits of the history that are read."""
@@ -20,6 +22,7 @@ BULK_FILES = 1_000
 CHANGES_LIMIT, CHANGES_LETTERS = 100_000, 4_000_000
 """Changes of files in all commits together, and characters of their names."""
 AUTHOR_LETTERS = 200
+LINK_LETTERS = 200
 _FIRST_LINE = re.compile(
     rb"#![ \t]*(?:[\w./-]{0,200}/)?"
     rb"(?:env[ \t]+(?:-S[ \t]+)?(?:[\w./-]{0,200}/)?)?([A-Za-z][\w.+-]{0,30})(?=\s|\Z)"
@@ -51,6 +54,13 @@ class BaseFile(SnapshotFile):
 
     now: str = ""
     """Its path in the head; empty: it was deleted."""
+    link: str = ""
+    """What a link that replaced it leads to, for anybody to see; empty: none did."""
+
+    @property
+    def end(self) -> str:
+        """What became of its path, in words."""
+        return f"replaced by a link to {self.link}" if self.link else "deleted"
 
 
 class Change(Contract):
@@ -185,9 +195,14 @@ def file_of(
 
 
 def base_file_of(
-    path: bytes, content: bytes, kind: FileKind, hunks: Sequence[Hunk], now: bytes
+    path: bytes,
+    content: bytes,
+    kind: FileKind,
+    hunks: Sequence[Hunk],
+    now: bytes,
+    link: bytes = b"",
 ) -> BaseFile:
-    """Describe a file of the base."""
+    """Describe a file of the base. `link`: the target of a link that stands in its place."""
     return BaseFile(
         path=path.decode(),
         size=len(content),
@@ -196,6 +211,7 @@ def base_file_of(
         kind=kind,
         program=_program(content),
         now=now.decode(),
+        link=redact(for_terminal(display_path(link)))[:LINK_LETTERS],
     )
 
 
@@ -225,7 +241,7 @@ def preview(manifest: Manifest) -> str:
     common = [f"{n} {kind}" for kind, n in kinds.most_common() if _EXTENSION.match(kind)][:8]
     scope = f"what differs from {manifest.base[:12]}" if manifest.base else "the whole tree"
     more = "more than " if manifest.commits_cut else ""
-    gone = f" and {len(manifest.deleted)} that were deleted" if manifest.deleted else ""
+    gone = f" and {len(manifest.deleted)} that are none any more" if manifest.deleted else ""
     return (
         f"Git repository, {scope}: {len(manifest.files)} text files{gone}, {manifest.size} bytes"
         f" ({', '.join(common) or 'no known kinds'}), {manifest.unread_in_all} not read,"

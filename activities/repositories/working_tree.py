@@ -59,13 +59,17 @@ Gaps = Callable[[bytes, bytes], str]
 
 class NotRead(Exception):
     """Why a file is not part of the snapshot, in a few words. `missed`: a reviewer would have read
-    it, as nobody would a picture or a FIFO. `path`: how it is named, if not as it is.
+    it, as nobody would a picture or a FIFO. `path`: how it is named, if not as it is. `target`: of
+    a link.
     """
 
-    def __init__(self, why: str, *, missed: bool = False, path: bytes = b"") -> None:
+    def __init__(
+        self, why: str, *, missed: bool = False, path: bytes = b"", target: bytes = b""
+    ) -> None:
         super().__init__(why)
         self.missed = missed
         self.path = path
+        self.target = target
 
 
 class Unchanged(Exception):
@@ -83,6 +87,8 @@ class Collected:
     """All files that were not read and are text, as far as anybody can tell."""
     reasons: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
+    links: dict[bytes, bytes] = field(default_factory=dict)
+    """Targets of the links among those that were not read."""
     same: list[bytes] = field(default_factory=list)
     """Files that are as the base has them."""
     gone: list[bytes] = field(default_factory=list)
@@ -171,6 +177,8 @@ def collect(
                 # A tracked file that is not there was deleted.
                 collected.gone.append(path)
             except NotRead as reason:
+                if reason.target:
+                    collected.links[path] = reason.target
                 missed = reason.missed and not _is_binary(path, b"", claims)
                 collected.leave_out(reason.path or path, str(reason), missed=missed)
                 collected.gone.append(path)
@@ -207,8 +215,8 @@ def _read(
     if stat.S_ISLNK(found.st_mode):
         target = os.readlink(name, dir_fd=folder)
         comparison.check(path, target)
-        if why := gaps(path, target) if gaps else "":
-            raise NotRead(why, missed=True)
+        why = gaps(path, target) if gaps else ""
+        raise NotRead(why or _KINDS[stat.S_IFLNK], missed=bool(why), target=target)
     if not stat.S_ISREG(found.st_mode):
         raise NotRead(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
     limit = documents if documents and path.lower().endswith(DOCUMENTS) else FILE_LIMIT

@@ -75,6 +75,10 @@ class Findings:
         return {file.path: file for file in self.files}
 
     @cached_property
+    def _gone(self) -> frozenset[str]:
+        return frozenset(file.path for file in self.manifest.deleted)
+
+    @cached_property
     def _comparison(self) -> Comparison:
         """Tell what is new since the base; without one all is."""
         root, files = self.code.snapshot.root, self._by_path
@@ -210,6 +214,7 @@ class Findings:
             lens=self.analyser.name,
             deleted=sighting.base_line > 0,
             base_line=sighting.base_line,
+            gone=sighting.file in self._gone,
             kind=sighting.kind or (file.kind if file else "production"),
             summed=self.analyser.summed,
             weight=sighting.weight,

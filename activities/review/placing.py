@@ -147,6 +147,7 @@ class _Places:
                 "kind": of.kind if of and remark.rule not in ABOUT_TESTS else "production",
                 "line": spot.line if spot else remark.line,
                 "deleted": spot.deleted if spot else head is None and before is not None,
+                "gone": head is None and before is not None,
                 "base_line": spot.number if spot and spot.deleted else 0,
                 "code": self._shown(spot.text, path)[:CODE_LETTERS] if spot else "",
             }

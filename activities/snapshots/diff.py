@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from holdfast.activities.repositories.changed import Changed, list_changed
-from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
+from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.repositories.unified import Section, heads_around, lay_out
 from holdfast.activities.review.analysing.languages import OTHER, is_code, language
@@ -172,7 +172,7 @@ def _read(root: Path, file: SnapshotFile | None) -> list[str]:
 
 
 def _headers(
-    was: SnapshotFile | None, now: SnapshotFile | None, base: Redactor, head: Redactor
+    was: BaseFile | None, now: SnapshotFile | None, base: Redactor, head: Redactor
 ) -> Iterator[str]:
     old = base.path(for_terminal(was.path)) if was else ""
     new = head.path(for_terminal(now.path)) if now else ""
@@ -181,6 +181,8 @@ def _headers(
         yield f"rename to {new}"
     yield f"--- a/{old}" if was else "--- /dev/null"
     yield f"+++ b/{new}" if now else "+++ /dev/null"
+    if was and was.link:
+        yield f"({old} was {was.end})"
 
 
 def _listed(what: str, lines: Sequence[str], more: int) -> Iterable[str]:

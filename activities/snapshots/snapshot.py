@@ -10,7 +10,7 @@ import io
 import os
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,9 +49,12 @@ from holdfast.activities.snapshots.statements import read_narrowing
 from holdfast.contracts import PinnedInput, Unread
 from holdfast.contracts.errors import BadGoal
 from holdfast.ports import Store
+from holdfast.text import for_terminal, pluralize
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots
 
+MOST_LINKS = 5
+"""Files that a link replaced and that are named in a note."""
 SPECIALS_SECONDS = 20.0
 """How long the walk for FIFOs, sockets and devices may take."""
 READ_BY_GIT = (b".gitignore", b".gitattributes")
@@ -163,7 +166,11 @@ async def _read(view: Git, wanted: Wanted, known_here: bytes | None) -> _Taken:
     update = {
         "base": start.commit,
         "scope": start.describe(
-            len(manifest.files), len(changes.renamed), len(manifest.deleted), changed
+            len(manifest.files),
+            len(changes.renamed),
+            sum(not each.link for each in manifest.deleted),
+            changed,
+            sum(bool(each.link) for each in manifest.deleted),
         ),
         "narrowing": narrowing,
         "known": known,
@@ -258,6 +265,7 @@ def _make_manifest(
                 kind_of(path.decode(), content, attributes),
                 hunks.get(now.get(path, path), ()),
                 now.get(path, b""),
+                collected.links.get(path, b""),
             )
             for path, content in changes.before.items()
         ),
@@ -270,8 +278,19 @@ def _make_manifest(
         head=head,
         commits=commits,
         commits_cut=cut,
-        notes=(*notes, *decided.notes),
+        notes=(*notes, *_note_links(changes), *decided.notes),
     )
+
+
+def _note_links(changes: Changes) -> Iterator[str]:
+    """Yield a note for each of the first files that a link replaced."""
+    linked = [path for path in changes.before if path in changes.collected.links]
+    for path in linked[:MOST_LINKS]:
+        names = (path, changes.collected.links[path])
+        path_shown, target = (redact(for_terminal(display_path(each)))[:200] for each in names)
+        yield f"{path_shown} was replaced by a link to {target}"
+    if (more := len(linked) - MOST_LINKS) > 0:
+        yield f"{pluralize(more, 'more file')} replaced by links"
 
 
 def _missed(

@@ -92,6 +92,8 @@ class _Diff:
             yield f"renamed from {old}"
         yield f"--- {old}" if file.old_path else "--- /dev/null"
         yield f"+++ {new}" if file.now else "+++ /dev/null"
+        if file.was is not None and file.was.link:
+            yield f"[it was {file.was.end}]"
         if file.now is not None and file.was is None and file.old_path:
             yield "[the base's version is not kept: it is no text, or too large]"
         was = self._read(self.snapshot.before, file.was.path) if file.was else []

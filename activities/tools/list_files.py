@@ -44,7 +44,9 @@ async def list_files(
                     marks[f"{name}/{file.path}"] = f"  {for_terminal(file.mark)}"
                 elif _is_listed(name, file, path, within):
                     place = for_terminal(f"{name}/{file.path}")
-                    gone.append(f"{place}  deleted, {pluralize(file.deleted, 'line')}")
+                    gone.append(
+                        f"{place}  {for_terminal(file.mark)}, {pluralize(file.deleted, 'line')}"
+                    )
             notes += _unread(name, manifest)
     differ = [file for file in found if str(file.place) in marks]
     same = [file for file in found if str(file.place) not in marks]

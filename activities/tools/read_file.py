@@ -59,10 +59,11 @@ async def _read_head(here: Here, file_path: str, place: Location) -> bytes:
     except ToolError as error:
         if not place.below:
             raise
-        gone = (each.path for each in (await here.snapshot(place.input)).manifest.deleted)
-        if "/".join(place.below) not in gone:
+        deleted = (await here.snapshot(place.input)).manifest.deleted
+        gone = {each.path: each.end for each in deleted}
+        if (end := gone.get("/".join(place.below))) is None:
             raise
-        raise ToolError(f"{quote_path(file_path)} was deleted; version=base reads it") from error
+        raise ToolError(f"{quote_path(file_path)} was {end}; version=base reads it") from error
 
 
 async def _read_base(here: Here, place: Location) -> tuple[bytes, str]:

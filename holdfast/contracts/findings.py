@@ -112,6 +112,8 @@ class Remark(Contract):
     """
     base_line: int = 0
     """Its number in the base, 1-based; 0: it was not deleted, or nobody knows."""
+    gone: bool = False
+    """True if the head has no such file: it is in the base alone."""
     also: tuple[str, ...] = ()
     """Other lenses and rules that saw the same defect, as `lens:rule`."""
     verdict: Verdict | Literal[""] = ""

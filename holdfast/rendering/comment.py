@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.remarks import (
@@ -40,9 +41,17 @@ MOST_FILES = 8
 """Files named that could not be parsed."""
 _CALL = re.compile(r"(?<!&)[@#](?=\w)")
 """Matches what calls people or issues in an escaped text, where `&#` only begins a number."""
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 FAILS = "⛔"
 """Marks what fails the change."""
+
+
+class Links(NamedTuple):
+    """Addresses of the files at the reviewed commit and at its base; empty: nothing is linked."""
+
+    head: str
+    base: str
 
 
 def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
@@ -53,6 +62,7 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
     review = read_review(report) or ReviewData()
     standing = counted(review)
     groups = group_same(standing)
+    to = Links(links, _of_base(links, report, review))
     head = "\n\n".join([MARK, *_head(report, review, fail_on)])
     folded = [*fold_open(review, MOST_UNLISTED), *shown.fold_unlisted(review, MOST_UNLISTED)]
     unlisted = markdown.write(folded)
@@ -60,7 +70,7 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
     room = MOST_LETTERS - MARGIN - len(head) - len(tail)
     told: list[str] = []
     for group in groups:
-        block = _folded(group, links, fails=group[0].severity in failing(fail_on))
+        block = _folded(group, to, fails=group[0].severity in failing(fail_on))
         room -= len(block) + 2
         if room < 0:
             break
@@ -82,6 +92,8 @@ def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:
         count = f"{FAILS} {pluralize(severe, 'remark')} of these fail" if severe else "None fails"
         parts.append(f"{count} the change by {code_span(f'--fail-on {fail_on}')}.")
     yield " ".join(parts)
+    if review.scope:
+        yield _calm(f"Reviewed: {inline(review.scope)}.")
     if apart := uncounted(review):
         yield f"Not counted: {inline(', '.join(apart))}."
     if first := one_thing([each for each in told if stands(each)]):
@@ -126,7 +138,7 @@ def _not_read(review: ReviewData) -> Iterator[str]:
     yield from (sentence(for_markdown(note)) for note in review.notes)
 
 
-def _folded(group: Sequence[Remark], links: str, *, fails: bool) -> str:
+def _folded(group: Sequence[Remark], links: Links, *, fails: bool) -> str:
     first = group[0]
     places = len(group) - 1
     also = f" and {pluralize(places, 'more place')}" if places else ""
@@ -136,7 +148,7 @@ def _folded(group: Sequence[Remark], links: str, *, fails: bool) -> str:
     summary = f"{mark} {place}: {refuted}{_calm(_html(first.message))}"
     body = [f"{_linked(first, links)} · {code_span(first.rule or first.lens)}"]
     body += [code] if (code := shown.code_of(first)) else []
-    same = shown.same_at(group[1:], lambda remark: _linked(remark, links))
+    same = shown.same_at(group[1:], lambda remark: _linked(remark, links), shown.MOST_PLACES)
     lines = (*map(_calm, shown.advice(first)), *same)
     body.append("\n".join(f"- {line}" for line in lines))
     if script := fence_of(first):
@@ -146,12 +158,25 @@ def _folded(group: Sequence[Remark], links: str, *, fails: bool) -> str:
     return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
 
 
-def _linked(remark: Remark, links: str) -> str:
+def _linked(remark: Remark, links: Links) -> str:
     place = shown.place(remark)
-    if not links or not remark.file:
+    to = links.base if remark.gone else links.head
+    if not to or not remark.file:
         return place
     line = f"#L{remark.line}" if remark.line else ""
-    return f"[{place}]({links}/{encoded(remark.file)}{line})"
+    return f"[{place}]({to}/{encoded(remark.file)}{line})"
+
+
+def _of_base(links: str, report: Report, review: ReviewData) -> str:
+    """Return the address of the files at the base, where that of the head names its commit; empty:
+    nobody knows it.
+    """
+    head = next((each.commit for each in report.inputs if each.kind == "repository"), "")
+    named = head if head and head in links else links.rpartition("/")[2]
+    if not review.base or not _COMMIT.fullmatch(named):
+        return ""
+    before, _, after = links.rpartition(named)
+    return f"{before}{review.base}{after}"
 
 
 def _html(text: str) -> str:

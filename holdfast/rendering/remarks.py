@@ -130,11 +130,15 @@ def advice(remark: Remark) -> Iterator[Marked]:
         yield describe_fix(remark.fix)
 
 
-def same_at(others: Sequence[Remark], place: Callable[[Remark], str] = place) -> list[Marked]:
-    """Return where else a defect stands, of very many the first places; nothing if nowhere."""
+def same_at(
+    others: Sequence[Remark], place: Callable[[Remark], str] = place, most: int = 0
+) -> list[Marked]:
+    """Return where else a defect stands, of very many the first places, `most` if that is given;
+    nothing if nowhere.
+    """
     if not others:
         return []
-    most = MOST_CRITICAL_PLACES if others[0].severity == "critical" else MOST_PLACES
+    most = most or (MOST_CRITICAL_PLACES if others[0].severity == "critical" else MOST_PLACES)
     named, more = beginning(others, most)
     rest = f" and {pluralize(more, 'more place')}" if more else ""
     return [Marked(f"The same at {', '.join(map(place, named))}{rest}.")]

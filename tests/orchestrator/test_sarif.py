@@ -332,6 +332,22 @@ def test_a_comment_counts_and_folds_each_defect_with_links() -> None:
     assert "](" not in as_comment(report(shell)), "without an address nothing is a link"
 
 
+def test_a_comment_links_a_deleted_file_to_the_base_and_folds_many_places() -> None:
+    gone = remark(file="old.py", rule="deleted-test", gone=True)
+    base, head = "b" * 40, "https://example.test/o/r/blob/" + "a" * 40
+    told = report(gone, *(remark(line=n) for n in range(1, 100)), data={"base": base})
+    text = as_comment(told, head)
+    assert f"https://example.test/o/r/blob/{base}/old.py#L3)" in text
+    assert f"{head}/a.py#L2)" in text and "a.py#L20)" not in text
+    assert "and 90 more places." in text
+    assert "/old.py#L3)" not in as_comment(told, "https://example.test/o/r/blob/main")
+
+
+def test_a_comment_says_what_was_reviewed_and_why() -> None:
+    scope = "the whole tree, because no main line was found; the clone is shallow"
+    assert f"\n\nReviewed: {scope}.\n\n" in as_comment(report(data={"scope": scope}))
+
+
 def test_a_comment_without_remarks_says_so_and_when_the_review_is_not_whole() -> None:
     refuted = remark(verdict="refuted", by_agent=True)
     text = as_comment(report(refuted, status="complete_with_gaps"))

@@ -64,7 +64,8 @@ def explore(snapshot: Snapshot, seconds: float) -> CommandLine:
     pairs += [
         (file.path, "", language(file), file.kind, ())
         for file in manifest.deleted
-        if language(file) in LANGUAGES
+        # By a link whoever imports it still finds something.
+        if language(file) in LANGUAGES and not file.link
     ]
     told = {
         "root": str(snapshot.root),
@@ -72,6 +73,7 @@ def explore(snapshot: Snapshot, seconds: float) -> CommandLine:
         "head": [_described(file) for file in (*manifest.files, *manifest.around)],
         "before": [_described(file) for file in manifest.before],
         "pairs": pairs,
+        "linked": [file.path for file in manifest.before if file.link],
         "seconds": seconds,
         "ast_grep": program("ast-grep"),
     }

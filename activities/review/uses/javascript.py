@@ -62,7 +62,7 @@ class _Finding:
     def found(self, pairs: Sequence[Pair]) -> Found:
         tree = self.tree
         self.compared = compare(tree, self.program, pairs)
-        self.gone = {pair.was: pair for pair in pairs if pair.was and pair.was not in tree.head}
+        self.gone = {pair.was: pair for pair in pairs if pair.was and tree.is_gone(pair.was)}
         names = self._exported(pairs) | {item.name for item in self.compared.items}
         names |= {item.owner for item in self.compared.items if item.name == "constructor"}
         stems = {_stem(path) for path in self.gone} | {_stem(path) for path, _ in self.items}

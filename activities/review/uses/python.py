@@ -100,7 +100,7 @@ class _Finding:
         new = self.modules.module(pair.now) if pair.now else None
         if old is None:
             return
-        if pair.was != pair.now and pair.was not in self.tree.head:
+        if pair.was != pair.now and self.tree.is_gone(pair.was):
             self.gone[pair.was] = pair
             self.changed[pair.was, ""] = Changed(
                 pair.now or pair.was, 1, _module_name(pair.was), "removed", "module"

@@ -40,7 +40,7 @@ def find(tree: Tree, program: str) -> Found:
     searched = names - {"initialize"} | {
         item.owner for item in compared.items if item.name == "initialize"
     }
-    gone = {pair.was: pair for pair in pairs if pair.was and pair.was not in tree.head}
+    gone = {pair.was: pair for pair in pairs if pair.was and tree.is_gone(pair.was)}
     stems = {posixpath.basename(path).removesuffix(".rb") for path in gone}
     events = find_events(tree, program, "Ruby", names | searched | {"new"}, searched | stems)
     breakages = [each for item in compared.items for each in _ruby(tree, item, compared, events)]

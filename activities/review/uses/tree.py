@@ -89,6 +89,8 @@ class Tree:
     base: Mapping[str, File]
     """All files of the base: those that the change left alone are read below `root`."""
     pairs: tuple[Pair, ...]
+    linked: frozenset[str]
+    """Files of the base that a link replaced: what imports them still finds something."""
     deadline: float
     """On the monotonic clock."""
     unread: set[str] = field(default_factory=set)
@@ -115,12 +117,17 @@ class Tree:
             head,
             {**same, **changed},
             pairs,
+            frozenset(told["linked"]),
             time.monotonic() + float(told["seconds"]),
         )
 
     @cached_property
     def _changed_before(self) -> frozenset[str]:
         return frozenset(pair.was for pair in self.pairs if pair.was)
+
+    def is_gone(self, path: str) -> bool:
+        """True if there is nothing at a path of the base any more."""
+        return path not in self.head and path not in self.linked
 
     def on_time(self) -> bool:
         """False once the time is over, which is remembered."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.activities.repositories.links import OUTSIDE, UNLISTED
-from repositories import Bench, Repository
+from repositories import Bench, Repository, remarks_of
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +83,24 @@ async def test_a_submodule_is_a_gap_of_a_change_that_moves_it_unless_nobody_has_
     for name in ("lib", "vendor/lib", "gen"):
         add_submodule(repository, name, "2" * 40)
     assert await missed(bench, repository, "HEAD") == {"lib/": "a submodule"}
+
+
+async def test_a_module_that_a_link_replaced_is_told_so_and_not_as_removed(
+    repository: Repository, bench: Bench
+) -> None:
+    repository.commit({"app/use.py": "import a\n\nprint(a.a)\n"})
+    (repository.path / "app" / "a.py").unlink()
+    removed = await bench.look("uses", repository, "HEAD")
+    assert [each.rule for each in remarks_of(removed)] == ["removed-module"]
+    repository.write("impl/a.py", "b = 1\nc = 2\n")
+    (repository.path / "app" / "a.py").symlink_to("../impl/a.py")
+    draft = await bench.look("uses", repository, "HEAD")
+    assert remarks_of(draft) == []
+    notes = draft.data["notes"]
+    assert isinstance(notes, list)
+    assert "app/a.py was replaced by a link to ../impl/a.py" in notes
+    pinned = await bench.pin(repository, "HEAD", models=True)
+    assert "1 file and 1 replaced by a link" in pinned.scope
+    assert pinned.change is not None
+    diff = (await bench.store.get(pinned.change.diff)).decode()
+    assert "(app/a.py was replaced by a link to ../impl/a.py)" in diff

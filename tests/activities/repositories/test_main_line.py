@@ -232,6 +232,22 @@ async def test_a_shallow_clone_of_a_branch_alone_is_not_said_to_be_the_main_line
     )
 
 
+async def test_a_shallow_clone_of_the_main_line_says_that_it_is_one(
+    bench: Bench, repository: Repository
+) -> None:
+    repository.commit({"b.txt": "b\n"})
+    here = clone(repository, "--depth", "1")
+    said, _, _ = await taken(bench, here)
+    assert said == (
+        "the whole tree, because main has all of it and nothing is uncommitted; the clone is"
+        " shallow: fetch its whole history (fetch-depth: 0), or give base=REVISION"
+    )
+    assert (await bench.pin(here, scope="all")).scope.endswith("asks; the clone is shallow")
+    here.write("c.txt", "c\n")
+    said, _, _ = await taken(bench, here)
+    assert said.endswith("1 file; the clone is shallow")
+
+
 async def test_without_a_commit_or_a_common_one_the_whole_tree_is_taken(
     bench: Bench, repository: Repository, tmp_path: Path
 ) -> None:
