@@ -15,6 +15,8 @@ Mark = Literal[" ", "-", "+"]
 HEAD_LETTERS = 100
 """Letters of the head of a definition that are shown."""
 MOST_HEADS = 3
+REACH = 2_000
+"""Lines upwards in which the definitions around one are looked for."""
 LONGEST_HEAD = 300
 """Letters of a line that may be a head."""
 _TAB = 4
@@ -117,7 +119,7 @@ def heads_around(lines: Sequence[str], number: int) -> list[int]:
     """Return the lines at which the definitions around a line begin, the outermost first."""
     found: list[int] = []
     depth = _depth(lines[number - 1]) if 0 < number <= len(lines) else 0
-    for at in range(min(number, len(lines) + 1) - 1, 0, -1):
+    for at in range(min(number, len(lines) + 1) - 1, max(number - 1 - REACH, 0), -1):
         if not depth or len(found) == MOST_HEADS:
             break
         line = lines[at - 1][:LONGEST_HEAD]

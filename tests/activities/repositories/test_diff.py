@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.activities.repositories.unified import heads_around, lay_out
+from holdfast.activities.repositories.unified import REACH, heads_around, lay_out
 from holdfast.activities.review.lenses import Scans
 from holdfast.activities.snapshots import diff
 from repositories import Bench, Repository
@@ -106,6 +106,11 @@ async def test_a_section_says_in_which_definitions_its_first_change_stands(
     (section,) = lay_out([(len(lines), 1, len(lines), 1)], len(lines), len(lines), 0)
     header = section.header_within(lines[at - 1] for at in heads_around(lines, len(lines)))
     assert header == f"{section.header} {within}".rstrip()
+
+
+def test_a_definition_that_begins_far_above_is_not_looked_for() -> None:
+    lines = ["def sum():", *["    a = 1"] * REACH]
+    assert heads_around(lines, REACH) == [1] and heads_around(lines, REACH + 2) == []
 
 
 async def test_a_deletion_says_in_which_definition_of_the_base_it_stood(
