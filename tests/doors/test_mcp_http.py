@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from conftest import Runs
 from holdfast.doors.mcp.opening import Opening
-from holdfast.doors.mcp.serving import MOST_BODY, http_app, server_of
+from holdfast.doors.mcp.serving import MOST_BODY, MOST_SESSIONS, http_app, server_of
 from holdfast.doors.tokens import Scopes, Tokens
 from holdfast.intake.connection import Connection
 from hosting import DECIDES, data, text
@@ -84,6 +84,27 @@ async def test_a_token_allows_no_more_than_it_says_and_its_name_is_the_hosts(
             assert "may only look" in text(refused)
     tokens.revoke("reader")
     assert (await http.post(URL, headers=HEADERS, json=PING)).status_code == 401
+
+
+async def test_hosts_that_leave_without_a_word_shut_nobody_out(http: httpx2.AsyncClient) -> None:
+    asked = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "host", "version": "1"},
+    }
+    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+
+    async def status(session: str) -> int:
+        headers = HEADERS | {"Mcp-Session-Id": session}
+        return (await http.post(URL, headers=headers, json=PING)).status_code
+
+    sessions = []
+    for _ in range(MOST_SESSIONS + 2):
+        answer = await http.post(URL, headers=HEADERS, json=initialize)
+        assert answer.status_code == 200, answer.text
+        sessions.append(answer.headers["mcp-session-id"])
+        assert await status(sessions[0]) == 200, "what is used stays"
+    assert [await status(each) for each in sessions[:4]] == [200, 404, 404, 200]
 
 
 @pytest.mark.parametrize(

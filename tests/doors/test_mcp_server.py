@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
+from mcp.server.stdio import stdio_server
 
 from conftest import Runs
 from holdfast import Holdfast
 from holdfast.doors.mcp.arguments import MOST_WAIT
 from holdfast.doors.mcp.leash import Leash, spent_today
+from holdfast.doors.mcp.opening import Opening
+from holdfast.doors.mcp.serving import serve_stdio, server_of
 from holdfast.doors.mcp.telling import MOST_TEXT
 from holdfast.intake.connection import Connection
 from hosting import DECIDES, SPENDS, Speak, data, opened, text
@@ -300,3 +309,32 @@ async def test_an_order_for_a_run_that_is_over_is_refused(runs: Runs, speak: Spe
             assert code == "bad_input" and said.startswith(decision)
         unknown = await refused(host, "look", id="m-over", subtask="t9")
     assert unknown == ("no_such_run", "run m-over has no subtask 't9'; it has: t1, t2")
+
+
+async def test_what_is_no_message_is_answered_over_stdio_and_the_next_one_as_well(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = ("{", "[" * 10_000, '"\\ud800"', "[]", "{}", '{"jsonrpc": "2.0", "id": 1}')
+    ping = '{"jsonrpc": "2.0", "id": 7, "method": "ping"}'
+    said = io.StringIO()
+
+    async def typed() -> AsyncIterator[str]:
+        for line in (*strange, ping):
+            yield line
+        while said.getvalue().count("\n") <= len(strange):
+            await asyncio.sleep(0.01)
+
+    streams: Any = partial(stdio_server, typed(), anyio.wrap_file(said))  # type: ignore[arg-type]
+    monkeypatch.setattr("holdfast.doors.mcp.serving.stdio_server", streams)
+
+    @asynccontextmanager
+    async def opener() -> AsyncIterator[Connection]:
+        yield connection
+
+    async with asyncio.timeout(20):
+        await serve_stdio(server_of(Opening(connection.settings, opener), SPENDS))
+    answers = [json.loads(each) for each in said.getvalue().splitlines()]
+    assert all(each["id"] is None for each in answers[:6])
+    codes = [each["error"]["code"] for each in answers[:6]]
+    assert codes == [-32700] * 3 + [-32600] * 3
+    assert answers[6]["id"] == 7

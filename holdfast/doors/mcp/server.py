@@ -11,7 +11,9 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_PARAMS,
     CallToolResult,
@@ -155,6 +157,13 @@ class DoorServer(MCPServer[None]):
         host = host_named(context.request_context) if context else NOBODY
         told = await self.told(name, arguments, host)
         return result_of(told)
+
+    async def speak(
+        self, reads: ReadStream[SessionMessage | Exception], writes: WriteStream[SessionMessage]
+    ) -> None:
+        """Speak to one host until it closes its end."""
+        low = self._lowlevel_server
+        await low.run(reads, writes, low.create_initialization_options())
 
     async def told(self, name: str, arguments: dict[str, Any], host: str) -> Told:
         """Return the answer of a tool; what went wrong is an answer, too."""

@@ -11,9 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import uvicorn
+from anyio.abc import ObjectSendStream
+from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import ValidationError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.doors.mcp.door import Door
 from holdfast.doors.mcp.leash import Leash
@@ -27,7 +34,9 @@ HOST = "127.0.0.1"
 PORT = 8701
 PATH = "/mcp"
 MOST_BODY = 4 * 1024 * 1024
-MOST_SESSIONS = 100
+MOST_SESSIONS = 20
+"""Of one token: hosts that leave seldom say so. For one more, that used longest ago is closed."""
+SESSION = b"mcp-session-id"
 SKILL = Path(__file__).parent / "SKILL.md"
 TOKEN_VARIABLE = "MCP_HOLDFAST_TOKEN"
 """The variable of the host's environment that a printed configuration names."""
@@ -50,7 +59,35 @@ async def serve_stdio(server: DoorServer) -> None:
             "mcp speaks over standard input and output, and one of them is closed; "
             "have a coding agent start it (--print-config), or name --http"
         )
-    await server.run_stdio_async()
+    async with stdio_server() as (heard, said), anyio.create_task_group() as group:
+        passed, reads = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        group.start_soon(_pass_on, heard, passed, said)
+        await server.speak(reads, said)
+        group.cancel_scope.cancel()
+
+
+async def _pass_on(
+    heard: ReadStream[SessionMessage | Exception],
+    passed: ObjectSendStream[SessionMessage | Exception],
+    said: WriteStream[SessionMessage],
+) -> None:
+    """Pass on what is a message, and answer what is none, for which a host would wait."""
+    async with heard, passed:
+        async for each in heard:
+            if isinstance(each, SessionMessage):
+                await passed.send(each)
+            else:
+                await said.send(SessionMessage(_no_message(each)))
+
+
+def _no_message(error: Exception) -> JSONRPCError:
+    kinds = [each["type"] for each in error.errors()] if isinstance(error, ValidationError) else []
+    found = (
+        ErrorData(code=PARSE_ERROR, message="this line is not JSON")
+        if "json_invalid" in kinds
+        else ErrorData(code=INVALID_REQUEST, message="this line is no message of JSON-RPC")
+    )
+    return JSONRPCError(jsonrpc="2.0", id=None, error=found)
 
 
 def listen(port: int) -> socket.socket:
@@ -82,7 +119,6 @@ def http_app(server: DoorServer, port: int, tokens: Tokens) -> ASGIApp:
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MOST_BODY,
-        max_sessions=MOST_SESSIONS,
         transport_security=TransportSecuritySettings(
             allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
         ),
@@ -95,6 +131,7 @@ def _with_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
     """Refuse every request that bears no token of this state directory; nothing else of it is read
     before.
     """
+    sessions: dict[str, dict[bytes, None]] = {}
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -105,9 +142,46 @@ def _with_token(app: ASGIApp, tokens: Tokens) -> ASGIApp:
                 await _refuse(send)
                 return
             scope[CALLER_KEY] = caller
-        await app(scope, receive, send)
+            await _within(sessions.setdefault(caller.name, {}), app, scope, receive, send)
+        else:
+            await app(scope, receive, send)
 
     return guarded
+
+
+async def _within(
+    known: dict[bytes, None], app: ASGIApp, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer a request, and keep no more sessions of its token than may be open. `known`: these,
+    that used longest ago first.
+    """
+
+    async def noting(message: Message) -> None:
+        session = dict(message.get("headers", ())).get(SESSION)
+        if session is not None:
+            known.pop(session, None)
+            if scope["method"] != "DELETE":
+                known[session] = None
+        await send(message)
+
+    async def close(session: bytes) -> None:
+        headers = [each for each in scope["headers"] if each[0] in (b"host", b"origin")]
+        there = {**scope, "method": "DELETE", "headers": [*headers, (SESSION, session)]}
+        await app(there, _nothing, _unheard)
+
+    await app(scope, receive, noting)
+    while len(known) > MOST_SESSIONS:
+        oldest = next(iter(known))
+        del known[oldest]
+        await close(oldest)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(_: Message) -> None:
+    """Take an answer that nobody waits for."""
 
 
 async def _refuse(send: Callable[[Any], Awaitable[None]]) -> None:
