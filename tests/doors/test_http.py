@@ -19,7 +19,7 @@ from conftest import Runs, seen
 from doors import Caller, Door, Json, served
 from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
-from holdfast.doors.http import handlers
+from holdfast.doors.http import agents, handlers
 from holdfast.doors.http.app import make_app
 from holdfast.doors.http.bodies import ORDERS
 from holdfast.doors.http.reports import KINDS
@@ -110,8 +110,9 @@ def asked_of_agent(text: str, thread: str = "t1", run: str = "r1", **more: objec
 
 
 async def test_an_agui_agent_starts_a_run_asks_is_resumed_and_finishes(
-    runs: Runs, connection: Connection, door: Door
+    runs: Runs, connection: Connection, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(agents, "FIND_SECONDS", 0.5)
     caller = door.caller("ui")
     props = {"holdfast": {"approval": "always", "dollars": 2}}
     context = [{"description": "where we are", "value": "Berlin"}]
@@ -129,6 +130,10 @@ async def test_an_agui_agent_starts_a_run_asks_is_resumed_and_finishes(
             refused = await caller.post("/ag-ui", words)
             assert (refused.status_code, refused.json()["code"]) == (422, "bad_input")
         entry["payload"] = {"order": "approve"}
+        for other in ("1", "999999"):
+            unknown = asked_of_agent("", resume=[{**entry, "interruptId": other}])
+            refused = await caller.post("/ag-ui", unknown)
+            assert refused.status_code == 422 and f"no interrupt '{other}'" in refused.text
         rest = await caller.streamed("/ag-ui", words)
     assert {(each["threadId"], each["runId"]) for each in (rest[0], rest[-1])} == {("t1", "r2")}
     assert rest[0]["type"] == "RUN_STARTED" and rest[-1]["outcome"] == {"type": "success"}

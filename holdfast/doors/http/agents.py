@@ -7,7 +7,9 @@ whose payload is an order: a gate for a person takes no free text.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from typing import Any
 
 from ag_ui.core.events import (
@@ -22,6 +24,7 @@ from starlette.responses import Response
 
 from holdfast.client.events import Place
 from holdfast.client.runs import Run
+from holdfast.contracts.events import AnyEvent, BudgetReached, CallWaits, PlanWaits, QuestionAsked
 from holdfast.doors.http.ag_ui import PART, Seen, Story, retell
 from holdfast.doors.http.bodies import read_body
 from holdfast.doors.http.handlers import Door, caller_of, give_named, id_of_key
@@ -30,6 +33,9 @@ from holdfast.doors.tokens import Caller
 from holdfast.intake.requests import RunRequest, read_request
 
 OURS = "holdfast"
+ASKING = (PlanWaits, CallWaits, QuestionAsked, BudgetReached)
+FIND_SECONDS = 5.0
+"""How long the event of an interrupt is looked for."""
 LAST_PART = f"{PART}{10**9 - 1}"
 """Behind all of AG-UI's events of one of ours."""
 
@@ -82,17 +88,34 @@ def _text_of(message: UserMessage) -> str:
 
 
 async def _answer(run: Run, entry: ResumeEntry, caller: Caller) -> None:
-    """Give the order that the answer to an interrupt names; a plan that is not wanted is
-    rejected.
+    """Give the order that the answer to an interrupt names; a plan or call that is not wanted is
+    rejected or declined.
     """
-    Place.parse(entry.interrupt_id)
-    payload = entry.payload
-    fields = dict(payload) if isinstance(payload, dict) else {}
+    asked = await _find(run, entry.interrupt_id)
+    fields = dict(entry.payload) if isinstance(entry.payload, dict) else {}
     name = fields.pop("order", "")
     if entry.status == "cancelled" and not name:
-        waits = (await run.look(wait=False)).phase == "approval"
-        name = "reject" if waits else ""
+        match asked:
+            case PlanWaits():
+                name = "reject"
+            case CallWaits():
+                name, fields = "decline", {"call": asked.call}
     await give_named(run, name, fields, caller)
+
+
+async def _find(run: Run, id: str) -> AnyEvent:
+    """Return the event of this id. Raise Problem if the run has none that asks for something."""
+    place, execution = Place.parse(id)
+    with suppress(TimeoutError):
+        # Behind its last event a run that is open is waited for.
+        async with asyncio.timeout(FIND_SECONDS), aclosing(run.events()) as events:  # type: ignore[type-var]
+            async for event in events:
+                if event.id == id and isinstance(event, ASKING):
+                    return event
+                where, within = Place.parse(event.id)
+                if within == execution and where > place:
+                    break
+    raise Problem("bad_input", f"resume: run {run.id} has no interrupt {id!r:.80}")
 
 
 async def _until_finished(run: Run, story: Story, after: str) -> AsyncIterator[ServerSentEvent]:
