@@ -191,9 +191,17 @@ class Holdfast:
 
     # ------------------------------------------------------------ finding
 
-    async def run_of(self, id: str) -> Run:
-        """Return the run of this id. NoSuchRun if there is none."""
-        run = Run(self.connection, id)
+    @overload
+    async def run_of(self, id: str, *, answer: type[Data]) -> DataRun[Data]: ...
+
+    @overload
+    async def run_of(self, id: str, *, answer: None = None) -> Run: ...
+
+    async def run_of(self, id: str, *, answer: type[Data] | None = None) -> Run:
+        """Return the run of this id; `answer`: the class of its answer, as it was started with.
+        NoSuchRun if there is none.
+        """
+        run = DataRun(self.connection, id, answer) if answer else Run(self.connection, id)
         await Reader(self.connection, id).look()
         return run
 

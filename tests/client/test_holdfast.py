@@ -204,6 +204,8 @@ async def test_an_answer_of_a_class_of_ones_own_is_typed(runs: Runs, hf: Holdfas
         run = await hf.start("Compare three engines", answer=Engines, id="py-typed")
         report = await run.report()
     assert report.data == Engines(best="A", count=3)
+    later = await (await hf.run_of("py-typed", answer=Engines)).report()
+    assert later.data == report.data
     assert report.data is not None and report.data.count == 3
 
 

@@ -18,6 +18,7 @@ from decimal import Decimal
 
 from pydantic import BaseModel
 
+import holdfast
 from holdfast import Holdfast, Report, SubtaskEnded
 
 
@@ -33,6 +34,17 @@ async def highest() -> float:
                 print(event.subtask, event.status)
         report = await run.report()
         return report.data.highest if report.data else 0.0
+
+
+async def again(id: str) -> float:
+    async with Holdfast() as hf:
+        report = await (await hf.run_of(id, answer=Rates)).report()
+        return report.data.highest if report.data else 0.0
+
+
+def script() -> float:
+    report = holdfast.run("Which rate is the highest?", answer=Rates)
+    return report.data.highest if report.data else 0.0
 
 
 async def plain() -> Report:
