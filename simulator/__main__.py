@@ -1,4 +1,4 @@
-"""`python -m simulator [--script FILE | --cassette FILE]`: serve by hand until Ctrl-C."""
+"""`python -m holdfast.simulator [--script FILE | --cassette FILE]`: serve by hand until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main() -> int:
     """Exit code 2 for a script or cassette that cannot be used and a port that is taken, 1 if
     something was asked that is not on the cassette.
     """
-    parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m holdfast.simulator", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument(
         "--script",
