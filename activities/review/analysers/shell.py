@@ -22,6 +22,8 @@ from holdfast.deployment.extras import program
 GRADES = {
     # Its parser is stricter than the shells are.
     SYNTAX: Grade("critical", 85),
+    # Carriage returns: told once a file, at the first.
+    "SC1017": Grade("warning", 70),
     # What deletes more than was meant, or runs what was data.
     "SC2114": Grade("critical", 85),
     "SC2115": Grade("critical", 85),

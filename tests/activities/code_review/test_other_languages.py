@@ -108,6 +108,17 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+async def test_a_script_with_carriage_returns_is_one_remark_at_its_first_line(
+    repository: Repository, bench: Bench
+) -> None:
+    lines = ["#!/bin/sh", "set -e", 'if [ -n "$1" ]; then', '  echo "$1"', "fi", ""]
+    repository.write("a.sh", "\r\n".join(lines))
+    repository.write("b.sh", "\n".join(lines))
+    found = remarks_of(await bench.look(usable("shell"), repository))
+    assert [(each.file, each.line, each.rule) for each in found] == [("a.sh", 1, "SC1017")]
+    assert "CRLF" in found[0].message
+
+
 async def test_only_what_a_stranger_can_write_into_a_script_is_critical(
     repository: Repository, bench: Bench
 ) -> None:

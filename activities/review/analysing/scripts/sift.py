@@ -49,6 +49,7 @@ DEEPEST = 200
 RUFF_UNREADABLE = "E902"
 SHELL_STOPPED = {1072, 1073, 1088, 1089}
 """Codes by which shellcheck says that it could not read on."""
+CARRIAGE_RETURN = 1017
 NEAR = {
     "from outside": re.compile(
         r"(?i)\b(?:request|req|argv|input|params?|form|payload|cookies?|(?-i:user)(?!_defined)\w*|email"
@@ -281,8 +282,16 @@ def of_ast_grep(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
 
 
 def of_shellcheck(stream: IO[bytes], errors: list[str]) -> Iterator[Item]:
-    """Read the items; where it stopped parsing is an error of syntax, told once a file."""
+    """Read the items; where it stopped parsing is an error of syntax, told once a file, and so are
+    carriage returns, which stand at the end of each line.
+    """
+    returns = set[str]()
     for item in read_document(stream)["comments"]:
+        if item["code"] == CARRIAGE_RETURN:
+            if item["file"] in returns:
+                continue
+            returns.add(item["file"])
+            item["message"] = "A line ends with a carriage return (CRLF), which the shell takes in"
         stopped = item["code"] in SHELL_STOPPED
         if stopped and item["file"] in errors:
             continue
