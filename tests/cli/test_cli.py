@@ -65,6 +65,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
         ("run goal --approval -1", ["--approval '-1'", "0 or more"]),
         ("start goal --approval=-0.01", ["--approval '-0.01'", "0 or more"]),
         ("run goal --yes --approval always", ["--yes", "--approval"]),
+        ("start goal --yes --approval always", ["--yes", "--approval"]),
         ("run goal --dry-run --id x", ["--dry-run", "leave out --id"]),
         ("fork x --dry-run --id y", ["--dry-run", "leave out --id"]),
         ("approve x 0", ["approve --help"]),

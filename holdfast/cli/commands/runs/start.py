@@ -30,16 +30,23 @@ from holdfast.cli.shared.options import (
     SingleRole,
     Unpriced,
     WaitForRaise,
+    Yes,
 )
-from holdfast.cli.shared.starting import endpoint_known, say_what_is_sent, start_run, with_span
+from holdfast.cli.shared.starting import (
+    approval_when,
+    endpoint_known,
+    say_what_is_sent,
+    start_run,
+    with_span,
+)
 from holdfast.cli.shared.without import say_without
 from holdfast.client.connecting import configured_target
-from holdfast.contracts import Approval, Goal
+from holdfast.contracts import Goal
 from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.connection import Connection
-from holdfast.intake.goals import Wish, approval_of, goal_of
+from holdfast.intake.goals import Wish, goal_of
 from holdfast.rendering.amounts import money
 from holdfast.telemetry.otel.commands import CommandSpan
 
@@ -58,6 +65,7 @@ def command(
     models: Models = False,
     unpriced: Unpriced = False,
     approval: Approve = "",
+    yes: Yes = False,
     ask_people: AskPeople = False,
     wait_for_raise: WaitForRaise = False,
     notify: NotifyUrls = None,
@@ -69,7 +77,8 @@ def command(
 ) -> int:
     """Start a run and print its id on stdout; the run finishes by itself."""
     settings = Settings()
-    when = approval_of(approval, Approval())
+    # Nobody is asked anyway: as `run` has it, and instead of what a goal's file says.
+    when = approval_when(approval, yes=yes, terminal=False)
     wish = Wish(
         goal,
         playbook,
@@ -88,7 +97,7 @@ def command(
         tuple(notify or ()),
         (on,) if on else (),
     )
-    wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval))
+    wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval or yes))
     ours = embedded or not settings.uses_own_server
     if not ours:
         configured_target(settings)
