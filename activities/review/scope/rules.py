@@ -62,7 +62,7 @@ PATHS: tuple[tuple[FileKind, tuple[str, ...]], ...] = (
         (
             r"(^|/)(tests?|__tests__|testsuites?|testing|specs?|e2e|cypress|playwright)/",
             r"(^|/)(mocks?|__mocks__|__snapshots__|dummyserver|bench(es|marks?|marking)?)/",
-            r"(^|/)(testdata|fixtures?|__fixtures__|cassettes)/",
+            r"(^|/)(testdata|_?fixtures?|__fixtures__|cassettes)/",
             # `integration-tests`, `caddytest` (and neither `latest` nor `contest`), `test_utils`,
             # `androidTest`, and `t` of Perl.
             r"(^|/)[\w.]*[-_](tests?|benchmarks?|mocks)/",

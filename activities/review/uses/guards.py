@@ -21,6 +21,10 @@ PRECONDITION = "precondition"
 """A condition that raises, whatever it is about, if it is of no other kind."""
 RIGHTS = ("authentication", "ownership", "permission")
 """Kinds of which each does the work of another."""
+FEWEST, ALIKE = 5, 0.7
+"""Words of an error by which another one is known to be the same, and the share of them it has."""
+TEXT_LINES = 5
+"""Lines in which what is raised says why."""
 NEAR = 2
 """Lines between the place of a deleted check and an added one that stands there."""
 LETTERS = 160
@@ -269,7 +273,12 @@ def _is_replaced(tree: Tree, check: _Check, added: Sequence[_Added]) -> bool:
     at = place_now(check.pair, check.line)
     general = check.kind.about in (INPUT, PRECONDITION)
     subjects = _subjects(_condition(check.text) if general else check.whole)
+    said = _said(before, check.line)
     for each in added:
+        if len(said) >= FEWEST and _RAISES.search(each.text):
+            here = _said(tree.lines(each.pair.now), each.line)
+            if len(said & here) >= ALIKE * len(said):
+                return True
         if not _does_work_of(check.kind, each.text):
             continue
         near = each.pair is check.pair and abs(each.line - at) <= NEAR
@@ -286,6 +295,12 @@ def _is_replaced(tree: Tree, check: _Check, added: Sequence[_Added]) -> bool:
         if subjects and 2 * len(subjects & words) >= len(subjects):
             return True
     return False
+
+
+def _said(lines: Sequence[str], number: int) -> set[str]:
+    """Return the words of the texts from a line on, as of what is raised there."""
+    text = "\n".join(lines[number - 1 : number - 1 + TEXT_LINES])
+    return {word for each in _TEXT.findall(text) for word in _WORD.findall(each)}
 
 
 def _does_work_of(kind: Kind, line: str) -> bool:

@@ -54,6 +54,7 @@ def breaks(folder: Path, base: dict[str, str], head: dict[str, str]) -> list[dic
         "head": [(path, _language(path), _kind(path)) for path in head],
         "before": [(was, _language(was), _kind(was)) for was, *_ in pairs if was],
         "pairs": pairs,
+        "linked": [],
         "seconds": 60,
         "ast_grep": program("ast-grep"),
     }
@@ -236,3 +237,14 @@ def test_an_example_that_goes_with_its_tests_is_no_deleted_test(tmp_path: Path) 
     base = {"cart.py": PAY, "examples/tests/test_a.py": test, "tests/test_a.py": test}
     found = breaks(tmp_path, base, {"cart.py": PAY})
     assert [(each["file"], each["rule"]) for each in found] == [("tests/test_a.py", "deleted-test")]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_check_whose_error_is_raised_elsewhere_is_there(tmp_path: Path, same: bool) -> None:
+    error = 'raise ValueError("there is no folder of templates in this package")\n'
+    base = f"def find(roots):\n    if None in roots:\n        {error}    return roots\n"
+    other = error if same else error.replace("folder of templates in this package", "root")
+    loop = "    if paths:\n        for each in paths:\n            break\n        else:\n"
+    head = f"def find(roots):\n{loop}            {other}    return roots\n"
+    found = breaks(tmp_path, {"find.py": base}, {"find.py": head})
+    assert [each["rule"] for each in found] == ([] if same else ["deleted-check"])

@@ -52,6 +52,7 @@ NONE = Attributes()
         ("bench/run.js", "tests"),
         ("tools/testing/runner.py", "tests"),
         ("pkg/fixtures/user.rb", "tests"),
+        ("_fixture/certs/key.pem", "tests"),
         ("lib/mocks/clock.go", "tests"),
         ("e2e/login.ts", "tests"),
         ("conftest.py", "tests"),
