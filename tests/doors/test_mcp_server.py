@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -16,15 +17,21 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.server.stdio import stdio_server
+from temporalio.client import WorkflowExecutionStatus
 
+import serving
 from conftest import Runs
 from holdfast import Holdfast
+from holdfast.client.reading import Look
+from holdfast.contracts import Goal
+from holdfast.contracts.briefing import Omission
 from holdfast.doors.mcp.arguments import MOST_WAIT
 from holdfast.doors.mcp.leash import Leash, spent_today
 from holdfast.doors.mcp.opening import Opening
 from holdfast.doors.mcp.serving import serve_stdio, server_of
-from holdfast.doors.mcp.telling import MOST_TEXT
+from holdfast.doors.mcp.telling import MOST_TEXT, Seen, tell
 from holdfast.intake.connection import Connection
+from holdfast.state.run import first_state
 from hosting import DECIDES, SPENDS, Speak, data, opened, text
 from scripted import ScriptedModel, plans, subtask, synthesizes
 from steered import report_of, script
@@ -69,6 +76,18 @@ async def runs_of(connection: Connection) -> list[str]:
 
 
 # ---------------------------------------------------------------- what hosts are told
+
+
+def test_a_review_of_which_nobody_looked_for_defects_is_not_told_as_one_without_any() -> None:
+    why = "it needs ruff: pip install 'holdfast[review]'"
+    report = serving.report("complete", datetime.now(UTC)).model_copy(
+        update={"data": {"remarks": []}, "not_run": (Omission(what="bugs", why=why),)}
+    )
+    begun = first_state("blind", Goal(text="Review"), datetime.now(UTC), "first")
+    look = Look(WorkflowExecutionStatus.COMPLETED, begun, report)
+    told = tell(Seen("blind", look))
+    assert f"Not run: bugs: {why}" in told.text
+    assert "nobody looked for defects, so it says nothing of the code" in told.data["next"]
 
 
 async def test_a_host_is_told_six_tools_that_refuse_unknown_arguments(speak: Speak) -> None:
@@ -321,7 +340,7 @@ async def test_what_is_no_message_is_answered_over_stdio_and_the_next_one_as_wel
     async def typed() -> AsyncIterator[str]:
         for line in (*strange, ping):
             yield line
-        while said.getvalue().count("\n") <= len(strange):
+        while said.getvalue().count("\n") <= len(strange):  # noqa: ASYNC110 - a file of text
             await asyncio.sleep(0.01)
 
     streams: Any = partial(stdio_server, typed(), anyio.wrap_file(said))  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from holdfast.rendering import markdown
 from holdfast.rendering.amounts import money, seconds
 from holdfast.rendering.preview import plan_table, price, totals
 from holdfast.rendering.status import ANSWERED_BY, PHASES, STATUS, question_text
+from holdfast.rendering.verdict import judge
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """Where a run is, by the words of MCP's tasks."""
@@ -264,6 +265,11 @@ def _after(seen: Seen) -> str:
         )
     review = read_review(report)
     if review:
+        if not judge(review, report.status).known:
+            return (
+                "nobody looked for defects, so it says nothing of the code: tell the person what"
+                " was not run, and why."
+            )
         more = f" look(id={seen.run_id!r}, part='remarks') has all {len(review.remarks)} remarks;"
         told = len(review.remarks) <= FIRST_REMARKS
         return f"it is over;{'' if told else more} check each in the code before you act on it."
@@ -288,12 +294,13 @@ def _summary(seen: Seen) -> str:
     if seen.state_plan_only and view:
         return _plan(view)
     gaps = [f"Missing: {each.subtask_id}: {each.why}" for each in report.gaps]
+    gaps += [f"Not run: {each.what}: {each.why}" for each in report.not_run if not each.agents]
     review = read_review(report)
     if review:
         remarks = [_remark(each) for each in review.remarks[:FIRST_REMARKS]]
         left = len(review.remarks) - len(remarks)
         more = [f"… and {left} more remarks"] if left > 0 else []
-        return "\n".join([review.verdict, *remarks, *more, *gaps, *report.notes])
+        return "\n".join([judge(review, report.status).line, *remarks, *more, *gaps, *report.notes])
     return "\n\n".join(filter(None, (_answer(report), "\n".join([*gaps, *report.notes]))))
 
 
