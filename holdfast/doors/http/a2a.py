@@ -39,6 +39,7 @@ from holdfast.doors.http.handlers import (
     run_of,
 )
 from holdfast.doors.http.problems import Problem, problem_of
+from holdfast.doors.http.streams import Sent
 from holdfast.errors import HoldfastError, NoSuchRun, RunFailed, RunOver
 from holdfast.intake.requests import explain, read_request
 
@@ -361,7 +362,7 @@ def _of(run: Run) -> Json:
 
 
 def _sent(value: Json, id: str | None = None) -> ServerSentEvent:
-    return ServerSentEvent(json.dumps(value), id=id)
+    return Sent(json.dumps(value), id=id)
 
 
 def _json(value: Json) -> Response:

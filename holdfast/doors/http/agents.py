@@ -29,6 +29,7 @@ from holdfast.doors.http.ag_ui import PART, Seen, Story, retell
 from holdfast.doors.http.bodies import read_body
 from holdfast.doors.http.handlers import Door, caller_of, give_named, id_of_key
 from holdfast.doors.http.problems import Problem
+from holdfast.doors.http.streams import Sent
 from holdfast.doors.tokens import Caller
 from holdfast.intake.requests import RunRequest, read_request
 
@@ -121,7 +122,7 @@ async def _find(run: Run, id: str) -> AnyEvent:
 async def _until_finished(run: Run, story: Story, after: str) -> AsyncIterator[ServerSentEvent]:
     """Yield AG-UI's events until its run is finished: by an end, or a question that is open."""
     async for id, event in retell(run.events(), story, Seen.of(after)):
-        yield ServerSentEvent(event.model_dump_json(by_alias=True), id=id)
+        yield Sent(event.model_dump_json(by_alias=True), id=id)
         if isinstance(event, RunErrorEvent):
             return
         if isinstance(event, RunFinishedEvent):

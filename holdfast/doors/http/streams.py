@@ -27,6 +27,12 @@ FORMATS = ("holdfast", "ag-ui")
 log = structlog.get_logger("holdfast.http")
 
 
+class Sent(ServerSentEvent):
+    """An event whose lines end as a shell's tools expect."""
+
+    DEFAULT_SEPARATOR = "\n"
+
+
 @dataclass
 class Streams:
     """The streams that are open."""
@@ -50,7 +56,7 @@ class Streams:
             self._counted(events, request.state.still),
             ping=PING_SECONDS,
             headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
-            sep="\n",
+            sep=Sent.DEFAULT_SEPARATOR,
         )
 
     async def _counted(
@@ -87,13 +93,13 @@ def events_of(run: Run, request: Request) -> AsyncIterator[ServerSentEvent]:
 
 async def _own(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
     async for event in run.events(after):
-        yield ServerSentEvent(event.model_dump_json(), event=event.kind, id=event.id)
+        yield Sent(event.model_dump_json(), event=event.kind, id=event.id)
 
 
 async def _of_ag_ui(run: Run, seen: ag_ui.Seen) -> AsyncIterator[ServerSentEvent]:
     async for id, event in ag_ui.retell(run.events(), ag_ui.Story(run.id, run.id), seen):
         text = event.model_dump_json(by_alias=True)
-        yield ServerSentEvent(text, id=id)
+        yield Sent(text, id=id)
 
 
 async def _each(events: list[ServerSentEvent]) -> AsyncIterator[ServerSentEvent]:
