@@ -39,8 +39,10 @@ def find(tree: Tree, program: str) -> list[Breakage]:
     new = match(tree, program, {p.now: tree.place(p.now) for p in pairs}, ())
     lost: dict[str, dict[str, Event]] = {}
     for pair in pairs:
+        if pair.now not in new:
+            continue
         had = _brought(pair, old.get(pair.was, ()))
-        has = _brought(pair, new.get(pair.now, ()))
+        has = _brought(pair, new[pair.now])
         if gone := {name: event for name, event in had.items() if name not in has}:
             lost[pair.now] = gone
     names = {name for gone in lost.values() for name in gone}
@@ -51,7 +53,7 @@ def find(tree: Tree, program: str) -> list[Breakage]:
     return [
         each
         for path, gone in lost.items()
-        for each in _missing(tree, kinds[path], gone, events[path])
+        for each in _missing(tree, kinds[path], gone, events.get(path, ()))
     ]
 
 
@@ -93,7 +95,8 @@ def _missing(
             continue
         if pair.language == "Go" and not name.islower():
             continue
-        use = next((e for e in listed if e.rule == "use" and _is_it(pair, e, name)), None)
+        uses = (e for e in listed if e.rule == "use" and _is_it(pair, e, name))
+        use = next((e for e in uses if not _is_qualified(tree, e)), None)
         if use is not None:
             yield Breakage(
                 use.file,
@@ -111,6 +114,12 @@ def _is_it(pair: Pair, event: Event, name: str) -> bool:
         # The package of a selector is an identifier of its own.
         return event.text == name and "ON" not in event.said and "ARGS" not in event.said
     return event.text == name and "ON" not in event.said
+
+
+def _is_qualified(tree: Tree, event: Event) -> bool:
+    """True of the last part of a name such as `java.util.List`."""
+    before = tree.lines(event.file)[event.line - 1][: event.column - 1]
+    return before.rstrip().endswith(".")
 
 
 def _java_needs(tree: Tree, pair: Pair, name: str, listed: Sequence[Event]) -> bool:

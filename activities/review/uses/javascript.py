@@ -95,7 +95,9 @@ class _Finding:
             (item.pair.was, item.name): item for item in self.compared.items if not item.owner
         }
         for pair in pairs:
-            if not pair.was or pair.was != pair.now or pair.was not in self.compared.before:
+            if not pair.was or pair.was != pair.now:
+                continue
+            if pair.was not in self.compared.before or pair.now not in self.compared.after:
                 continue
             old_text = self.tree.text(pair.was, base=True) or ""
             old = exports_of(self.compared.before[pair.was], old_text)

@@ -45,22 +45,28 @@ def match(
     tree: Tree, program: str, places: Mapping[str, Path], names: Collection[str] | None
 ) -> dict[str, list[Event]]:
     """Return the events of files, by path: `names` are those whose definitions and uses are asked
-    for; None asks for all definitions and no uses.
+    for; None asks for all definitions and no uses. A file that was not read whole is missing.
     """
-    found: dict[str, list[Event]] = {path: [] for path in places}
+    found: dict[str, list[Event]] = {}
     readable = {str(place): path for path, place in places.items()}
+    files = list(readable)
+    waiting = [files[at : at + MOST_FILES] for at in range(0, len(files), MOST_FILES)]
     with tempfile.TemporaryDirectory(prefix="uses-") as folder:
         config = _configure(Path(folder), names)
-        files = list(readable)
-        for start in range(0, len(files), MOST_FILES):
-            left = tree.deadline - time.monotonic()
-            if left <= 0 or not tree.on_time():
-                tree.late = True
-                break
-            for event in _run(tree, program, config, files[start : start + MOST_FILES], left):
-                path = readable.get(event.file)
-                if path is not None:
-                    found[path].append(replace(event, file=path))
+        while waiting and tree.on_time():
+            batch = waiting.pop(0)
+            events = _run(tree, program, config, batch)
+            if events is not None:
+                found |= {readable[file]: [] for file in batch}
+                for event in events:
+                    path = readable.get(event.file)
+                    if path is not None:
+                        found[path].append(replace(event, file=path))
+            elif len(batch) > 1:
+                middle = len(batch) // 2
+                waiting[:0] = [batch[:middle], batch[middle:]]
+            else:
+                tree.unread.add(readable[batch[0]])
     return found
 
 
@@ -89,9 +95,8 @@ def _numbered(text: str, language: str) -> str:
     )
 
 
-def _run(
-    tree: Tree, program: str, config: Path, files: Sequence[str], seconds: float
-) -> list[Event]:
+def _run(tree: Tree, program: str, config: Path, files: Sequence[str]) -> list[Event] | None:
+    """Return the events of some files; None: they are too many, or there was no time."""
     options = [f"--no-ignore={kind}" for kind in IGNORED]
     command = [program, "scan", f"--config={config}", "--json=stream", "--threads=2", *options]
     try:
@@ -100,13 +105,15 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=seconds,
+            timeout=max(tree.deadline - time.monotonic(), 0),
             check=False,
         )
     except subprocess.TimeoutExpired:
         tree.late = True
-        return []
-    return [_event(line) for line in done.stdout[:MOST_OUTPUT].split(b"\n") if line.endswith(b"}")]
+        return None
+    if len(done.stdout) > MOST_OUTPUT:
+        return None
+    return [_event(line) for line in done.stdout.split(b"\n") if line.endswith(b"}")]
 
 
 def _event(line: bytes) -> Event:
