@@ -8,6 +8,8 @@ a file is accepted in silence: what would have no effect is refused.
 
 from __future__ import annotations
 
+import copy
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -220,7 +222,7 @@ def name_of(path: Path) -> str:
     read.
     """
     try:
-        head = from_yaml(_split(path)[0])
+        head = _parse(_split(path)[0])
     except (CatalogueError, NotPlain, OSError):
         return path.stem
     name = head.get("name") if isinstance(head, dict) else None
@@ -233,7 +235,7 @@ def read_role(
     """Return the role of a file. Raise CatalogueError saying what is wrong in it."""
     head, body = _split(path)
     try:
-        fields = from_yaml(head)
+        fields = _parse(head)
         if isinstance(fields, dict):
             _refuse_without_effect(path, fields)
             fields = {name: value for name, value in fields.items() if name not in ONLY_SHOWN}
@@ -300,6 +302,16 @@ def _refuse_without_effect(path: Path, fields: dict[Any, Any]) -> None:
         )
 
 
+def _parse(text: str) -> Any:
+    return copy.deepcopy(_parse_once(text))
+
+
+@functools.lru_cache(maxsize=256)
+def _parse_once(text: str) -> Any:
+    # A door reads the whole catalogue for each start, and nine tenths of that is YAML.
+    return from_yaml(text)
+
+
 def _split(path: Path) -> tuple[str, str]:
     parts = FENCE.split(text_of(path, path.name), maxsplit=2)
     if len(parts) != 3 or parts[0].strip():
@@ -323,7 +335,7 @@ def text_of(path: Path, name: str, limit: int = FILE_BYTES) -> str:
 def read_playbook(path: Path) -> PlaybookFile:
     where = f"{path.parent.name}/{path.name}"
     try:
-        fields = from_yaml(text_of(path, path.name))
+        fields = _parse(text_of(path, path.name))
         playbook = PlaybookFile.model_validate(fields)
     except (NotPlain, ValidationError) as error:
         raise CatalogueError(f"{where}: {_mistakes(error)}") from error

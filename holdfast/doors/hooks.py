@@ -29,7 +29,7 @@ from holdfast.doors.hook_files import Hook, Unfilled, fill, matches, read_hooks
 from holdfast.doors.http.bodies import read_bytes
 from holdfast.doors.http.problems import Problem
 from holdfast.errors import BadSettings, IdTaken, Refused
-from holdfast.intake.connection import Connection
+from holdfast.intake.connection import DESCRIBED, Connection
 from holdfast.untrusted.reading import NotPlain, from_json
 
 MOST_BYTES = 1024 * 1024
@@ -115,7 +115,7 @@ class Hooks:
 
     async def _has(self, run_id: str) -> bool:
         try:
-            await self.connection.handle(run_id).describe()
+            await self.connection.handle(run_id).describe(rpc_timeout=DESCRIBED)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

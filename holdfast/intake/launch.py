@@ -14,7 +14,7 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts import Approval, Goal
 from holdfast.contracts.search import (
@@ -87,6 +87,8 @@ async def launch(
     worker would take it.
     """
     check_id(run_id)
+    if run_id and (known := await _attach(connection, goal, run_id)):
+        return known
     _allow(goal, connection, below)
     await require_worker(connection, tell, models=goal.use_models)
     chosen = run_id or new_id(goal)
@@ -102,13 +104,27 @@ async def launch(
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             **shown,
         )
-    except WorkflowAlreadyStartedError as error:
-        if not _same(await goal_of_run(connection, chosen), goal):
-            raise IdTaken(
-                f"--id {chosen!r} is in use by a run with another goal; choose another id", chosen
-            ) from error
-        return Launched(chosen, attached=True)
+    except WorkflowAlreadyStartedError:
+        # Another start came between.
+        if known := await _attach(connection, goal, chosen):
+            return known
+        raise
     return Launched(chosen)
+
+
+async def _attach(connection: Connection, goal: Goal, run_id: str) -> Launched | None:
+    """Return the run that has this id; None if there is none. IdTaken if its goal is another."""
+    try:
+        known = await goal_of_run(connection, run_id)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    if not _same(known, goal):
+        raise IdTaken(
+            f"--id {run_id!r} is in use by a run with another goal; choose another id", run_id
+        )
+    return Launched(run_id, attached=True)
 
 
 async def prepare_start(

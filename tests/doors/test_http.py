@@ -189,12 +189,16 @@ def test_a_door_keeps_what_was_read_of_the_runs_that_were_looked_at_last(
 
 
 async def test_equal_posts_start_one_run_and_another_body_under_the_key_is_refused(
-    runs: Runs, door: Door
+    runs: Runs, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller = door.caller()
     async with runs.worker(script()):
         first = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
-        again = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
+        with monkeypatch.context() as idle:
+            # For a run that is there nothing is prepared, and no role is parsed anew.
+            idle.setattr("holdfast.intake.launch.prepare_start", None)
+            idle.setattr("holdfast.activities.catalogue.files.from_yaml", None)
+            again = await caller.post("/runs", GOAL, Idempotency_Key="k 1")
         other = await caller.post("/runs", {**GOAL, "goal": "Else"}, Idempotency_Key="k 1")
         gate = await caller.post("/runs", {**GOAL, "approval": "auto"}, Idempotency_Key="k 1")
         foreign = await door.caller("else").post("/runs", GOAL, Idempotency_Key="k 1")
