@@ -41,6 +41,7 @@ from holdfast.intake.connection import Connection
 from holdfast.ports import Lens, Model
 from holdfast.rendering.running import run_view
 from holdfast.replaying.replay import play
+from holdfast.serving.schedules import with_schedules
 from holdfast.serving.worker import workers
 from holdfast.state.run import State
 from holdfast.storage import DirectoryStore
@@ -185,20 +186,22 @@ class Runs:
     ) -> AsyncIterator[None]:
         """Workers for the main queue and each tier."""
         projects = more.get("projects", ())
+        settings = Settings(
+            _env_file=None,
+            project=None,
+            projects=projects,
+            state_dir=self.folder,
+            allowed_roots=(self.folder,),
+            mcp_file=more.get("mcp_file", self.folder / "no.json"),
+            endpoint_web=more.get("endpoint_web", False),
+            model_planner=more.get("model_planner"),
+            webhook_secret=more.get("webhook_secret"),
+            webhook_private=more.get("webhook_private", False),
+        )
+        target = Target("", store_url=self.store.root.as_uri(), embedded=False)
         served = build(
-            Settings(
-                _env_file=None,
-                project=None,
-                projects=projects,
-                state_dir=self.folder,
-                allowed_roots=(self.folder,),
-                mcp_file=more.get("mcp_file", self.folder / "no.json"),
-                endpoint_web=more.get("endpoint_web", False),
-                model_planner=more.get("model_planner"),
-                webhook_secret=more.get("webhook_secret"),
-                webhook_private=more.get("webhook_private", False),
-            ),
-            Target("", store_url=self.store.root.as_uri(), embedded=False),
+            settings,
+            target,
             make_lenses=lambda *_: tools or {},
             make_journal=lambda _: self.journal,
             gate=more.get("gate"),
@@ -206,6 +209,7 @@ class Runs:
             catalogue=catalogue if catalogue or projects else _shipped(),
             endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),
         )
+        served = with_schedules(served, settings, target)
         served = replace(served, tiers=more.get("tiers", served.tiers))
         options: dict[str, Any] = {
             "workflows": more.get("workflows", WORKFLOWS),

@@ -2,6 +2,7 @@
 
 from holdfast.workflows.agent import AgentWorkflow
 from holdfast.workflows.notify import NotifyWorkflow
+from holdfast.workflows.scheduled import ScheduledWorkflow
 from holdfast.workflows.supervisor import SupervisorWorkflow
 
-WORKFLOWS = [SupervisorWorkflow, AgentWorkflow, NotifyWorkflow]
+WORKFLOWS = [SupervisorWorkflow, AgentWorkflow, NotifyWorkflow, ScheduledWorkflow]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import FailureError
 from temporalio.workflow import (
     ChildWorkflowCancellationType,
@@ -20,13 +21,25 @@ from holdfast.activities.agents import Agents
 from holdfast.activities.examine import Lenses
 from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
+from holdfast.activities.schedules import Schedules
 from holdfast.activities.use_tool import Tools
 from holdfast.agent.state import UseTool
 from holdfast.calls import KINDS
 from holdfast.calls.turn import ToolResult, UseMaterial
-from holdfast.contracts import Briefing, Call, Contract, Draft, Goal, Reply, Standstill, policies
+from holdfast.contracts import (
+    Briefing,
+    Call,
+    Contract,
+    Draft,
+    Goal,
+    Reply,
+    Report,
+    Standstill,
+    policies,
+)
 from holdfast.contracts.notices import Delivery, Notice
 from holdfast.contracts.policies import Options
+from holdfast.contracts.schedules import Due, Outcome, Scheduled
 from holdfast.contracts.signals import STANDSTILL
 from holdfast.rendering.board import call_summary, lens_summary
 from holdfast.state.moves import Examine, Notify, Prepare
@@ -118,6 +131,48 @@ async def start_below(
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
         cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         static_summary=summary,
+    )
+
+
+async def prepare_scheduled(scheduled: Scheduled) -> Due:
+    return await workflow.execute_activity_method(
+        Schedules.prepare_scheduled,
+        scheduled,
+        activity_id="prepare-scheduled",
+        task_queue=_queue(asks=False),
+        summary="what to start now",
+        **policies.SCHEDULED,
+    )
+
+
+async def start_scheduled(
+    run: Callable[[Any, Goal], Awaitable[Report]], due: Due
+) -> ChildWorkflowHandle[Any, Report]:
+    """Start the run of a time of a schedule. It goes on if that time's workflow is terminated, and
+    is cancelled with it.
+    """
+    assert due.goal is not None
+    return await workflow.start_child_workflow(
+        run,
+        due.goal,
+        id=due.outcome.run,
+        id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+        parent_close_policy=ParentClosePolicy.ABANDON,
+        cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        memo=due.memo,
+        static_summary=due.summary,
+        static_details=due.details,
+    )
+
+
+async def read_outcome(started: Outcome) -> Outcome:
+    return await workflow.execute_activity_method(
+        Schedules.read_outcome,
+        started,
+        activity_id="read-outcome",
+        task_queue=_queue(asks=False),
+        summary="how it ended",
+        **policies.SCHEDULED,
     )
 
 

@@ -57,7 +57,12 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "reset": "steering.reset",
     },
     "Embedded server": {"up": "server.up", "down": "server.down"},
-    "Doors": {"serve": "doors.serve", "token": "doors.token", "mcp": "doors.mcp"},
+    "Doors": {
+        "serve": "doors.serve",
+        "token": "doors.token",
+        "mcp": "doors.mcp",
+        "schedule": "doors.schedule",
+    },
     "Care": {
         "init": "care.init",
         "doctor": "care.doctor",

@@ -12,20 +12,20 @@ from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.client.connecting import opened
 from holdfast.client.listing import Listed, list_runs
 from holdfast.client.reading import Reader
 from holdfast.client.runs import DataRun, Run
+from holdfast.client.schedules import Schedules
 from holdfast.contracts import Goal, Plan
 from holdfast.contracts.notices import Occasion
 from holdfast.contracts.view import Preview
 from holdfast.deployment.settings import Settings
 from holdfast.errors import HoldfastError, IdTaken, Refused
 from holdfast.intake.connection import Connection
-from holdfast.intake.goals import goal_of
 from holdfast.intake.launch import goal_of_run, launch
 from holdfast.intake.requests import RunRequest, read_request
+from holdfast.intake.scheduled import goal_of_request
 
 Data = TypeVar("Data", bound=BaseModel)
 Given = Any
@@ -176,11 +176,8 @@ class Holdfast:
         """Return the goal of a request. Refused lists what is wrong with it. `below`: the only
         places whose paths it may name, for doors that strangers stand at.
         """
-        connection = self.connection
-        settings = connection.settings
-        catalogue = Catalogue.of(settings.project)
-        wish = request.wish(settings, below)
-        return await goal_of(wish, catalogue, settings, embedded=connection.target.embedded)
+        settings, embedded = self.connection.settings, self.connection.target.embedded
+        return await goal_of_request(request, settings, embedded=embedded, below=below)
 
     async def preview(self, request: RunRequest, *, requester: str = "") -> Preview:
         """Return the plan of a request and its expected price. Nothing of it is run; planning is
@@ -188,6 +185,11 @@ class Holdfast:
         """
         run = await self.start_request(as_preview(request), requester=requester, plan_only=True)
         return await run.preview()
+
+    @property
+    def schedules(self) -> Schedules:
+        """Runs that start by the clock."""
+        return Schedules(self.connection)
 
     # ------------------------------------------------------------ finding
 

@@ -24,7 +24,7 @@ from holdfast.contracts.search import (
     WAITING,
 )
 from holdfast.intake.connection import Connection
-from holdfast.temporal.connection import PAUSED, is_paused
+from holdfast.temporal.connection import PAUSED, is_part, is_paused
 
 PAGE_TIME = timedelta(seconds=10)
 """How long the server may take for a page of the list."""
@@ -64,13 +64,14 @@ async def list_runs(connection: Connection, at_once: int = 1_000) -> AsyncIterat
     """Yield the runs that people started, newest first; their child runs are not listed.
     `at_once`: how many the server is asked for at a time.
     """
-    listed = connection.client.list_workflows(RUNS, page_size=at_once, rpc_timeout=PAGE_TIME)
-    async for each in listed:
-        if each.parent_id is None:
-            yield await _listed(each)
+    found = connection.client.list_workflows(RUNS, page_size=at_once, rpc_timeout=PAGE_TIME)
+    async for each in found:
+        if not is_part(each):
+            yield await listed(each)
 
 
-async def _listed(run: WorkflowExecution) -> Listed:
+async def listed(run: WorkflowExecution) -> Listed:
+    """Return a run as it stands in lists."""
     now = datetime.now(UTC)
     until = run.close_time or now
     # Of an open run the memo has a price from an outage, which may be over.

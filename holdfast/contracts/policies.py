@@ -230,6 +230,14 @@ SEND_NOTICE = Options(
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
 """After 5, 15, 45 s and so on, at last every six hours for three days."""
+SCHEDULED = Options(
+    start_to_close_timeout=timedelta(seconds=PREPARE_SECONDS),
+    schedule_to_close_timeout=timedelta(seconds=PREPARE_PATIENCE),
+    heartbeat_timeout=timedelta(seconds=10),
+    retry_policy=RetryPolicy(maximum_interval=timedelta(minutes=1)),
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)
+"""Of what a time of a schedule needs: tried for an hour, then that time has failed."""
 
 
 def patience(about: str) -> timedelta:

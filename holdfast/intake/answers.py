@@ -42,7 +42,7 @@ def form_of(wanted: WantedForm, playbook: PlaybookFile | None, *, use_models: bo
     if kind == "json" and wanted.schema is None:
         raise Refused("--answer json needs the JSON schema of the answer: give --schema FILE")
     columns = () if wanted.columns is None else _names(wanted.columns)
-    given = _schema(wanted.schema) if isinstance(wanted.schema, Path) else wanted.schema or {}
+    given = read_schema(wanted.schema) if isinstance(wanted.schema, Path) else wanted.schema or {}
     try:
         where = f"--schema {wanted.schema}" if isinstance(wanted.schema, Path) else "--schema"
         form = check_form(
@@ -60,7 +60,7 @@ def _names(columns: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in columns.split(","))
 
 
-def _schema(path: Path) -> dict[str, object]:
+def read_schema(path: Path) -> dict[str, object]:
     """Return the object in a schema file."""
     where = f"--schema {path}"
     try:

@@ -36,6 +36,7 @@ from holdfast.intake.connection import Connection, Tell, require_worker, tell_no
 from holdfast.intake.login import login
 from holdfast.intake.repositories import describe_inputs, roots_of
 from holdfast.rendering.amounts import money, seconds
+from holdfast.temporal.connection import is_part
 from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
 from holdfast.tracing.context import MEMO_CONTEXT
 from holdfast.untrusted.roots import Roots
@@ -89,7 +90,7 @@ async def launch(
     check_id(run_id)
     if run_id and (known := await _attach(connection, goal, run_id)):
         return known
-    _allow(goal, connection, below)
+    allow_inputs(goal, connection, below)
     await require_worker(connection, tell, models=goal.use_models)
     chosen = run_id or new_id(goal)
     goal, shown = await prepare_start(connection, goal, traceparent)
@@ -159,7 +160,7 @@ def _memo(title: str, goal: Goal, traceparent: str) -> dict[str, object]:
     }
 
 
-def _allow(goal: Goal, connection: Connection, below: tuple[Path, ...] | None) -> None:
+def allow_inputs(goal: Goal, connection: Connection, below: tuple[Path, ...] | None = None) -> None:
     """Let an embedded worker read what the goal names and what this shell's settings allow: the
     worker may be older. Of a goal whose paths must be `below` some places, these are allowed, and
     no path of it: it may lead elsewhere since it was looked at.
@@ -246,7 +247,7 @@ async def in_outage(client: Client, namespace: str) -> int:
     if STATUS.name not in await search_attributes_of(client, namespace):
         return 0
     query = f"{RUNS} AND ExecutionStatus = 'Running' AND {STATUS.name} = '{OUTAGE}'"
-    return sum([each.parent_id is None async for each in client.list_workflows(query)])
+    return sum([not is_part(each) async for each in client.list_workflows(query)])
 
 
 async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:

@@ -22,6 +22,7 @@ from holdfast.embedded import StateDir
 from holdfast.errors import Refused
 from holdfast.serving.nexus import RunsHandler
 from holdfast.serving.own_tools import Given, Own, gate_of
+from holdfast.serving.schedules import with_schedules
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
@@ -110,7 +111,8 @@ class HoldfastPlugin(SimplePlugin):
     def _build(self, queue: str) -> Served:
         gate, endpoint = gate_of(self._settings), self._endpoint()
         target = self._target(queue)
-        return build(self._settings, target, gate, endpoint=endpoint, **self._own.parts)
+        served = build(self._settings, target, gate, endpoint=endpoint, **self._own.parts)
+        return with_schedules(served, self._settings, target)
 
     def _endpoint(self) -> ModelEndpoint | None:
         """Return where models are asked; None: where the settings say."""

@@ -38,6 +38,7 @@ from holdfast import __version__
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
+from holdfast.client.schedules import count_active
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
 from holdfast.deployment import project
@@ -46,6 +47,7 @@ from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, numb
 from holdfast.embedded import StateDir, attendance, embedded_target
 from holdfast.errors import EmbeddedError, Refused, Unreachable
 from holdfast.serving.own_tools import Given, Own, gate_of
+from holdfast.serving.schedules import with_schedules
 from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.telemetry.logs import LogContext, configure_logging, flush_logs, measured_runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges
@@ -139,6 +141,7 @@ async def serve(
     await hand_back(client, holding)
     held = Held(holding)
     lookout = Lookout(embedded=target.embedded)
+    served = with_schedules(served, settings, target)
     started = _registered(client, target, settings, served, (gate, lookout), held)
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.
@@ -229,7 +232,9 @@ async def attend(
         # Another program may have the server's port by now, and never answer.
         patience = timedelta(seconds=5)
         query = 'ExecutionStatus="Running"'
-        return (await client.count_workflows(query, rpc_timeout=patience)).count
+        open_now = (await client.count_workflows(query, rpc_timeout=patience)).count
+        # A schedule is used, although nothing is open until its time comes.
+        return open_now or await count_active(client, patience)
 
     try:
         await attendance.attend(settings, target, open_runs, partial(drain, started, siblings))

@@ -36,6 +36,7 @@ from temporalio.worker import Worker, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from holdfast.contracts import Goal, Report
+from holdfast.contracts.search import MEMO_SCHEDULE
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import FILE_BYTES
 from holdfast.errors import Unreachable
@@ -82,6 +83,13 @@ WorkflowExecutionStatus._missing_ = classmethod(  # type: ignore[method-assign, 
 def is_paused(run: WorkflowExecution) -> bool:
     """True if an operator has paused the whole workflow by Temporal's own means."""
     return run.raw_info.status == RawStatus.WORKFLOW_EXECUTION_STATUS_PAUSED
+
+
+def is_part(run: WorkflowExecution) -> bool:
+    """True for what a run has started itself. The run of a schedule is nobody's part, although
+    Temporal has a parent of it.
+    """
+    return run.parent_id is not None and MEMO_SCHEDULE not in run.raw_info.memo.fields
 
 
 class _Converter(PydanticJSONPlainPayloadConverter):

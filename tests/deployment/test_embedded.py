@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -13,15 +14,19 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import psutil
 import pytest
 
+from holdfast.client.connecting import opened
+from holdfast.client.schedules import Happened, Schedules, Shown
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import (
     Endpoint,
@@ -42,6 +47,8 @@ from holdfast.embedded import (
     up,
 )
 from holdfast.errors import EmbeddedError
+from holdfast.intake.requests import RunRequest
+from repositories import Repository
 
 SLEEP = """
 import os, sys, time
@@ -328,6 +335,92 @@ def test_an_idle_server_and_its_worker_end_by_themselves(tmp_path: Path) -> None
         assert "Traceback" not in log.read_text() + (log.parent / "worker.log").read_text()
     finally:
         down(settings)
+
+
+@pytest.mark.long
+def test_a_schedule_keeps_the_server_up_that_nobody_else_uses_and_starts_no_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository.at(tmp_path / "shop")
+    repository.commit({"a.py": "x = 1\n"})
+    monkeypatch.setenv("HOLDFAST_IDLE_SECONDS", "1")
+    settings = in_state(tmp_path / "state", idle_seconds=1)
+    request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)})
+
+    async def with_schedules(do: Callable[[Schedules], Awaitable[Any]]) -> Any:
+        async with opened(settings, embedded=True) as connection:
+            return await do(Schedules(connection))
+
+    def last() -> tuple[Happened, ...]:
+        shown: Shown = asyncio.run(with_schedules(lambda mine: mine.show("often")))
+        return shown.last
+
+    try:
+        asyncio.run(with_schedules(lambda mine: mine.add("often", request, every="1s")))
+        until(lambda: any(each.outcome.status == "complete" for each in last()))
+        time.sleep(2 * attendance.HEAL_SECONDS + settings.idle_seconds)
+        assert status(settings).server_pid, "nobody has used it meanwhile but the schedule"
+        before = last()
+        killed(status(settings).worker_pid or 0)
+        until(lambda: last()[-1].at > before[0].at and last()[-1].outcome.status == "complete")
+        ids = [each.outcome.run for each in (*before, *last()) if each.outcome.run]
+        assert len({*ids}) == len(ids) > 3
+        asyncio.run(with_schedules(lambda mine: mine.delete("often")))
+        until(lambda: gone(settings))
+    finally:
+        down(settings)
+
+
+@pytest.mark.long
+def test_after_a_downtime_one_run_makes_up_for_what_was_missed_and_none_for_what_is_too_old(
+    tmp_path: Path,
+) -> None:
+    repository = Repository.at(tmp_path / "shop")
+    repository.commit({"a.py": "x = 1\n"})
+    settings = in_state(tmp_path / "state")
+    request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)})
+
+    async def ask(do: Callable[[Schedules], Awaitable[Any]]) -> Any:
+        async with opened(settings, embedded=True) as connection:
+            return await do(Schedules(connection))
+
+    async def add(name: str, catch_up: str) -> None:
+        async with opened(settings, embedded=True) as connection:
+            made = Schedules(connection)
+            await made.add(name, request, every="20s", catch_up=catch_up)
+
+    def shown(name: str) -> Shown:
+        found: Shown = asyncio.run(ask(lambda mine: mine.show(name)))
+        return found
+
+    def begun(since: datetime) -> dict[str, list[datetime]]:
+        return {
+            name: [each.at for each in shown(name).last if each.at > since and each.outcome.run]
+            for name in ("short", "long")
+        }
+
+    def idle() -> bool:
+        return all(each.outcome.status for name in begun(went) for each in shown(name).last)
+
+    went = datetime.now(UTC)
+    try:
+        for name, catch_up in (("short", "1h"), ("long", "10s")):
+            asyncio.run(add(name, catch_up))
+        until(lambda: all(begun(went).values()) and idle())
+        down(settings)
+        went = datetime.now(UTC)
+        time.sleep(45)
+        until(lambda: all(begun(went).values()))
+        assert shown("long").missed >= 1 and not shown("short").missed
+        late = [each for each in shown("short").last if each.outcome.run[-15:] < came(went, 45)]
+        assert len([each for each in late if each.at > went]) == 1, "of two or three"
+    finally:
+        down(settings)
+
+
+def came(went: datetime, seconds: int) -> str:
+    """The moment that many seconds later, as it stands in a run's id."""
+    return f"{went + timedelta(seconds=seconds):%Y%m%d-%H%M%S}"
 
 
 @pytest.mark.long

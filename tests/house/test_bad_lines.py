@@ -56,6 +56,12 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "HOST": ("", "a b", "http://x", "x/y"),
     "SCOPE": ("", "nope", "start", "start:", "start:-1", "start:nan", "start:1e9", "decide "),
     "HOLDER": ("", "a b", "../x", "x" * 65, "-x"),
+    "CRON": ("", "x", "0 6 * *", "61 6 * * *", "0 0 30 2 *", "0 6 * * mo", "@reboot"),
+    "ZONE": ("", "Europe", "Europe/Berln", "../x", "a b", "/etc/passwd"),
+    "DURATION": ("", "x", "5", "0.5h", "-1h", "1w", "367d", "\u0663h"),
+    "AT": ("", "x", "2020-01-01", "2099-02-30T06:00", "25:00"),
+    "POLICY": ("", "nope", "Skip ", "skip,allow"),
+    "SCHEDULE": ("", "a b", "../x", "x" * 65, "-x"),
     "SUBTASK": (),
     "ROLE": (),
     "REVISION": (),
@@ -74,6 +80,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "resume": ("r1",), "edit": ("r1",), "raise": ("r1", "--limits", "dollars=5"),
     "cancel": ("r1",), "reset": ("r1",), "export": ("r1",), "replay": ("text",),
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
+    "schedule": ("add", "nightly", "A goal", "--every", "1h"),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 

@@ -42,6 +42,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "schema": ("goal",),
     "init": ("mine",),
     "token": ("list",),
+    "schedule": ("list",),
     **dict.fromkeys(("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve"), ()),
 }
 """What each command is given; those that are not named get the id of a run."""

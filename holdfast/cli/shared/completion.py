@@ -138,12 +138,12 @@ def _target() -> Target | None:
 
 async def _runs(target: Target, which: str, incomplete: str) -> Ids:
     from holdfast.contracts.search import RUNS
-    from holdfast.temporal.connection import connect
+    from holdfast.temporal.connection import connect, is_part
 
     client = await connect(target, SECONDS)
     found: Ids = []
     async for each in client.list_workflows(f"{RUNS}{which}", page_size=MOST, limit=MOST):
-        if each.parent_id is None and each.id.startswith(incomplete):
+        if not is_part(each) and each.id.startswith(incomplete):
             found.append(each.id)
     return found
 

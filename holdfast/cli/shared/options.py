@@ -29,7 +29,7 @@ def _typed(context: typer.Context, parameter: typer.CallbackParam) -> bool:
     return typed and not context.resilient_parsing
 
 
-def _not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+def not_empty(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
     """Return the typed value. Exit if it is empty, as from an unset variable: it would count as
     left out.
     """
@@ -46,7 +46,7 @@ Playbook = Annotated[
         metavar="NAME",
         help="A ready variant for one domain; see playbooks/.",
         autocompletion=completion.playbooks,
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 Like = Annotated[
@@ -56,7 +56,7 @@ Like = Annotated[
         metavar="PLAYBOOK",
         help="Copy this playbook with its roles, to change it.",
         autocompletion=completion.playbooks,
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 RoleName = Annotated[
@@ -66,7 +66,7 @@ RoleName = Annotated[
         metavar="NAME",
         help="The role that is to do it.",
         autocompletion=completion.roles,
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 Inputs = Annotated[
@@ -99,7 +99,7 @@ NotifyOn = Annotated[
         "--on",
         metavar="WHAT",
         help="With --notify: waits, ended, budget, with commas; else all of them.",
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 Single = Annotated[
@@ -115,7 +115,7 @@ SingleRole = Annotated[
         metavar="NAME",
         help="With --single: the agent's role; else analyst.",
         autocompletion=completion.roles,
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 Roles = Annotated[
@@ -151,7 +151,7 @@ GivenId = Annotated[
         "--id",
         metavar="ID",
         help="A run id of your own. The same id and goal again attach to that run.",
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 Models = Annotated[
@@ -285,7 +285,7 @@ AnswerAs = Annotated[
         "--answer",
         metavar="FORM",
         help="How the answer is to look: markdown, json (with --schema) or table.",
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 SchemaFile = Annotated[
@@ -303,7 +303,7 @@ FailOn = Annotated[
         metavar="SEVERITY",
         help="End with exit code 7 if a review's remarks are that severe: critical, or warning for"
         " both.",
-        callback=_not_empty,
+        callback=not_empty,
     ),
 ]
 SarifFile = Annotated[

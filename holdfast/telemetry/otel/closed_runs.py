@@ -25,6 +25,7 @@ from temporalio.service import RPCError
 from holdfast.replaying.tracing import read_trace
 from holdfast.storage.files import write_whole
 from holdfast.telemetry.otel.exporting import MISSING, Send, blot_span, exporter
+from holdfast.temporal.connection import is_part
 from holdfast.tracing.otlp import OtelSpan, make_spans
 from holdfast.untrusted.known_secrets import KnownSecrets
 
@@ -85,7 +86,7 @@ async def send_closed(
         async for run in client.list_workflows(query):
             closed = run.close_time or sent.since
             last = max(last, closed)
-            if run.parent_id is not None or run.run_id in sent.runs:
+            if is_part(run) or run.run_id in sent.runs:
                 continue
             waiting.runs[run.run_id] = closed
             waiting.spans += await _spans_of(client, run, known)

@@ -21,6 +21,7 @@ from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import in_outage, search_attributes_of
+from holdfast.temporal.connection import is_part
 from holdfast.text import one_line, pluralize
 
 AT_ONCE = 10
@@ -67,7 +68,7 @@ async def _candidates(connection: Connection) -> AsyncIterator[WorkflowExecution
     if WAITING.name in await search_attributes_of(connection.client, namespace):
         query += f" AND ({WAITING.name} = true OR {WAITING.name} IS NULL)"
     async for each in connection.client.list_workflows(query):
-        if each.parent_id is None:
+        if not is_part(each):
             yield each
 
 
