@@ -20,6 +20,8 @@ languageGlobs:
 """
 IGNORED = ("hidden", "dot", "exclude", "global", "parent", "vcs")
 MOST_OUTPUT = 32 * 1024 * 1024
+LAST = 4
+"""Files that two threads may have begun to print, and not ended."""
 MOST_FILES = 500
 """Files of one command."""
 NOTHING = "^$"
@@ -50,23 +52,22 @@ def match(
     found: dict[str, list[Event]] = {}
     readable = {str(place): path for path, place in places.items()}
     files = list(readable)
-    waiting = [files[at : at + MOST_FILES] for at in range(0, len(files), MOST_FILES)]
     with tempfile.TemporaryDirectory(prefix="uses-") as folder:
         config = _configure(Path(folder), names)
-        while waiting and tree.on_time():
-            batch = waiting.pop(0)
-            events = _run(tree, program, config, batch)
-            if events is not None:
-                found |= {readable[file]: [] for file in batch}
-                for event in events:
-                    path = readable.get(event.file)
-                    if path is not None:
-                        found[path].append(replace(event, file=path))
-            elif len(batch) > 1:
-                middle = len(batch) // 2
-                waiting[:0] = [batch[:middle], batch[middle:]]
-            else:
-                tree.unread.add(readable[batch[0]])
+        for start in range(0, len(files), MOST_FILES):
+            if not tree.on_time():
+                break
+            batch = files[start : start + MOST_FILES]
+            events, whole = _run(tree, program, config, batch)
+            # Of what was cut, the files that were printed last may lack their end.
+            seen = [*dict.fromkeys(event.file for event in reversed(events))]
+            read = [file for file in (batch if whole else seen[LAST:]) if file in readable]
+            tree.unread.update(readable[file] for file in {*batch} - {*read})
+            found |= {readable[file]: [] for file in read}
+            for event in events:
+                path = readable.get(event.file, "")
+                if path in found:
+                    found[path].append(replace(event, file=path))
     return found
 
 
@@ -95,8 +96,8 @@ def _numbered(text: str, language: str) -> str:
     )
 
 
-def _run(tree: Tree, program: str, config: Path, files: Sequence[str]) -> list[Event] | None:
-    """Return the events of some files; None: they are too many, or there was no time."""
+def _run(tree: Tree, program: str, config: Path, files: Sequence[str]) -> tuple[list[Event], bool]:
+    """Return the events of some files, and whether they are all."""
     options = [f"--no-ignore={kind}" for kind in IGNORED]
     command = [program, "scan", f"--config={config}", "--json=stream", "--threads=2", *options]
     try:
@@ -110,10 +111,10 @@ def _run(tree: Tree, program: str, config: Path, files: Sequence[str]) -> list[E
         )
     except subprocess.TimeoutExpired:
         tree.late = True
-        return None
-    if len(done.stdout) > MOST_OUTPUT:
-        return None
-    return [_event(line) for line in done.stdout.split(b"\n") if line.endswith(b"}")]
+        return [], False
+    lines = done.stdout[:MOST_OUTPUT].split(b"\n")
+    events = [_event(line) for line in lines if line.endswith(b"}")]
+    return events, len(done.stdout) <= MOST_OUTPUT
 
 
 def _event(line: bytes) -> Event:
