@@ -118,7 +118,7 @@ async def test_a_worker_killed_inside_a_proof_leaves_nothing_and_the_proof_is_to
     repository = changed(tmp_path / "repository")
     given = GoalInput(name="repo", kind="repository", value=str(repository.path))
     goal = Goal(text="Review", playbook="code-review", inputs=(given,), use_models=True)
-    slow = "n = 0\nwhile n < 30_000_000:\n    n += 1\nassert pages(7) == 3, pages(7)"
+    slow = "n = 0\nwhile n < 8_000_000:\n    n += 1\nassert pages(7) == 3, pages(7)"
     async with deployed(tmp_path, script(slow), allowed_roots=(tmp_path,)) as deployment:
         handle = await deployment.start(goal)
         while not (proving := proofs_below(deployment.pid("worker"))):  # noqa: ASYNC110 - a process
