@@ -45,7 +45,7 @@ class Place:
         """Return the place that an event's id names, and its execution: empty for a run's first.
         Raise Refused if it is none.
         """
-        found = _PLACE.fullmatch(text)
+        found = _PLACE.fullmatch(str(text))
         if found is None:
             raise Refused(f"{text!r:.60} is no event of a run; give the `id` of one, such as 57")
         number, part, execution = found.groups()

@@ -134,13 +134,14 @@ class Holdfast:
         `answer`: the form of the answer: `markdown`, `table`, a JSON schema, or a pydantic model,
         of which `(await run.report()).data` is an instance.
         """
+        inputs = options.get("inputs", {})
+        if not isinstance(inputs, Mapping):
+            raise Refused("start: inputs: give a mapping of names to inputs")
         request = read_request(
             {
                 **{name: _plain(value) for name, value in options.items() if name != "columns"},
                 "goal": goal,
-                "inputs": {
-                    name: as_input(each) for name, each in options.get("inputs", {}).items()
-                },
+                "inputs": {name: as_input(each) for name, each in inputs.items()},
                 "answer": _answer(answer, options.get("columns")),
             },
             "start",
@@ -238,23 +239,31 @@ def as_input(given: Given) -> object:
         return {"rows": json.loads(given.to_json(orient="records", date_format="iso"))}
     if callable(getattr(given, "to_dicts", None)):
         given = given.to_dicts()
+    wanted = "give a path, text:..., bytes, or rows of mappings"
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        return {"rows": json.loads(json.dumps([dict(each) for each in given], default=str))}
-    raise Refused(
-        f"an input is a {type(given).__name__}; give a path, text:..., bytes, or rows of mappings"
-    )
+        rows = [*given]
+        if not all(isinstance(each, Mapping) for each in rows):
+            raise Refused(f"an input is a {type(given).__name__} of other things; {wanted}")
+        try:
+            text = json.dumps([dict(each) for each in rows], default=str, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Refused(f"an input has a row that is not plain data: {error}") from error
+        return {"rows": json.loads(text)}
+    raise Refused(f"an input is a {type(given).__name__}; {wanted}")
 
 
 def _answer(
     answer: AnswerForm | type[BaseModel], columns: Sequence[str] | None
 ) -> dict[str, object] | None:
     if answer is None:
-        return {"kind": "table", "columns": list(columns)} if columns is not None else None
+        return {"kind": "table", "columns": columns} if columns is not None else None
     if isinstance(answer, str):
-        return {"kind": answer, "columns": list(columns) if columns is not None else None}
+        return {"kind": answer, "columns": columns}
     if isinstance(answer, Mapping):
         return {"kind": "json", "schema": dict(answer)}
-    return {"kind": "json", "schema": _closed(answer.model_json_schema())}
+    if isinstance(answer, type) and issubclass(answer, BaseModel):
+        return {"kind": "json", "schema": _closed(answer.model_json_schema())}
+    raise Refused("start: answer: give markdown, table, a JSON schema, or a pydantic class")
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:

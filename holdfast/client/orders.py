@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
@@ -12,7 +13,15 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.client.reading import Reader, describe_run
 from holdfast.contracts import Order
 from holdfast.deployment.invocation import STARTER, to_type
-from holdfast.errors import HoldfastError, NoAnswer, NoSuchRun, OrderRefused, RunOver, RunStuck
+from holdfast.errors import (
+    HoldfastError,
+    NoAnswer,
+    NoSuchRun,
+    OrderRefused,
+    Refused,
+    RunOver,
+    RunStuck,
+)
 from holdfast.intake.connection import Connection, Tell, tell_nobody
 from holdfast.intake.login import login
 from holdfast.state.run import State
@@ -20,8 +29,23 @@ from holdfast.state.run import State
 PATIENCE_SECONDS = 3.0
 """After which the waiting itself is worth a line."""
 POLL_SECONDS = 0.4
+LONGEST_BY = 200
 ANSWER_SECONDS = 60.0
 """How long a run may take to say what came of a command; ending a subtask waits for its call."""
+
+
+def order_of(**fields: Any) -> Order:
+    """Return the order with these fields. Refused if it cannot have them."""
+    try:
+        made = Order(**fields)
+    except ValidationError as error:
+        # Only who is refused needs the words for it.
+        from holdfast.intake.requests import explain
+
+        raise Refused(f"order: {explain(error)}") from error
+    if len(made.by) > LONGEST_BY:
+        raise Refused(f"order: by: at most {LONGEST_BY} characters")
+    return made
 
 
 async def send(

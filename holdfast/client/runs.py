@@ -17,7 +17,7 @@ from holdfast.client.reading import Look, Reader, no_such_run
 from holdfast.contracts import Goal, Limits, Order, Plan, Report, Tier
 from holdfast.contracts.events import AnyEvent
 from holdfast.contracts.view import Preview, Row, RunView
-from holdfast.errors import NoSuchRun, RunFailed, Unreachable
+from holdfast.errors import NoSuchRun, Refused, RunFailed, Unreachable
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import goal_of_run, launch
 from holdfast.intake.login import login
@@ -130,46 +130,48 @@ class Run:
 
     async def approve(self, call: int = 0, *, by: str = "") -> str:
         """Approve the plan that waits, or the call of a tool by its number."""
-        return await self.order("approve", Order(call=call, by=by))
+        return await self.order("approve", orders.order_of(call=call, by=by))
 
     async def decline(self, call: int, why: str = "", *, by: str = "") -> str:
         """Decline a call of a tool; its agent is told why."""
-        return await self.order("decline", Order(call=call, text=why, by=by))
+        return await self.order("decline", orders.order_of(call=call, text=why, by=by))
 
     async def reject(self, why: str = "", *, by: str = "") -> str:
         """Reject the plan; the run closes as declined, its work unpaid."""
-        return await self.order("reject", Order(text=why, by=by))
+        return await self.order("reject", orders.order_of(text=why, by=by))
 
     async def edit(self, plan: Plan, *, by: str = "") -> str:
         """Send a changed plan in place of the one that waits, and work on it. Refused lists every
         mistake in it.
         """
+        if not isinstance(plan, Plan):
+            raise Refused("edit: give a Plan, as preview() has it")
         waiting = Waiting.of(await orders.state_of(self._connection, self.id))
         changed = waiting.checked(plan, "the plan")
-        return await self.order("edit", Order(plan=changed, by=by))
+        return await self.order("edit", orders.order_of(plan=changed, by=by))
 
     async def answer(self, subtask: str, text: str, *, by: str = "") -> str:
         """Answer what a subtask asks, or advise one that did not succeed."""
-        return await self.order("answer", Order(subtask_id=subtask, text=text, by=by))
+        return await self.order("answer", orders.order_of(subtask_id=subtask, text=text, by=by))
 
     async def retry(
         self, subtask: str, *, tier: Tier | None = None, instruction: str = "", by: str = ""
     ) -> str:
         """Try a subtask again that did not succeed."""
-        order = Order(subtask_id=subtask, tier=tier, text=instruction, by=by)
+        order = orders.order_of(subtask_id=subtask, tier=tier, text=instruction, by=by)
         return await self.order("retry", order)
 
     async def hand(self, subtask: str, role: str, *, by: str = "") -> str:
         """Hand a subtask that did not succeed to another role."""
-        return await self.order("hand", Order(subtask_id=subtask, role=role, by=by))
+        return await self.order("hand", orders.order_of(subtask_id=subtask, role=role, by=by))
 
     async def skip(self, subtask: str, why: str = "", *, by: str = "") -> str:
         """Go on without a subtask; what needs it is skipped, too."""
-        return await self.order("skip", Order(subtask_id=subtask, text=why, by=by))
+        return await self.order("skip", orders.order_of(subtask_id=subtask, text=why, by=by))
 
     async def supply(self, subtask: str, text: str, *, by: str = "") -> str:
         """Give a subtask's finding by hand; nothing is paid for it."""
-        return await self.order("supply", Order(subtask_id=subtask, text=text, by=by))
+        return await self.order("supply", orders.order_of(subtask_id=subtask, text=text, by=by))
 
     async def raise_cap(
         self,
@@ -186,20 +188,21 @@ class Run:
 
     async def pause(self, *, by: str = "") -> str:
         """Start nothing more; calls in flight finish, and the deadline stands still."""
-        return await self.order("pause", Order(by=by))
+        return await self.order("pause", orders.order_of(by=by))
 
     async def resume(self, *, by: str = "") -> str:
-        return await self.order("resume", Order(by=by))
+        return await self.order("resume", orders.order_of(by=by))
 
     async def cancel(self, subtask: str = "", *, by: str = "") -> str:
         """End the run early, or one subtask of it. Calls in flight settle first: `report` waits for
         that.
         """
         if subtask:
-            return await self.order("cancel_subtask", Order(subtask_id=subtask, by=by))
+            return await self.order("cancel_subtask", orders.order_of(subtask_id=subtask, by=by))
+        named = orders.order_of(by=by)
         if (await Reader(self._connection, self.id).look()).closed:
             raise orders.run_over(self.id)
-        await self._connection.handle(self.id).cancel(reason=by or login())
+        await self._connection.handle(self.id).cancel(reason=named.by or login())
         return f"cancelling {self.id}; calls in flight settle first"
 
     async def order(self, command: str, order: Order) -> str:
@@ -302,7 +305,7 @@ def limits_from(named: dict[str, Any]) -> Limits:
 async def raise_caps(connection: Connection, run_id: str, given: Limits, *, by: str = "") -> str:
     """Raise the caps that are set; the others stay as they are."""
     wanted = raised(await orders.state_of(connection, run_id), given)
-    return await orders.send(connection, run_id, "raise_cap", Order(limits=wanted, by=by))
+    return await orders.send(connection, run_id, "raise_cap", orders.order_of(limits=wanted, by=by))
 
 
 def raised(state: State, given: Limits) -> Limits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import re
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,6 +16,8 @@ PREFIX = "whsec_"
 LEAST_BYTES, MOST_BYTES = 24, 64
 """Of a secret, as Standard Webhooks has them."""
 LONGEST_URL = 2_000
+_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$", re.IGNORECASE)
+"""The end of a host that some read as an IP address."""
 _KEY = re.compile(r"token|secret|sig|key|pass|auth|code", re.IGNORECASE)
 
 
@@ -46,6 +49,8 @@ def refusal_of(url: str, *, private: bool) -> str:
         named = False
     if not named or len(url) > LONGEST_URL or not url.isascii() or not url.isprintable():
         return "is no address of the web, as https://HOST/PATH"
+    if _NUMBER.search(parts.hostname or "") and not _is_ip(parts.hostname or ""):
+        return "names its host by a number that is no IP address; write it as 203.0.113.7"
     if parts.username is not None or parts.password is not None:
         return "holds a user or a password, which would stand in the run's history; leave it out"
     if any(_KEY.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
@@ -55,3 +60,11 @@ def refusal_of(url: str, *, private: bool) -> str:
     if parts.scheme not in ("http", "https"):
         return "is no address of the web, as https://HOST/PATH"
     return ""
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -28,7 +28,7 @@ from holdfast.intake.launch import check_id
 from holdfast.intake.plans import GivenPlan
 from holdfast.storage.files import write_whole
 from holdfast.text.mistakes import as_rest
-from holdfast.untrusted.reading import NotPlain, from_json
+from holdfast.untrusted.reading import NotPlain, from_json, refuse_odd
 
 REQUEST_BYTES = 4 * 1024 * 1024
 MOST_ROWS = 100_000
@@ -172,7 +172,10 @@ class RunRequest(_Given):
 def read_request(given: object, where: str) -> RunRequest:
     """Return the request in plain data. Refused, naming `where`, lists all that is wrong."""
     try:
+        refuse_odd(given)
         return RunRequest.model_validate(given)
+    except NotPlain as error:
+        raise Refused(f"{where}: {error}") from error
     except ValidationError as error:
         raise Refused(f"{where}: {explain(error)}") from error
 

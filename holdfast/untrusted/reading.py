@@ -40,7 +40,7 @@ def from_json(text: str) -> Any:
         raise NotPlain(f"not JSON: {place}: {error.msg}") from None
     except RecursionError:
         raise NotPlain(f"nested more than {DEPTH} levels deep") from None
-    _refuse_odd(value)
+    refuse_odd(value)
     return value
 
 
@@ -60,7 +60,7 @@ def from_yaml(text: str) -> Any:
     finally:
         if loader is not None:
             loader.dispose()
-    _refuse_odd(value)
+    refuse_odd(value)
     return value
 
 
@@ -89,7 +89,7 @@ def _constant(name: str) -> NoReturn:
     raise NotPlain(f"{name} is not a number")
 
 
-def _refuse_odd(value: Any, depth: int = 0) -> None:
+def refuse_odd(value: Any, depth: int = 0) -> None:
     """Raise NotPlain for texts that nothing can show, and for deep nesting."""
     if depth > DEPTH:
         raise NotPlain(f"nested more than {DEPTH} levels deep")
@@ -97,11 +97,11 @@ def _refuse_odd(value: Any, depth: int = 0) -> None:
         _refuse_odd_text(value)
     elif isinstance(value, dict):
         for key, each in value.items():
-            _refuse_odd_text(key)
-            _refuse_odd(each, depth + 1)
-    elif isinstance(value, list):
+            refuse_odd(key, depth + 1)
+            refuse_odd(each, depth + 1)
+    elif isinstance(value, list | tuple):
         for each in value:
-            _refuse_odd(each, depth + 1)
+            refuse_odd(each, depth + 1)
 
 
 def _refuse_odd_text(text: str) -> None:

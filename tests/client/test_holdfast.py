@@ -37,6 +37,8 @@ from holdfast.intake.connection import Connection
 from scripted import ScriptedModel, lost, plans, subtask, synthesizes, works
 from steered import script
 
+ROUND: dict[str, Any] = {}
+ROUND["x"] = ROUND
 pytestmark = pytest.mark.anyio
 
 
@@ -217,6 +219,14 @@ async def test_an_answer_of_a_class_of_ones_own_is_typed(runs: Runs, hf: Holdfas
         ({"limits": {"dolars": 2}}, "unknown limit 'dolars'"),
         ({"playbok": "code-review"}, "playbok: there is no such field"),
         ({"inputs": {"a": 5}}, "an input is a int"),
+        ({"inputs": {"a": [1, 2]}}, "an input is a list of other things"),
+        ({"inputs": {"a": [{(1, 2): 3}]}}, "a row that is not plain data"),
+        ({"inputs": {"a": [{"x": float("nan")}]}}, "a row that is not plain data"),
+        ({"inputs": {"a": [ROUND]}}, "a row that is not plain data"),
+        ({"inputs": {"a": "text:a\0b"}}, "has a NUL in it"),
+        ({"inputs": ["a"]}, "inputs: give a mapping"),
+        ({"columns": 5}, "answer.columns: "),
+        ({"answer": 5}, "answer: give markdown"),
         ({"inputs": {"../a": [{"x": 1}]}}, "inputs.../a: "),
         ({"inputs": {"/tmp/a": b"b"}}, "inputs./tmp/a: "),
         ({"inputs": {"a=text:b": "text:c"}}, "inputs.a=text:b: "),
@@ -235,6 +245,21 @@ async def test_what_cannot_be_asked_for_is_refused_before_anything_starts(
         await hf.start("Compare three engines", **options)
     assert said in str(refused.value) and "\n" not in str(refused.value)
     assert [each.id async for each in hf.runs()] == before
+
+
+async def test_an_order_that_cannot_be_is_refused_before_it_is_sent(hf: Holdfast) -> None:
+    run = Run(hf.connection, "none")
+    wrong: Any = "x"
+    number: Any = 5
+    for ordered in (
+        run.approve(wrong),
+        run.pause(by=number),
+        run.cancel(by=wrong * 201),
+        run.edit(wrong),
+        run.retry("t1", tier=wrong),
+    ):
+        with pytest.raises(Refused):
+            await ordered
 
 
 async def test_bytes_and_rows_are_files_that_a_worker_reads(hf: Holdfast) -> None:

@@ -112,6 +112,10 @@ async def test_a_signed_hook_starts_the_run_of_its_template_once(
     assert (given.name, given.kind, given.value) == ("title", "text", "Mend it (7)")
     again = await post(hooks, content, standard(content, age=200))
     assert (again.status_code, again.json()) == (200, {"id": run_id, "attached": True})
+    signed = standard(content)
+    several = f"v1,a,b v1a,x v1,{'A' * 43}= {signed['webhook-signature']}"
+    listed = await post(hooks, content, {**signed, "webhook-signature": several})
+    assert (listed.status_code, listed.json()["id"]) == (200, run_id)
     other = await post(hooks, content, standard(content, "msg_2"))
     assert other.status_code == 201 and other.json()["id"] != run_id
     changed = json.dumps({**BODY, "pull_request": {"title": "x", "number": 1, "body": ""}}).encode()

@@ -11,13 +11,16 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from temporalio.client import Client
 
 from conftest import Runs
 from doors import Caller, Door, served
-from holdfast.doors.http import bodies, guard
+from holdfast.doors.http import bodies, guard, streams
+from holdfast.doors.http.problems import Problem
 from holdfast.doors.http.serving import Listening
 from holdfast.doors.tokens import Scopes, Tokens
 from holdfast.errors import BadSettings, Refused
@@ -191,7 +194,7 @@ async def test_what_is_no_run_and_no_order_is_said_to_be_none(runs: Runs, door: 
         answer = await caller.post("/runs/none/raise_cap", body)
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_input"), body
     assert (await caller.post("/runs/none/edit", {"plan": {}})).status_code == 422
-    for path in ("/runs?most=0", "/runs?most=x", "/runs?most=1e9"):
+    for path in ("/runs?most=0", "/runs?most=x", "/runs?most=1e9", f"/runs?most={'0' * 5_000}1"):
         assert (await caller.get(path)).json()["code"] == "bad_input"
     assert (await caller.client.delete("/runs/none")).json()["code"] == "no_such_method"
     assert (await caller.get("/none")).json()["code"] == "not_found"
@@ -248,6 +251,19 @@ async def test_a_server_that_does_not_answer_is_said_within_seconds_in_one_line(
     await between.wait_closed()
     said = capsys.readouterr()
     assert (said.out + said.err).count("Traceback") == 1, "of our own mistake alone"
+
+
+async def test_a_stream_counts_from_when_it_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MOST_STREAMS", 1)
+    request: Any = SimpleNamespace(state=SimpleNamespace(still=lambda: True))
+    told = streams.Streams()
+
+    async def events() -> AsyncIterator[Any]:
+        yield None
+
+    await told.respond(request, events(), over=False)
+    with pytest.raises(Problem, match="1 streams are open"):
+        await told.respond(request, events(), over=False)
 
 
 async def test_who_asks_too_often_is_told_when_to_come_back(connection: Connection) -> None:

@@ -268,6 +268,8 @@ async def test_a_run_is_cancelled_through_the_door(runs: Runs, speak: Speak) -> 
     ("tool", "arguments", "code", "said"),
     [
         ("run", {}, "bad_input", "the goal is empty"),
+        ("run", {"goal": "a\0b"}, "bad_input", "has a NUL in it"),
+        ("run", {**GOAL, "inputs": {"a": {"text": "a\0b"}}}, "bad_input", "has a NUL in it"),
         ("run", {**GOAL, "dollars": "NaN"}, "bad_input", "dollars"),
         ("run", {**GOAL, "dollars": -1}, "bad_input", "dollars"),
         ("run", {**GOAL, "dollars": "1e99"}, "bad_input", "dollars"),

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from holdfast.client.events import Place
 from holdfast.client.runs import Run
@@ -52,17 +54,17 @@ class Streams:
             events = _each(left)
         if self.count >= MOST_STREAMS:
             raise Problem("too_many", f"{MOST_STREAMS} streams are open", Retry_After="10")
-        return EventSourceResponse(
-            self._counted(events, request.state.still),
+        return _Counted(
+            self,
+            self._until_revoked(events, request.state.still),
             ping=PING_SECONDS,
             headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
             sep=Sent.DEFAULT_SEPARATOR,
         )
 
-    async def _counted(
+    async def _until_revoked(
         self, events: AsyncIterator[ServerSentEvent], still: Callable[[], bool]
     ) -> AsyncIterator[ServerSentEvent]:
-        self.count += 1
         try:
             async with aclosing(events) as these:  # type: ignore[type-var]
                 async for each in these:
@@ -72,8 +74,21 @@ class Streams:
         except HoldfastError as error:
             # Whoever comes back with the last id is told why.
             log.warning("stream ended", why=str(error))
+
+
+class _Counted(EventSourceResponse):
+    """A stream that counts from when it is promised: many may be asked for before one begins."""
+
+    def __init__(self, streams: Streams, *of: Any, **how: Any) -> None:
+        super().__init__(*of, **how)
+        self._streams = streams
+        streams.count += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
         finally:
-            self.count -= 1
+            self._streams.count -= 1
 
 
 def events_of(run: Run, request: Request) -> AsyncIterator[ServerSentEvent]:
