@@ -259,7 +259,7 @@ def test_what_is_printed_beyond_a_bound_is_not_gone(
     use = {"Use.java": "class Use {\n  int paid = Pay.pay(1);\n}\n"}
     base = {"Pay.java": f"class Pay {{\n{pay}", **use}
     head = {"Pay.java": f"class Pay {{\n{more * 20}{pay}", **use}
-    monkeypatch.setattr(matching, "MOST_OUTPUT", 12_000)
+    monkeypatch.setattr(matching, "MOST_OUTPUT", 6_000)
     assert breaks(tmp_path, base, head) == []
 
 
