@@ -201,7 +201,9 @@ def explain(error: ValidationError) -> str:
     """Return what is wrong with given data, each place once, in one line."""
     wrong: dict[str, str] = {}
     for each in error.errors(include_input=False, include_url=False):
-        place = ".".join(map(str, each["loc"][:2])) or "all of it"
+        # Deeper than an input's name there are only the shapes that it could have.
+        deep = len(each["loc"]) if each["loc"][:1] == ("plan",) else 2
+        place = ".".join(map(str, each["loc"][:deep])) or "all of it"
         said = "there is no such field" if each["type"] == "extra_forbidden" else each["msg"]
         wrong.setdefault(place, as_rest(said))
     return "; ".join(f"{place}: {why}" for place, why in [*wrong.items()][:20])

@@ -194,6 +194,8 @@ async def test_what_is_no_run_and_no_order_is_said_to_be_none(runs: Runs, door: 
         answer = await caller.post("/runs/none/raise_cap", body)
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_input"), body
     assert (await caller.post("/runs/none/edit", {"plan": {}})).status_code == 422
+    which = await caller.post("/runs/none/edit", {"plan": {"subtasks": [{"id": 5}]}})
+    assert "plan.subtasks.0.id: " in which.json()["detail"], which.text
     for path in ("/runs?most=0", "/runs?most=x", "/runs?most=1e9", f"/runs?most={'0' * 5_000}1"):
         assert (await caller.get(path)).json()["code"] == "bad_input"
     assert (await caller.client.delete("/runs/none")).json()["code"] == "no_such_method"
