@@ -58,7 +58,7 @@ class Placing:
         said = [_keep_said(each, lens) for each in found[:OF_AN_AGENT]]
         try:
             snapshot = await self.snapshots.open(pinned.digest)
-            redactor = await _redactor(snapshot)
+            redactor = await _redactor(snapshot, _said_paths(said))
         except BlobLost:
             # The answer is paid: its remarks are handed on, as they were said.
             placed = said
@@ -75,10 +75,17 @@ class Placing:
         )
 
 
-async def _redactor(snapshot: Snapshot) -> Redactor:
+def _said_paths(remarks: Sequence[Remark]) -> set[str]:
+    """Return what the files of remarks may be called in the snapshot, see `_Places._path`."""
+    said = [each.file.removeprefix("./").split("/") for each in remarks]
+    return {"/".join(each[left:]) for each in said for left in range(min(3, len(each)))}
+
+
+async def _redactor(snapshot: Snapshot, around: Collection[str]) -> Redactor:
+    """Return the redactor that has searched the change, and of the files around it these."""
     try:
         async with asyncio.timeout(SCAN_SECONDS):
-            return await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS)
+            return await SCANS.redactor(snapshot, time.monotonic() + SCAN_SECONDS, around)
     except TimeoutError:
         return Redactor(whole=False)
 

@@ -104,12 +104,19 @@ async def test_a_line_that_is_off_is_mended_by_its_code(snapshot: Snapshot) -> N
         {"line": 2, "code": "+row  =  find(order)"},
         {"line": 7, "code": "return row"},
         {"file": "repo/app/load.py", "line": 300, "code": "check(user)"},
-        {"file": "b/tests/test_load.py", "line": 1, "code": "load(1)"},
+        {
+            "file": "b/tests/test_load.py",
+            "line": 1,
+            "code": "load(1)",
+            "message": "`load(1)` lacks the order.",
+        },
     ]
     found = await place(snapshot, *said)
     assert [each.line for each in found] == [2, 2, 8, 7, 1]
     assert [each.code for each in found[:2]] == ["row = find(order)"] * 2
     assert [each.file for each in found[3:]] == ["app/load.py", "tests/test_load.py"]
+    # A file around the change is searched for secrets as well, so it may be quoted.
+    assert (found[4].code, found[4].message) == ("load(1)", "`load(1)` lacks the order.")
     assert found[4].kind == "tests" and not any(each.deleted for each in found)
     assert all(each.by_agent and each.lens == "logic" for each in found)
     assert found[0].excerpt is not None and found[0].column == 0
