@@ -166,12 +166,16 @@ def _summed_by_lens(shown: Iterable[Remark]) -> Mapping[str, list[Remark]]:
 
 
 def _is_sure(remark: Remark, least: int) -> bool:
-    """True if a remark is sure enough to be listed: what an agent doubted counts once a model that
-    saw the code has confirmed it.
+    """True if a remark is sure enough to be listed: what an agent doubted is listed with what a
+    model that saw the code says of it.
     """
-    return remark.confidence >= least or (remark.by_agent and remark.verdict == "confirmed")
+    return remark.confidence >= least or (remark.by_agent and _is_decided(remark))
 
 
 def _is_open(remark: Remark) -> bool:
     """True of what only an agent says: no model that saw the code has confirmed or refuted it."""
-    return remark.by_agent and remark.verdict not in ("confirmed", "refuted")
+    return remark.by_agent and not _is_decided(remark)
+
+
+def _is_decided(remark: Remark) -> bool:
+    return remark.verdict in ("confirmed", "refuted")

@@ -63,6 +63,17 @@ def test_what_a_model_refuted_of_an_analyser_is_counted_as_the_gate_counts_it() 
     assert told.data["by_severity"] == {"critical": 0, "warning": 2, "info": 0}
 
 
+def test_what_a_model_refuted_of_an_agent_that_doubted_it_is_told_with_the_reason() -> None:
+    said = remark(lens="logic", by_agent=True, confidence=30)
+    data: dict[str, Any] = {"remarks": [said.model_dump(mode="json")]}
+    agent = Finding(subtask_id="logic", status="complete", model="m", data=data)
+    refuted = said.model_copy(update={"verdict": "refuted", "why": "Line 9 guards it"})
+    told = review(agent, verified=(refuted,), to_verify=1)
+    assert "1 remark of agents: 1 refuted." in told.answer
+    assert "Line 9 guards it. Not counted: only an agent says it." in told.answer
+    assert "could not be verified" not in told.answer and not told.data["below_confidence"]
+
+
 def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
     said = given.model_copy(
