@@ -29,6 +29,8 @@ _FIRST_LINE = re.compile(
 )
 _EXTENSION = re.compile(r"\.[a-z0-9+]{1,12}\Z")
 
+NO_HISTORY = "the history was not looked at: "
+
 
 class SnapshotFile(Contract):
     """A text file of the snapshot; `path` is relative, with slashes."""
@@ -129,6 +131,11 @@ class Manifest(Contract):
     commits_cut: bool = False
     """True if there are more commits than were read."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def no_history(self) -> str:
+        """The note that says why the commits could not be read; empty: they were."""
+        return next((each for each in self.notes if each.startswith(NO_HISTORY)), "")
 
     @property
     def unread_in_all(self) -> int:

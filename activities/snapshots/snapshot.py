@@ -23,6 +23,7 @@ from holdfast.activities.repositories.main_line import Start
 from holdfast.activities.repositories.main_line import display_name as shown_name
 from holdfast.activities.repositories.manifest import (
     COMMIT_LIMIT,
+    NO_HISTORY,
     Commit,
     Manifest,
     base_file_of,
@@ -374,7 +375,7 @@ async def _head(view: Git, notes: list[str]) -> str:
     try:
         head = await view.head()
     except GitFailed as error:
-        notes.append(f"the history was not looked at: {error}")
+        notes.append(f"{NO_HISTORY}{error}")
         return ""
     if not head:
         notes.append("the repository has no commit yet")
@@ -388,7 +389,7 @@ async def _commits(view: Git, head: str, notes: list[str]) -> tuple[list[LogEntr
     try:
         commits, cut = await view.history(head, COMMIT_LIMIT + 1)
     except GitFailed as error:
-        notes.append(f"the history was not looked at: {error}")
+        notes.append(f"{NO_HISTORY}{error}")
         return [], False
     return commits[:COMMIT_LIMIT], cut or len(commits) > COMMIT_LIMIT
 

@@ -137,6 +137,17 @@ def test_the_gate_does_not_open_where_a_lens_had_no_time_for_a_file(
     assert '"executionSuccessful": false' in as_sarif(told)
 
 
+def test_the_gate_does_not_open_where_a_file_of_a_change_could_not_be_parsed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = review()
+    told.data.update(not_parsed=["deep.py"], base="")
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.COMPLETE
+    told.data.update(base="1" * 40)
+    assert Pipeline("critical").pass_on(told, Code.COMPLETE) is Code.PARTIAL
+    assert "1 file could not be parsed: deep.py, exit code 3" in capsys.readouterr().err
+
+
 def test_the_help_names_every_exit_code() -> None:
     told = str(program().info.help)
     assert [each for each in Code if f" {each.value} " not in told] == []

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.review.analysing.lens import Analyser, Grade, Parsed, Sighting
+from holdfast.contracts.errors import LensFailed
 from holdfast.text import pluralize
 
 FREQUENT = 10
@@ -47,7 +48,11 @@ class _Work:
 
 
 def survey(manifest: Manifest) -> Parsed:
-    """Find hot spots, files with one owner and the bus factor, of the files in scope."""
+    """Find hot spots, files with one owner and the bus factor, of the files in scope. LensFailed if
+    the commits could not be read, as in a clone with a filter.
+    """
+    if manifest.no_history:
+        raise LensFailed(manifest.no_history[:300])
     if not manifest.commits:
         return Parsed(read=0)
     work = {file.path: _Work(file.lines) for file in manifest.files}

@@ -89,6 +89,12 @@ class Pipeline:
             first = ", ".join(f"{for_terminal(each.path)} ({each.why})" for each in named)
             more = ", …" if review.missed_in_all > len(named) else ""
             unseen.insert(0, f"{count_missed(review)} not read: {first}{more}")
+        if review.base and review.not_parsed:
+            # Of a change, what no parser takes may be there to hide the rest of its file.
+            lost = review.not_parsed
+            first = ", ".join(map(for_terminal, lost[:MOST_NAMED]))
+            more = ", …" if len(lost) > MOST_NAMED else ""
+            unseen.append(f"{pluralize(len(lost), 'file')} could not be parsed: {first}{more}")
         if looked_at_nothing(review):
             unseen.insert(0, "nothing was looked at")
         for said in unseen:

@@ -285,6 +285,8 @@ async def test_a_commit_that_is_not_there_is_a_note_and_not_a_repository_without
     assert manifest.notes == (
         f"the history was not looked at: its commit {head[:12]} is not there",
     )
+    with pytest.raises(LensFailed, match="the history was not looked at"):
+        await bench.look("history", repository)
     (repository.path / ".git" / "HEAD").write_text("nothing of the kind\n")
     manifest = (await bench.snapshot(repository)).manifest
     assert "HEAD names no branch" in manifest.notes[0]
