@@ -329,7 +329,7 @@ def _ran(ran: Ran, script: Script, *, by_pytest: bool) -> dict[str, Any]:
     is no other's; and the last `lines`.
     """
     if not ran.code:
-        return {"kind": "", "said": "", "printed": ""}
+        return {"kind": "", "said": "", "printed": "", "failed": False}
     name = script.fails_with.rpartition(".")[2]
     told = [line.rstrip() for line in ran.output.splitlines() if line.strip()]
     naming = [line for line in told if name in line]
@@ -389,7 +389,8 @@ def _tried(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> 
     said = "\n".join(lines[:OUTPUT_LINES])
     return Tried(
         verdict=verdict,
-        final=head["kind"] == "Unloaded",
+        # Nothing that passes is written again.
+        final=head["kind"] in ("Unloaded", ""),
         why=redactor.message(why, LINE_LETTERS, file),
         output=redactor.message(said, OUTPUT_LINES * LINE_LETTERS, file),
         printed=redactor.message("\n".join(head.get("lines", ())), PRINTED_MOST, file),
@@ -405,11 +406,11 @@ def _ending(ended: dict[str, Any]) -> str:
 def judge(
     wanted: str, head: dict[str, Any], base: dict[str, Any] | None
 ) -> tuple[ProofVerdict, str]:
-    """Return the verdict on a script that should end with an error of this name on the head and
-    pass on the base, and why in a sentence.
+    """Return the verdict on a script for the sandbox that should end with an error of this name on
+    the head and pass on the base, and why in a sentence.
     """
     if not head["kind"]:
-        return "not proved", "it passes on the code under review"
+        return _judge_passing(head, base)
     if not _ends_so(head, wanted):
         if head["kind"] in UNRUN:
             return "not tried", f"it did not run: {one_line(head['said'])}"
@@ -430,12 +431,26 @@ def judge(
     return "shown", f"{fails}; the base cannot run it ({base['kind']})"
 
 
+def _judge_passing(head: dict[str, Any], base: dict[str, Any] | None) -> tuple[ProofVerdict, str]:
+    """Return the verdict on a script that passes on the head in the sandbox, which is less than the
+    code runs with elsewhere.
+    """
+    if lacks := head.get("lacks"):
+        why = f"the sandbox lacks what the code imports ({', '.join(lacks)})"
+        return "not tried", f"{why}, so that the script passes in it shows nothing"
+    if base is not None and not base["kind"]:
+        return "not tried", "the script passes in the sandbox on the base as well: it shows nothing"
+    return "not proved", "it passes on the code under review"
+
+
 def judge_test(
     wanted: str, head: dict[str, Any], base: dict[str, Any] | None
 ) -> tuple[ProofVerdict, str]:
-    """Return the verdict on a test that does not pass on the head, and why in a sentence. Any
-    failed assertion counts, whatever it is called: a runner tells it by its exit code.
+    """Return the verdict on a test that a command ran, and why in a sentence. Any failed assertion
+    counts, whatever it is called: a runner tells it by its exit code.
     """
+    if not head["kind"]:
+        return "not proved", "it passes on the code under review"
     name = wanted.rpartition(".")[2]
     if not head["failed"]:
         return "not tried", f"it did not run: {head['kind']}, {one_line(head['said'])}"

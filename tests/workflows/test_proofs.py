@@ -36,7 +36,7 @@ TRUE = {
     "fails_with": "AssertionError",
 }
 BROKEN = {**TRUE, "script": "assert pages(7) == 3"}
-FALSE = {**TRUE, "script": "assert pages(6, 3) == 2"}
+FALSE = {**TRUE, "script": "assert pages(7, 3) == 2"}
 
 
 def confirms(count: int = 1) -> dict[str, Any]:

@@ -295,8 +295,8 @@ def _error_base(node: ast.ClassDef) -> str:
 def run(asked: dict[str, Any]) -> dict[str, Any]:
     """Return, for `head` and `base` (null: there is none), how the script ended over its functions:
     `kind` and `said` of the error that ended it, both empty if none did, what it `printed`, whether
-    it `ran` the function, and whether the error is of the script's `own` lines. `about` is the name
-    that the script must use.
+    it `ran` the function, whether the error is of the script's `own` lines, and what its code names
+    or imports and the sandbox `lacks`. `about` is the name that the script must use.
     """
     try:
         script = ast.parse(asked["script"])
@@ -330,11 +330,25 @@ def _over(
     ended = _sandboxed([f"{marked}\n{own}"], asked, marked.count("\n") + 1)
     ended["ran"] = marked == header or mark in ended["printed"]
     ended["printed"] = ended["printed"].replace(f"{mark}\n", "")
+    ended["lacks"] = [*left, *_lacking(header)]
     if ended["kind"] and not left and (why := _why_unloaded(header, asked)):
         return _ended("Unloaded", f"the sandbox cannot load the file's own code: {why}")
     if left and ended["kind"] == "NameError":
         ended["said"] = f"{ended['said']}; not there: {', '.join(left)}"[:600]
     return ended
+
+
+def _lacking(header: str) -> list[str]:
+    """Return the modules that code imports within its functions or statements, and that the sandbox
+    does not have: the code may catch that, and do nothing.
+    """
+    found: dict[str, None] = {}
+    for node in ast.walk(ast.parse(header)):
+        if isinstance(node, ast.ImportFrom):
+            found["." * node.level + (node.module or "")] = None
+        elif isinstance(node, ast.Import):
+            found.update(dict.fromkeys(each.name for each in node.names))
+    return [each for each in found if each not in {*MODULES, "typing", "__future__"}]
 
 
 def _mark_call(header: str, about: str, mark: str) -> str:

@@ -17,7 +17,7 @@ from test_scripts import PINNED, Kept, remark
 
 from holdfast.activities.proofs import contained
 from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
-from holdfast.activities.proofs.proving import Proofs, _ran, judge, judge_test
+from holdfast.activities.proofs.proving import Proofs, _ran, judge_test
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
@@ -436,8 +436,7 @@ def test_of_any_other_runner_the_base_decides_what_a_failure_means(
 ) -> None:
     script = Script(why="", path="test_pages.py", fails_with="AssertionError")
     ended = [_ran(each, script, by_pytest=False) for each in (head, base) if each]
-    judged = judge_test if head.code else judge
-    assert judged("AssertionError", ended[0], ended[1] if base else None)[0] == verdict
+    assert judge_test("AssertionError", ended[0], ended[1] if base else None)[0] == verdict
 
 
 async def test_whoever_writes_a_test_is_shown_code_in_any_language(

@@ -137,9 +137,35 @@ async def test_a_base_without_the_function_cannot_run_it(tmp_path: Path) -> None
     assert (tried.verdict, "cannot run it" in tried.why) == ("shown", True), tried
 
 
-async def test_what_passes_on_the_head_is_not_proved(tmp_path: Path) -> None:
-    tried = await run(proofs(tmp_path), "assert pages(6) == 2")
+async def test_what_passes_on_the_head_alone_is_not_proved(tmp_path: Path) -> None:
+    tried = await run(proofs(tmp_path), "assert pages(7) == 2")
     assert (tried.verdict, "passes on the code" in tried.why) == ("not proved", True), tried
+
+
+async def test_what_passes_in_the_sandbox_on_head_and_base_speaks_against_nothing(
+    tmp_path: Path,
+) -> None:
+    tried = await run(proofs(tmp_path), "assert pages(6) == 2")
+    assert (tried.verdict, tried.final) == ("not tried", True), tried
+    assert "on the base as well: it shows nothing" in tried.why
+
+
+LOGIN = """def login(host):
+    try:
+        from netrc import netrc
+        return netrc(host)
+    except (ImportError, AttributeError):
+        pass
+"""
+
+
+@pytest.mark.parametrize("base", [LOGIN, None])
+async def test_code_that_misses_a_module_quietly_is_not_said_to_pass(
+    tmp_path: Path, base: str | None
+) -> None:
+    tried = await run(proofs(tmp_path, LOGIN, base), "assert login('h') is None", line=4)
+    assert (tried.verdict, tried.final) == ("not tried", True), tried
+    assert "the sandbox lacks what the code imports (netrc)" in tried.why
 
 
 async def test_what_fails_on_both_is_not_proved(tmp_path: Path) -> None:
