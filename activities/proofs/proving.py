@@ -6,6 +6,7 @@ import json
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from holdfast.activities.proofs.patching import NotApplied, apply
 from holdfast.activities.proofs.sources import gather
 from holdfast.activities.repositories.manifest import SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
-from holdfast.activities.review.lenses import SCANS, count_sightings
+from holdfast.activities.review.lenses import SCANS, SeenAlone, look_alone
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMaterial
@@ -208,16 +209,38 @@ async def _look_at(
     what the patch is to mend.
     """
     deadline = time.monotonic() + LENS_SECONDS
+    was = next((each for each in snapshot.manifest.before if each.path == file.was), None)
     try:
-        before = await count_sightings(file, snapshot.root, deadline)
-        after = await count_sightings(file, folder, deadline)
+        before = await look_alone(file, snapshot.root, deadline)
+        after = await look_alone(file, folder, deadline)
+        worse = list_brought(before, after)
+        if worse and was is not None:
+            worse = list_brought(before, after, await look_alone(was, snapshot.before, deadline))
     except LensFailed as error:
         raise NotApplied(f"the lenses could not look at it ({error.message})") from error
-    if worse := sorted(after - before):
+    if worse:
         raise NotApplied(f"it brings {', '.join(worse)}")
     seen_by = f"{material.remark.lens}:{material.remark.rule}"
-    if before[seen_by] and after[seen_by] >= before[seen_by]:
+    left = [sum(each.rule == seen_by for each in seen) for seen in (before, after)]
+    if left[0] and left[1] >= left[0]:
         raise NotApplied(f"{seen_by} still sees it")
+
+
+def list_brought(
+    head: Sequence[SeenAlone], patched: Sequence[SeenAlone], base: Sequence[SeenAlone] = ()
+) -> list[str]:
+    """Return the rules of which a patched file has more than its head, but for what stood in the
+    base, at least as bad, and is put back.
+    """
+    worst: dict[tuple[str, str], int] = {}
+    for each in patched:
+        worst[each[:2]] = max(each.weight, worst.get(each[:2], 0))
+    had = Counter(each[:2] for each in base if each.weight >= worst.get(each[:2], 0))
+    put_back = had - Counter(each[:2] for each in head)
+    more = Counter(each[:2] for each in patched) - put_back
+    return sorted(
+        Counter(rule for rule, _ in more.elements()) - Counter(each.rule for each in head)
+    )
 
 
 async def _redactor(snapshot: Snapshot, file: str) -> Redactor:

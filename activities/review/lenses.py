@@ -7,11 +7,12 @@ import importlib
 import pkgutil
 import tempfile
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio.to_thread
 
@@ -319,20 +320,33 @@ async def _run(
     return parsed
 
 
-async def count_sightings(file: SnapshotFile, root: Path, deadline: float) -> Counter[str]:
-    """Return how often each analyser that reads a file alone sees each rule in it, as `lens:rule`.
-    Raise LensFailed if one cannot.
+class SeenAlone(NamedTuple):
+    """What an analyser sees in a file that it reads alone."""
+
+    rule: str
+    """As `lens:rule`."""
+    what: str
+    """The function that it measures, else its message."""
+    weight: int = 0
+
+
+async def look_alone(file: SnapshotFile, root: Path, deadline: float) -> list[SeenAlone]:
+    """Return what each analyser that reads a file alone sees in it. Raise LensFailed if one cannot
+    look.
     """
-    counts = Counter[str]()
+    found = []
     for each in analysers().values():
         alone = each.survey is None and each.explore is None
         if not alone or each.lacking or not each.reads(file):
             continue
         parsed = await _run(each, root, [file], [()], deadline)
-        seen = (sighting for sighting in parsed.sightings if not sighting.suppressed)
-        counts.update(f"{each.name}:{sighting.rule}" for sighting in seen)
-        counts.update({f"{each.name}:does not parse": len(parsed.not_parsed)})
-    return counts
+        found += [
+            SeenAlone(f"{each.name}:{seen.rule}", seen.name or seen.message, seen.weight)
+            for seen in parsed.sightings
+            if not seen.suppressed
+        ]
+        found += [SeenAlone(f"{each.name}:does not parse", "") for _ in parsed.not_parsed]
+    return found
 
 
 def _roots(

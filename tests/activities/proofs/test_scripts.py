@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.activities.proofs.proving import Proofs, judge, sandboxed
+from holdfast.activities.proofs import proving
+from holdfast.activities.proofs.proving import Proofs, judge, list_brought, sandboxed
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
+from holdfast.activities.review import lenses
+from holdfast.activities.review.lenses import SeenAlone
 from holdfast.calls.fix import Edit, TryFixMaterial
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
 from holdfast.contracts import FileKind, Fix, PinnedInput, Remark
+from holdfast.untrusted.redact import Redactor
 
 pytestmark = pytest.mark.anyio
 
@@ -354,7 +358,7 @@ def test_an_error_of_a_name_that_the_sandbox_lacks_is_none_of_the_code() -> None
     assert judge("NameError", head, None)[0] == "not tried"
 
 
-async def try_fix(made: Proofs, edit: Edit, script: Script, file: str = "a.py") -> Fix:
+async def try_fix(made: Proofs, edit: Edit, script: Script | None, file: str = "a.py") -> Fix:
     material = TryFixMaterial(
         repository=PINNED, remark=remark(1, file=file), edit=edit, script=script
     )
@@ -391,3 +395,36 @@ async def test_a_file_that_the_change_did_not_touch_gets_a_patch_too(tmp_path: P
     assert "+    return -(-7 // size)" in fix.diff and "the proof passes" in fix.why
     absent = await try_fix(made, edit, script, "gone.py")
     assert absent.why == "the code under review has no such file"
+
+
+async def test_a_patch_may_put_back_a_function_as_tangled_as_the_base_had_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"complexity": lenses.analysers()["complexity"]}
+    monkeypatch.setattr(lenses, "analysers", lambda: few)
+
+    async def without_secrets(*_: object) -> Redactor:
+        return Redactor([])
+
+    monkeypatch.setattr(proving, "_redactor", without_secrets)
+    ways = "".join(f"    if x == {n}:\n        return {n}\n" for n in range(15))
+    guard = "    if x == 0:\n        return 0\n"
+    base = f"def pick(x: int) -> int:\n{ways}    return -1\n"
+    edit = Edit(why="0 is kept.", old="    if x == 1:", new=f"{guard}    if x == 1:")
+    head = base.replace(guard, "")
+    fix = await try_fix(proofs(tmp_path / "with", head, base), edit, None)
+    assert fix.diff and "no lens sees anything new" in fix.why, fix
+    fix = await try_fix(proofs(tmp_path / "without", head, None), edit, None)
+    assert not fix.diff and "it brings complexity:complex-function" in fix.why
+
+
+def test_what_the_base_had_excuses_nothing_worse_nothing_else_and_nothing_twice() -> None:
+    tangled, other = SeenAlone("complexity:complex-function", "pick", 16), SeenAlone("bugs:B", "b")
+    rule = [tangled.rule]
+    assert list_brought([], [tangled]) == rule
+    assert list_brought([], [tangled], [tangled]) == []
+    assert list_brought([], [tangled], [tangled._replace(weight=18)]) == []
+    assert list_brought([], [tangled._replace(weight=17)], [tangled]) == rule
+    assert list_brought([], [tangled._replace(what="choose")], [tangled]) == rule
+    assert list_brought([tangled], [tangled, tangled], [tangled]) == rule
+    assert list_brought([], [tangled, other], [tangled]) == [other.rule]
