@@ -184,6 +184,8 @@ class Proofs:
             for name, tree in trees.items():
                 if tree is not None:
                     ran = await self.command.run(tree, script.path, script.text)
+                    if name == "head" and (why := find_unstarted(ran, script.path)):
+                        return _failed(why, kind="Unstarted")
                     ended[name] = _ran(ran, script, by_pytest=self.command.by_pytest)
         except NotContained as error:
             return _failed(str(error))
@@ -369,6 +371,20 @@ def _ran(ran: Ran, script: Script, *, by_pytest: bool) -> dict[str, Any]:
     }
 
 
+def find_unstarted(ran: Ran, test: str) -> str:
+    """Return why a test command could not be started, as the rest of a sentence; empty: it could.
+    A test that is a script of a shell may itself end as a program that is not there.
+    """
+    told = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    found = [line for line in told if _NOT_THERE.search(line)]
+    if not ran.code or any(test in line for line in found):
+        return ""
+    if ran.code not in UNSTARTED and not (found and len(told) <= FEW_LINES):
+        return ""
+    said = (found or told or ["nothing was printed"])[-1]
+    return f"the test command could not be started (exit code {ran.code}): {one_line(said)}"
+
+
 def _find_own_error(lines: Sequence[str], test: str) -> str:
     """Return the line in which Python or pytest says that the test itself lacks a name, a module
     or a fixture; empty: none does.
@@ -386,8 +402,8 @@ def _find_own_error(lines: Sequence[str], test: str) -> str:
     return ""
 
 
-def _failed(why: str) -> dict[str, Any]:
-    return {"head": {"kind": "Failed", "said": why, "printed": ""}, "base": None}
+def _failed(why: str, kind: str = "Failed") -> dict[str, Any]:
+    return {"head": {"kind": kind, "said": why, "printed": ""}, "base": None}
 
 
 OWN_ERRORS = (
@@ -397,6 +413,14 @@ OWN_ERRORS = (
 """Errors that say nothing of the code under review where a script or test makes them itself."""
 _PYTEST_ERROR = re.compile(
     r"(?P<file>\S+):\d+: (?P<kind>\w+)\Z|E\s+(?P<fixture>fixture '\w+' not found)"
+)
+UNSTARTED = (126, 127)
+"""Exit codes of a shell, and of ours, for a program that cannot be started."""
+FEW_LINES = 3
+"""Most lines that a command writes which cannot start what it calls; a test writes more."""
+_NOT_THERE = re.compile(
+    r"^(?!E\s)(?!\w*Error\b).*(: (command )?not found|: No such file or directory|: No module named"
+    r" '?[\w.]+'?|: Permission denied)\Z"
 )
 UNRUN = ("SyntaxError", "Unused", "Absent", "Unloaded", "Failed", "Crashed")
 """How a script ends that did not come to run."""
@@ -413,7 +437,7 @@ def _tried(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> 
     return Tried(
         verdict=verdict,
         # Nothing that passes is written again.
-        final=head["kind"] in ("Unloaded", ""),
+        final=head["kind"] in ("Unloaded", "Unstarted", ""),
         why=redactor.message(why, LINE_LETTERS, file),
         output=redactor.message(said, OUTPUT_LINES * LINE_LETTERS, file),
         printed=redactor.message("\n".join(head.get("lines", ())), PRINTED_MOST, file),
@@ -434,6 +458,8 @@ def judge(
     """
     if not head["kind"]:
         return _judge_passing(head, base)
+    if head["kind"] == "Unstarted":
+        return "not tried", head["said"]
     if not _ends_so(head, wanted):
         if head["kind"] in UNRUN:
             return "not tried", f"it did not run: {one_line(head['said'])}"

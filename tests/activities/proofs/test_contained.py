@@ -17,7 +17,7 @@ from test_scripts import PINNED, Kept, remark
 
 from holdfast.activities.proofs import contained
 from holdfast.activities.proofs.contained import NotContained, Ran, TestCommand
-from holdfast.activities.proofs.proving import Proofs, _ran, judge_test
+from holdfast.activities.proofs.proving import Proofs, _ran, find_unstarted, judge_test
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
@@ -362,6 +362,35 @@ async def test_a_test_that_cannot_be_run_was_not_tried(
 ) -> None:
     tried = await prove(proofs(command, tmp_path), "import nothing_of_this_name")
     assert (tried.verdict, "exit code 1" in tried.why) == ("not tried", True), tried
+
+
+async def test_a_command_that_cannot_be_started_is_told_and_no_other_test_is_written(
+    command: TestCommand, tmp_path: Path
+) -> None:
+    made = proofs(command, tmp_path)
+    dead = TestCommand.of("sh -c 'pytesst -q {test}'", ())
+    tried = await prove(Proofs(made.snapshots, dead), SHOWS)
+    assert (tried.verdict, tried.final) == ("not tried", True), tried
+    assert "the test command could not be started (exit code 127): " in tried.why
+    assert "pytesst" in tried.why and "not found" in tried.why
+
+
+@pytest.mark.parametrize(
+    ("ran", "dead"),
+    [
+        (Ran(126, "sh: 1: ./run: Permission denied"), True),
+        (Ran(127, ""), True),
+        (Ran(1, "/usr/bin/python3: No module named pytest"), True),
+        (Ran(2, "tried test_pages.sh\nmake: tried: No such file or directory\nError 127"), True),
+        (Ran(127, "test_pages.sh: line 2: pages: command not found"), False),
+        (Ran(1, "FileNotFoundError: [Errno 2] No such file or directory: 'x'"), False),
+        (Ran(1, "ModuleNotFoundError: No module named 'nothing'"), False),
+        (Ran(1, "not ok 1\n# a\n# b\nls: x: No such file or directory"), False),
+        (Ran(0, "x: not found"), False),
+    ],
+)
+def test_only_what_the_command_says_of_itself_is_told_of_the_command(ran: Ran, dead: bool) -> None:
+    assert bool(find_unstarted(ran, "test_pages.sh")) is dead
 
 
 RAISES = """import sys; sys.path.insert(0, '.')
