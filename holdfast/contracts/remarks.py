@@ -178,13 +178,23 @@ def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     """Return each defect once, by the rule at the top of this module."""
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
     groups: list[list[Remark]] = []
+    kinds: dict[tuple[object, ...], Remark] = {}
     for remark in places:
-        # All of them: else remarks of two lenses in lines one after another would be a chain.
-        if groups and all(_same(each, remark) for each in groups[-1]):
+        # All of them: else remarks of two lenses in lines one after another would be a chain. One
+        # line may have thousands that are alike, so one of a kind stands for the others.
+        if groups and all(_same(each, remark) for each in kinds.values()):
             groups[-1].append(remark)
         else:
             groups.append([remark])
+            kinds.clear()
+        kinds.setdefault(_kind(remark), remark)
     return _merge_retold(_one(group) for group in groups)
+
+
+def _kind(remark: Remark) -> tuple[object, ...]:
+    """Return all that `_same` looks at in two remarks of one file and subject."""
+    said = remark.message if remark.by_agent else ""
+    return remark.line, remark.lens, remark.rule, remark.severity, remark.by_agent, said
 
 
 def _merge_retold(remarks: Iterable[Remark]) -> list[Remark]:

@@ -11,6 +11,7 @@ from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_PER_RULE, MOST_SHOWN
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
+from holdfast.contracts import remarks as remarks_module
 from holdfast.contracts.remarks import merge_remarks
 from holdfast.rendering.foremost import HARMS, first_in_line, harm_of, one_thing
 from holdfast.text import code_span, for_terminal
@@ -102,6 +103,26 @@ def test_what_an_agent_says_of_an_analysers_defect_is_no_second_one_and_makes_it
     assert [each.lens for each in merge_remarks([logic, attacks])] == ["attacks"]
     other = logic.model_copy(update={"message": "Another one."})
     assert len(merge_remarks([logic, other])) == 2, "one agent tells two defects apart"
+
+
+def test_thousands_of_one_line_are_not_each_compared_with_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = 0
+    same = remarks_module._same
+
+    def counted(one: Remark, other: Remark) -> bool:
+        nonlocal compared
+        compared += 1
+        return same(one, other)
+
+    monkeypatch.setattr(remarks_module, "_same", counted)
+    plain = {"file": "deep.py", "severity": "warning", "confidence": 70, "line": 1}
+    said = [
+        Remark(lens=f"lens{n % 3}", rule="E1", message=f"unary {n}", **plain) for n in range(3_000)
+    ]
+    assert len(merge_remarks(said)) == 1
+    assert compared <= 3 * len(said)
 
 
 def test_one_defect_that_two_agents_tell_in_other_words_is_one_and_two_of_a_line_are_two() -> None:
