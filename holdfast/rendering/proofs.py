@@ -68,12 +68,12 @@ def suggestion_of(remark: Remark) -> str:
     return f"In place of {lines}:\n\n" + _fenced("\n".join(fix.lines), "suggestion")
 
 
-def patches_of(review: ReviewData) -> str:
-    """Return the patches of a review one after another, as `git apply` takes them; of those for
-    the same lines the first.
+def patches_of(review: ReviewData) -> tuple[str, list[Remark]]:
+    """Return the patches of a review one after another, as `git apply` takes them, and the remarks
+    whose patches are not among them: another one touches the lines around.
     """
     taken: dict[str, list[tuple[int, int]]] = {}
-    parts = []
+    parts, left_out = [], []
     for each in review.remarks:
         fix = each.fix
         if fix is None or not fix.diff:
@@ -84,7 +84,9 @@ def patches_of(review: ReviewData) -> str:
         if all(last < start or first > end for start, end in others):
             others.append((first, last))
             parts.append(fix.diff)
-    return "".join(parts)
+        else:
+            left_out.append(each)
+    return "".join(parts), left_out
 
 
 def _fenced(text: str, kind: str) -> str:

@@ -148,6 +148,26 @@ def test_the_gate_does_not_open_where_a_file_of_a_change_could_not_be_parsed(
     assert "1 file could not be parsed: deep.py, exit code 3" in capsys.readouterr().err
 
 
+def test_a_patch_that_is_not_in_the_file_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = review(
+        *(
+            {
+                **WARNING,
+                "line": line,
+                "fix": {"why": "", "diff": f"{line}\n", "first": line, "last": line},
+            }
+            for line in (3, 4, 90)
+        )
+    )
+    file = tmp_path / "fix.patch"
+    Pipeline(fix=file).pass_on(told, Code.COMPLETE)
+    assert file.read_text() == "3\n90\n"
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Not in it, since another patch is too near: a.py:4; apply it, review again" in said
+
+
 def test_the_help_names_every_exit_code() -> None:
     told = str(program().info.help)
     assert [each for each in Code if f" {each.value} " not in told] == []

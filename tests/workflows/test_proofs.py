@@ -177,7 +177,7 @@ async def test_a_patch_after_which_lenses_and_proof_are_content_is_one_that_git_
     data = read_review(report)
     assert data is not None
     repository = Repository(runs.folder / "repository")
-    repository.git("apply", "-", stdin=patches_of(data).encode())
+    repository.git("apply", "-", stdin=patches_of(data)[0].encode())
     assert (repository.path / "a.py").read_text() == BASE
     assert "```suggestion\n    return -(-total // size)\n```" in as_comment(report)
     (result,) = json.loads(as_sarif(report))["runs"][0]["results"]

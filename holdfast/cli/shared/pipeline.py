@@ -115,7 +115,11 @@ class Pipeline:
         if self.comment:
             yield self.comment, as_comment(report, self.links, self.fail_on)
         if self.fix:
-            yield self.fix, patches_of(read_review(report) or ReviewData())
+            patches, left_out = patches_of(read_review(report) or ReviewData())
+            yield self.fix, patches
+            if left_out:
+                named = ", ".join(for_terminal(f"{each.file}:{each.line}") for each in left_out)
+                say(f"Not in it, since another patch is too near: {named}; apply it, review again")
 
 
 def no_review(what: str) -> Exit:
