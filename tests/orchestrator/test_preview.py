@@ -27,6 +27,7 @@ from holdfast.contracts import (
     Subtask,
     Tier,
     ToolReads,
+    policies,
 )
 from holdfast.contracts.view import Preview
 from holdfast.ledger.ledger import Amount
@@ -444,6 +445,16 @@ def test_an_input_that_no_subtask_uses_is_said_before_and_after_the_run() -> Non
     repository = REPORTS.model_copy(update={"name": "notes", "kind": "repository"})
     assert predict(shown(repository, base)).without == ()
     assert predict(shown(NOTES, base)).without == ("input base: no subtask of the plan uses it",)
+    # An option of a review is no material: that patches are written is its use.
+    option = NOTES.model_copy(update={"name": "fix"})
+    asked = state.goal.model_copy(update={"use_models": True})
+    verifier = brief.roles[0].model_copy(update={"name": policies.VERIFIER})
+    roles = {"roles": (*brief.roles, verifier)}
+    for verify, without in ((30, ()), (0, ("input fix: no subtask of the plan uses it",))):
+        given = shown(repository, option)
+        known = {**roles, "playbook": PlaybookCard(name="review", verify=verify)}
+        briefing = given.brief.model_copy(update=known)
+        assert predict(replace(given, goal=asked, briefing=briefing)).without == without
     assert leaving.unused_inputs(first_state("run", state.goal, state.started, "first")) == ()
 
 
