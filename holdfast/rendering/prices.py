@@ -11,6 +11,7 @@ from holdfast.history.steps import WORDS
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering.amounts import calls, money
 from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Paragraph, table
+from holdfast.rendering.reach import join_words
 from holdfast.rules.prices import LOST, percent_of
 
 KINDS_OF_STEPS = WORDS | {
@@ -30,6 +31,15 @@ PARTS = {
     "answer": ("digest", "judge", "synthesize"),
 }
 """The parts of a run by the kinds of their calls; the rest is rare."""
+OF_THE_RUN = {
+    "the plan": PARTS["planning"],
+    "proofs": ("prove",),
+    "patches": ("fix",),
+    "the answer": PARTS["answer"],
+    "its critic": ("critique",),
+    "calls lost by a reset": (LOST,),
+}
+"""What no subtask has of a price, by the kinds of its calls."""
 UNKNOWN_TIER = "not known"
 COLUMNS = (
     Column(""),
@@ -158,12 +168,14 @@ def _assumed(report: Report) -> str:
 
 
 def _of_the_run(report: Report) -> str:
-    """Return what of the price no subtask has: the plan, the answer, and whoever read it."""
+    """Return what of the price no subtask has, and what it was for."""
     own = [each for each in report.findings if not each.reused_from]
     if report.dollars is None or not own or any(each.dollars is None for each in own):
         return ""
     rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), Decimal(0))
-    return f"; {money(rest)} of it went into plan, answer and its critic" if rest > 0 else ""
+    paid_for = {each.kind for each in report.shares if not each.team and each.dollars}
+    named = [name for name, kinds in OF_THE_RUN.items() if paid_for.intersection(kinds)]
+    return f"; {money(rest)} of it went into {join_words(named)}" if rest > 0 and named else ""
 
 
 def _against_estimate(report: Report, *, over: bool) -> str:
