@@ -21,6 +21,7 @@ CONTAIN = Path(__file__).resolve().parent / "scripts" / "contain.py"
 SETTING = "HOLDFAST_TEST_COMMAND"
 TEST = "{test}"
 """Stands in the command for the path of the test."""
+NAME_LETTERS = 120
 SECONDS = 100.0
 COMPUTING_SECONDS = 2 * SECONDS
 """Of all its processes together."""
@@ -73,6 +74,16 @@ class TestCommand:
         """The program that it names; None: this machine has none of that name."""
         found = shutil.which(self.words[0], path=f"/usr/local/bin{os.pathsep}{os.defpath}")
         return Path(found) if found else None
+
+    @property
+    def name(self) -> str:
+        """The command in a few letters, without the folder of its program; a Python has its
+        version.
+        """
+        first, program = Path(self.words[0]).name, self.program
+        if program is not None and first.startswith("python"):
+            first = program.resolve().name
+        return shlex.join([first, *self.words[1:]])[:NAME_LETTERS].replace(shlex.quote(TEST), TEST)
 
     def missing(self) -> str:
         """Return what of the command is not on this machine, in a sentence; empty: nothing."""

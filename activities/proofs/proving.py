@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.review.lenses import SCANS, SeenAlone, look_alone
 from holdfast.activities.toolset.child import ChildFailed, in_child
 from holdfast.calls.fix import TryFixMaterial
-from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMaterial
+from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMaterial, Way
 from holdfast.contracts import Fix, ProofVerdict, Proving, Remark
 from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.text import one_line
@@ -33,6 +33,8 @@ from holdfast.untrusted.redact import Redactor
 SCRIPT = Path(__file__).resolve().parent / "scripts" / "prove_python.py"
 SCAN_SECONDS = 60.0
 """How long the search for secrets may take, if no lens has made it in this process."""
+SANDBOX = "Monty, Python 3.14"
+"""What runs scripts in the sandbox, in a few words."""
 SECONDS = 10.0
 MEMORY = 256 * 1024 * 1024
 """Seconds of a script, and bytes of the objects that it may have at a time."""
@@ -52,6 +54,8 @@ LONGEST_FILE = 1024 * 1024
 """Bytes of a Python file that is parsed."""
 OF_CODE, OF_IMPORTS, OF_CALLS, OF_TEST = 5_000, 1_000, 2_400, 1_600
 """Bytes shown of the function, of its file's imports, of what it calls, and of the nearest test."""
+OF_NAMES = 1_800
+"""Letters of what a script can call, cut at whole lines."""
 
 
 def sandboxed() -> Proving:
@@ -88,7 +92,12 @@ class Proofs:
         found = {}
         if material.by == "sandbox" and (sources := await _read_sources(snapshot, material.remark)):
             found = await _find(sources["head"], material.remark)
-        return await anyio.to_thread.run_sync(_show, snapshot, redactor, material, found)
+        code = await anyio.to_thread.run_sync(_show, snapshot, redactor, material, found)
+        named = redactor.message(self._name_runner(material.by), LINE_LETTERS, material.remark.file)
+        return replace(code, runner=named)
+
+    def _name_runner(self, by: Way) -> str:
+        return SANDBOX if by == "sandbox" or self.command is None else self.command.name
 
     async def run(self, material: TryMaterial) -> Tried:
         """Return how a script ended on the head and on the base."""
@@ -98,7 +107,7 @@ class Proofs:
             ended = await self._run_test(snapshot, material)
         else:
             ended = await _run_in_sandbox(snapshot, material)
-        return _tried(material, ended, redactor)
+        return _tried(material, ended, redactor, self._name_runner(material.by))
 
     async def try_fix(self, material: TryFixMaterial) -> Fix:
         """Return whether an edit applies, brings no new remark and mends what the script shows."""
@@ -267,14 +276,19 @@ def _show(
     calls = code.calls(remark, f"{remark.message}\n{remark.suggestion}", whole=True)
     own = [(OF_CODE, code.function(remark, OF_CODE)), (OF_IMPORTS, code.imports(remark.file))]
     beside = [(OF_CALLS, calls), (OF_TEST, code.nearest_test(remark))]
-    names = [redactor.message(each, 200, remark.file) for each in found.get("names", ())]
+    names: list[str] = []
+    for each in found.get("names", ()):
+        names.append(redactor.message(each, 200, remark.file))
+        if sum(map(len, names)) > OF_NAMES:
+            names.pop()
+            break
     return ProofCode(
         place=place,
         message=said,
         name=found.get("name", ""),
         code=join_parts(own, OF_CODE + OF_IMPORTS),
         around=join_parts(beside, OF_CALLS + OF_TEST),
-        names="\n".join(names)[:2_000],
+        names="\n".join(names),
     )
 
 
@@ -426,11 +440,15 @@ UNRUN = ("SyntaxError", "Unused", "Absent", "Unloaded", "Failed", "Crashed")
 """How a script ends that did not come to run."""
 
 
-def _tried(material: TryMaterial, ended: dict[str, Any], redactor: Redactor) -> Tried:
-    """Return what a script shows by how it ended on head and base."""
+def _tried(material: TryMaterial, ended: dict[str, Any], redactor: Redactor, runner: str) -> Tried:
+    """Return what a script shows by how it ended on head and base. What speaks against a remark
+    names its `runner`.
+    """
     head, base = ended["head"], ended["base"]
     judged = judge_test if "failed" in head else judge
     verdict, why = judged(material.script.fails_with, head, base)
+    if verdict == "not proved":
+        why = f"{why} ({runner})"
     file = material.remark.file
     lines = [f"head: {_ending(head)}", *([f"base: {_ending(base)}"] if base else [])]
     said = "\n".join(lines[:OUTPUT_LINES])

@@ -121,6 +121,8 @@ class ProofCode:
     """What it calls, and the test that is nearest to it."""
     names: str = ""
     """What a script can call, a line each."""
+    runner: str = ""
+    """The Python or the command that runs it, in a few words."""
 
 
 def to_script(answer: ProveAnswer, _: ProveMaterial) -> Script:
@@ -171,8 +173,6 @@ def enclose_code(remark: Remark, code: ProofCode) -> Iterator[str]:
     yield envelope("the code under review", code.code or "none can be shown")
     if code.around:
         yield envelope("around it", code.around)
-    if code.names:
-        yield envelope("what a script can call", code.names)
     said = f"{remark.severity}, {lens_and_rule(remark)}, {code.place}\n{code.message}"
     yield envelope("the remark", said)
 
@@ -180,6 +180,8 @@ def enclose_code(remark: Remark, code: ProofCode) -> Iterator[str]:
 def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:
     """Return the user turn: the code, the remark, and last what to write."""
     parts = [*enclose_code(material.remark, code)]
+    if code.names:
+        parts.append(envelope("what a script can call", code.names))
     if material.script is not None and material.tried is not None:
         parts.append(envelope("your first script", material.script.text))
         tried = material.tried
@@ -196,6 +198,8 @@ def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:
         parts.append("Write one new test file that fails where this remark is right.")
     else:
         parts.append(f"Write a script that fails where this remark is right.{uses}")
+    if code.runner:
+        parts[-1] += f" It runs with {code.runner}."
     return "\n\n".join(parts)
 
 

@@ -257,6 +257,7 @@ PROMPTS = {
                 "    2 +     return total // size",
                 around="The nearest test, in test_a.py:\n    1   def test_pages():",
                 names="pages(total, size)",
+                runner="Monty, Python 3.14",
             ),
         ),
     ),
@@ -264,7 +265,12 @@ PROMPTS = {
         SYSTEM["tester"],
         prove_prompt(
             ProveMaterial(repository=REPORT, remark=REMARK, by="tests", about=ABOUT),
-            ProofCode("a.py line 3", "the last page is lost", code="    3 + return total // size"),
+            ProofCode(
+                "a.py line 3",
+                "the last page is lost",
+                code="    3 + return total // size",
+                runner="python3.13 -m pytest -q {test}",
+            ),
         ),
     ),
     "prove-again": (

@@ -22,7 +22,23 @@ MODULES = {
     *("datetime", "decimal", "functools", "hashlib", "itertools", "json", "math", "os", "pathlib"),
     *("posixpath", "random", "re", "sys", "time", "tomllib", "unicodedata"),
 }
-"""What the sandbox has to import, but for `typing`, which nothing needs without annotations."""
+"""What the sandbox has to import, but for `typing`."""
+TYPING = {
+    **dict.fromkeys(("TypeVar", "ParamSpec", "TypeVarTuple"), "lambda *_, **__: object"),
+    **dict.fromkeys(("overload", "final", "override", "runtime_checkable"), "lambda it: it"),
+    "cast": "lambda _, it: it",
+    "NewType": "lambda *_: lambda it: it",
+    "TYPE_CHECKING": "False",
+}
+"""Stand-ins for names of `typing` that the sandbox lacks or that make no class there."""
+TYPES = {
+    *("Annotated", "Any", "Callable", "ClassVar", "Dict", "Final", "FrozenSet", "Generator"),
+    *("Iterable", "Iterator", "List", "Literal", "Mapping", "Never", "NoReturn", "Optional"),
+    *("Self", "Sequence", "Set", "Tuple", "Type", "Union"),
+}
+"""Names of `typing` that the sandbox has."""
+BASES = ("Generic", "Protocol")
+"""Of `typing`: a class has nothing of them that runs."""
 PRINTED_BYTES = 20_000
 CALLED = "_called_for_the_proof"
 NAMES = 200
@@ -73,18 +89,26 @@ def _covers(node: Defined, line: int) -> bool:
 
 
 def _signatures(tree: ast.Module) -> Iterator[str]:
+    """Yield what each name is called with, once: overloads and setters are none of their own."""
+    found: dict[str, str] = {}
     for top in tree.body:
         if isinstance(top, FUNCTIONS):
-            yield _signature(top.name, top)
+            found[top.name] = _signature(top.name, top)
         elif isinstance(top, ast.ClassDef):
-            yield f"class {top.name}"
+            found[top.name] = f"class {top.name}"
             for each in top.body:
-                if isinstance(each, FUNCTIONS):
-                    yield _signature(f"{top.name}_{each.name}", each)
+                if isinstance(each, FUNCTIONS) and not _is_overload(each):
+                    name = f"{top.name}_{each.name}"
+                    found.setdefault(name, _signature(name, each))
+    yield from found.values()
 
 
 def _signature(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    return f"{name}({ast.unparse(function.args)})"[:SIGNATURE_LETTERS]
+    whole = f"{name}({ast.unparse(function.args)})"
+    if len(whole) <= SIGNATURE_LETTERS:
+        return whole
+    cut = whole[:SIGNATURE_LETTERS].rpartition(", ")[0]
+    return f"{cut}, …)" if cut else f"{name}(…)"
 
 
 # ---------------------------------------------------------------- what a script needs
@@ -102,7 +126,7 @@ class _Parts:
             self.order.append(top)
             if isinstance(top, ast.ClassDef):
                 for each in top.body:
-                    if isinstance(each, FUNCTIONS):
+                    if isinstance(each, FUNCTIONS) and not _is_overload(each):
                         self.whole.setdefault(f"{top.name}_{each.name}", each)
                         self.order.append(each)
         self.methods = {
@@ -206,7 +230,11 @@ def _named(node: ast.AST) -> set[str]:
 
 
 class _Stripped(ast.NodeTransformer):
-    """Leaves out annotations, which may name what the sandbox does not have."""
+    """Leaves out annotations, which may name what the sandbox does not have, and generic bases."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.bases = [each for each in node.bases if _last_name(each) not in BASES]
+        return self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
@@ -226,6 +254,17 @@ class _Stripped(ast.NodeTransformer):
         if node.value is not None:
             node.value = self.visit(node.value)
         return node
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the name that `a.name[…](…)` ends with."""
+    while isinstance(node, ast.Subscript | ast.Call):
+        node = node.value if isinstance(node, ast.Subscript) else node.func
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def _is_overload(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(_last_name(each) == "overload" for each in function.decorator_list)
 
 
 def _stripped(node: ast.stmt) -> ast.stmt:
@@ -250,9 +289,11 @@ def _emitted(parts: _Parts, node: ast.stmt) -> tuple[str, str]:
 
 def _imported(node: ast.Import | ast.ImportFrom) -> tuple[str, str]:
     module = node.module if isinstance(node, ast.ImportFrom) else ""
-    if module == "__future__" or module == "typing":
+    if module == "__future__":
         return "", ""
     if isinstance(node, ast.ImportFrom):
+        if module in ("typing", "typing_extensions"):
+            return _typing(node), ""
         if module == "datetime" and any(each.name == "UTC" for each in node.names):
             return _without_utc(node), ""
         known = not node.level and (module or "") in MODULES
@@ -262,6 +303,16 @@ def _imported(node: ast.Import | ast.ImportFrom) -> tuple[str, str]:
     kept = [each for each in node.names if each.name in MODULES]
     left = ", ".join(each.name for each in node.names if each not in kept)
     return (ast.unparse(ast.Import(kept)) if kept else ""), left
+
+
+def _typing(node: ast.ImportFrom) -> str:
+    """Return what an import of `typing` becomes: names that nothing stands in for are left out."""
+    kept = [each for each in node.names if each.name in TYPES]
+    lines = [ast.unparse(ast.ImportFrom("typing", kept, 0))] if kept else []
+    made = [each for each in node.names if each.name in TYPING]
+    return "\n".join(
+        [*lines, *(f"{each.asname or each.name} = {TYPING[each.name]}" for each in made)]
+    )
 
 
 def _without_utc(node: ast.ImportFrom) -> str:

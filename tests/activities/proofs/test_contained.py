@@ -468,6 +468,15 @@ def test_of_any_other_runner_the_base_decides_what_a_failure_means(
     assert judge_test("AssertionError", ended[0], ended[1] if base else None)[0] == verdict
 
 
+async def test_prompt_and_report_name_the_command(tmp_path: Path) -> None:
+    made = proofs(TestCommand.of(PYTHON, ()), tmp_path)  # type: ignore[arg-type]
+    version = f"python{sys.version_info.major}.{sys.version_info.minor} {{test}}"
+    material = ProveMaterial(repository=PINNED, remark=remark(2, "book.py"), by="tests")
+    assert (await made.show(material)).runner == version
+    tried = await prove(made, "pass")
+    assert tried.verdict == "not tried" or tried.why.endswith(f"under review ({version})"), tried
+
+
 async def test_whoever_writes_a_test_is_shown_code_in_any_language(
     command: TestCommand, tmp_path: Path
 ) -> None:

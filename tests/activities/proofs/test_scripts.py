@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from holdfast.activities.proofs import proving
-from holdfast.activities.proofs.proving import Proofs, judge, list_brought, sandboxed
+from holdfast.activities.proofs.proving import SANDBOX, Proofs, judge, list_brought, sandboxed
 from holdfast.activities.repositories.manifest import BaseFile, Manifest, SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.review import lenses
 from holdfast.activities.review.lenses import SeenAlone
-from holdfast.calls.fix import Edit, TryFixMaterial
-from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
+from holdfast.calls.fix import Edit, FixMaterial, TryFixMaterial, fix_prompt
+from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMaterial, prove_prompt
 from holdfast.contracts import FileKind, Fix, PinnedInput, Remark
 from holdfast.untrusted.redact import Redactor
 
@@ -243,6 +243,68 @@ async def test_code_that_the_sandbox_cannot_load_is_not_tried_twice(tmp_path: Pa
     tried = await run(proofs(tmp_path / "other", text), "assert pages(7) == 3", line=6)
     assert "cannot load the file's own code: Shelf: " in tried.why
     assert not (await run(proofs(tmp_path), "pages('x')")).final
+
+
+TYPED = """from typing import TYPE_CHECKING, Any, Generic, NewType
+from typing import Protocol, TypeVar, cast, overload
+
+if TYPE_CHECKING:
+    from numpy import array
+
+_T_co = TypeVar("_T_co", covariant=True)
+Size = NewType("Size", int)
+Given = Any
+
+
+class Sized(Protocol[_T_co]):
+    size: int
+
+
+class Book(Generic[_T_co]):
+    @overload
+    def pages(self, total: int) -> int: ...
+    @overload
+    def pages(self, total: str) -> int: ...
+    def pages(self, total):
+        return cast(_T_co, Size(total // cast(Sized, self).size))
+"""
+
+
+async def test_names_of_typing_that_code_runs_with_are_there_and_overloads_are_one(
+    tmp_path: Path,
+) -> None:
+    made = proofs(tmp_path, TYPED, TYPED.replace("total // cast", "-(-total) // cast"))
+    text = "class Fake:\n    size = 3\nassert Book_pages(Fake(), 7) == 3"
+    tried = await run(made, text, line=22)
+    assert tried.output.startswith("head: AssertionError"), tried
+    shown = await made.show(ProveMaterial(repository=PINNED, remark=remark(22)))
+    assert shown.names.split("\n") == ["class Sized", "class Book", "Book_pages(self, total)"]
+
+
+async def test_what_a_script_can_call_is_cut_at_whole_names(tmp_path: Path) -> None:
+    many = "".join(
+        f"def pages_{n}({', '.join(f'long{i}' for i in range(40))}): ...\n" for n in range(90)
+    )
+    made = proofs(tmp_path, many, None)
+    shown = await made.show(ProveMaterial(repository=PINNED, remark=remark(1)))
+    names = shown.names.split("\n")
+    assert len(names) > 10 and all(each.endswith(", …)") for each in names)
+
+
+async def test_prompt_and_report_name_the_python_that_the_sandbox_has(tmp_path: Path) -> None:
+    made = proofs(tmp_path)
+    material = ProveMaterial(repository=PINNED, remark=remark())
+    assert f"It runs with {SANDBOX}." in prove_prompt(material, await made.show(material))
+    tried = await run(made, "pages(7)\nassert False")
+    assert tried.why.endswith(f"on the base as well ({SANDBOX})")
+    tried = await run(made, "import sys\npages(7)\nassert False, sys.version")
+    name, version = SANDBOX.split(", Python ")
+    assert f"{version}." in tried.output and f"({name})" in tried.output
+
+
+def test_who_mends_is_not_told_what_a_script_can_call() -> None:
+    material = FixMaterial(repository=PINNED, remark=remark())
+    assert "what a script can call" not in fix_prompt(material, ProofCode("a.py", "m", names="x()"))
 
 
 SHOP = """from shop.money import RATE as factor, in_cents
