@@ -144,6 +144,10 @@ async def test_an_agui_agent_starts_a_run_asks_is_resumed_and_finishes(
     report = await report_of(connection, f"http-{hashlib.sha256(THREAD).hexdigest()[:32]}")
     assert [(each.command, each.order.by) for each in report.orders] == [("approve", "ui")]
     assert [each.name for each in report.inputs] == ["context"]
+    (said,) = (each["delta"] for each in rest if each["type"] == "TEXT_MESSAGE_CONTENT")
+    assert said == report.answer
+    second = await caller.post("/ag-ui", asked_of_agent("And now?", run="r3", context=context))
+    assert second.status_code == 409 and "another goal needs another thread" in second.text
 
 
 async def test_an_agui_plan_that_is_not_wanted_is_rejected(runs: Runs, door: Door) -> None:
@@ -168,6 +172,7 @@ async def test_what_is_no_input_of_an_agent_is_refused(door: Door) -> None:
         asked_of_agent("a") | {"messages": []},
         asked_of_agent("a", forwardedProps={"holdfast": {"colour": "red"}}),
         asked_of_agent("a", forwardedProps={"holdfast": []}),
+        asked_of_agent("a", forwardedProps={"holdfast": {"id": "mine"}}),
         asked_of_agent("a") | {"messages": [{"id": "1", "role": "user", "content": picture}]},
         asked_of_agent("a", resume=[{"interruptId": "none", "status": "resolved"}]),
     ):

@@ -7,6 +7,7 @@ itself goes on. What AG-UI has no name for is a custom event, `holdfast.` and ou
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -25,9 +26,13 @@ from ag_ui.core.events import (
     StateSnapshotEvent,
     StepFinishedEvent,
     StepStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
 )
 
 from holdfast.client.events import Place
+from holdfast.client.runs import Run
 from holdfast.contracts.events import (
     AnyEvent,
     BudgetReached,
@@ -40,7 +45,7 @@ from holdfast.contracts.events import (
     SubtaskEnded,
     SubtaskStarted,
 )
-from holdfast.errors import Refused
+from holdfast.errors import Refused, RunFailed
 
 VERSION = "1.0"
 PART = "~"
@@ -54,6 +59,8 @@ class Story:
     thread_id: str
     run_id: str
     """AG-UI's own: a run of ours is a thread of such runs, from question to question."""
+    answer: str = ""
+    """What the run has found, once it has ended: the message that its end brings."""
     _open: dict[str, None] = field(default_factory=dict)
     _interrupted: bool = False
     _dollars: Decimal | None = None
@@ -112,7 +119,14 @@ class Story:
                 yield self._finished(RunFinishedInterruptOutcome(interrupts=[_interrupt(event)]))
             case RunEnded():
                 yield from self._close()
+                yield from self._say(f"{event.run_id}-answer")
                 yield self._end(event)
+
+    def _say(self, id: str) -> Iterator[BaseEvent]:
+        if self.answer:
+            yield TextMessageStartEvent(message_id=id, role="assistant")
+            yield TextMessageContentEvent(message_id=id, delta=self.answer)
+            yield TextMessageEndEvent(message_id=id)
 
     def _close(self) -> Iterator[BaseEvent]:
         names, self._open = [*self._open], {}
@@ -134,11 +148,12 @@ class Story:
         return self._finished(RunFinishedSuccessOutcome())
 
 
-async def retell(
-    events: AsyncIterator[AnyEvent], story: Story, seen: Seen
-) -> AsyncIterator[tuple[str, BaseEvent]]:
-    """Yield AG-UI's events that were not seen, with their ids. `events`: all of the run."""
-    async for event in events:
+async def retell(run: Run, story: Story, seen: Seen) -> AsyncIterator[tuple[str, BaseEvent]]:
+    """Yield AG-UI's events of a run that were not seen, with their ids."""
+    async for event in run.events():
+        if isinstance(event, RunEnded):
+            with suppress(RunFailed):
+                story.answer = (await run.report()).answer
         for number, each in enumerate(story.tell(event), 1):
             if not seen.has(event, number):
                 yield f"{event.id}{PART}{number}", each

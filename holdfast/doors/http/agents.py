@@ -31,6 +31,7 @@ from holdfast.doors.http.handlers import Door, caller_of, give_named, id_of_key
 from holdfast.doors.http.problems import Problem
 from holdfast.doors.http.streams import Sent
 from holdfast.doors.tokens import Caller
+from holdfast.errors import IdTaken
 from holdfast.intake.requests import RunRequest, read_request
 
 OURS = "holdfast"
@@ -58,7 +59,11 @@ class Agent:
                 await _answer(run, entry, caller)
                 after = entry.interrupt_id + LAST_PART
         else:
-            run = await self.door.begin(_wanted(given, run_id), caller)
+            try:
+                run = await self.door.begin(_wanted(given, run_id), caller)
+            except IdTaken as error:
+                said = f"thread {given.thread_id!r} has its run; another goal needs another thread"
+                raise IdTaken(said, run_id) from error
         events = _until_finished(run, Story(given.thread_id, given.run_id), after)
         return await self.door.streams.respond(request, events, over=False)
 
@@ -72,6 +77,8 @@ def _wanted(given: RunAgentInput, run_id: str) -> RunRequest:
     fields: Any = props.get(OURS, {})
     if not isinstance(fields, dict):
         raise Problem("bad_input", f"forwardedProps.{OURS}: give the fields of a request")
+    if "id" in fields:
+        raise Problem("bad_input", f"forwardedProps.{OURS}.id: the thread names its run")
     if given.context:
         told = "\n\n".join(f"{each.description}\n{each.value}" for each in given.context)
         inputs = fields.get("inputs", {})
@@ -121,7 +128,7 @@ async def _find(run: Run, id: str) -> AnyEvent:
 
 async def _until_finished(run: Run, story: Story, after: str) -> AsyncIterator[ServerSentEvent]:
     """Yield AG-UI's events until its run is finished: by an end, or a question that is open."""
-    async for id, event in retell(run.events(), story, Seen.of(after)):
+    async for id, event in retell(run, story, Seen.of(after)):
         yield Sent(event.model_dump_json(by_alias=True), id=id)
         if isinstance(event, RunErrorEvent):
             return

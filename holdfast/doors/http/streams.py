@@ -112,7 +112,7 @@ async def _own(run: Run, after: str) -> AsyncIterator[ServerSentEvent]:
 
 
 async def _of_ag_ui(run: Run, seen: ag_ui.Seen) -> AsyncIterator[ServerSentEvent]:
-    async for id, event in ag_ui.retell(run.events(), ag_ui.Story(run.id, run.id), seen):
+    async for id, event in ag_ui.retell(run, ag_ui.Story(run.id, run.id), seen):
         text = event.model_dump_json(by_alias=True)
         yield Sent(text, id=id)
 
