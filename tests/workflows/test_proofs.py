@@ -18,6 +18,7 @@ from holdfast.contracts.remarks import read_review
 from holdfast.rendering.comment import as_comment
 from holdfast.rendering.proofs import patches_of
 from holdfast.rendering.sarif import as_sarif
+from parameters import rest_long
 from repositories import Repository
 from reviewing import UNPROVED, ReviewingModel, finds
 
@@ -187,12 +188,14 @@ async def test_a_patch_after_which_lenses_and_proof_are_content_is_one_that_git_
 
 @pytest.mark.parametrize(
     ("patch", "why"),
-    [
-        (NO_MEND, "its proof ends with AssertionError"),
-        (NEW_DEFECT, "it brings bugs:F821"),
-        (NOWHERE, "stand nowhere in a.py"),
-        (UNSURE, "What is meant is not clear"),
-    ],
+    rest_long(
+        [
+            (NO_MEND, "its proof ends with AssertionError"),
+            (NEW_DEFECT, "it brings bugs:F821"),
+            (NOWHERE, "stand nowhere in a.py"),
+            (UNSURE, "What is meant is not clear"),
+        ]
+    ),
 )
 async def test_a_patch_that_something_speaks_against_is_not_proposed(
     runs: Runs, patch: dict[str, Any], why: str
