@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,9 @@ def proofs_below(worker: int | None) -> list[psutil.Process]:
     """The processes of a proof that is being run, the sandbox's own included."""
     if worker is None:
         return []
-    for child in psutil.Process(worker).children():
-        if any("prove_python" in each for each in child.cmdline()) and child.children():
-            return [child, *child.children(recursive=True)]
+    # Any of them may end between two looks.
+    with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+        for child in psutil.Process(worker).children():
+            if any("prove_python" in each for each in child.cmdline()) and child.children():
+                return [child, *child.children(recursive=True)]
     return []
