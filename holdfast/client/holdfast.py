@@ -23,7 +23,7 @@ from holdfast.contracts.view import Preview
 from holdfast.deployment.settings import Settings
 from holdfast.errors import HoldfastError, IdTaken, Refused
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import goal_of_run, launch
+from holdfast.intake.launch import launch
 from holdfast.intake.requests import RunRequest, read_request
 from holdfast.intake.scheduled import goal_of_request
 
@@ -164,13 +164,11 @@ class Holdfast:
     ) -> Run:
         """Start the run of a goal, for doors that look at it first. `below`: as `goal_of` got."""
         started = await launch(self.connection, goal, id, below=below)
-        if started.attached:
-            # Where people start runs it may differ, by whether their terminal is there.
-            known = await goal_of_run(self.connection, started.run_id)
-            if known is None or known.approval != goal.approval:
-                raise IdTaken(
-                    f"run {started.run_id} has another approval; choose another id", started.run_id
-                )
+        # Where people start runs it may differ, by whether their terminal is there.
+        if not started.same_approval:
+            raise IdTaken(
+                f"run {started.run_id} has another approval; choose another id", started.run_id
+            )
         return Run(self.connection, started.run_id, attached=started.attached)
 
     async def goal_of(self, request: RunRequest, *, below: tuple[Path, ...] | None = None) -> Goal:

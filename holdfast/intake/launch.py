@@ -70,6 +70,8 @@ class Launched:
 
     run_id: str
     attached: bool = False
+    same_approval: bool = True
+    """False if the existing run asks for a person's yes where this goal does not, or otherwise."""
 
 
 async def launch(
@@ -121,11 +123,11 @@ async def _attach(connection: Connection, goal: Goal, run_id: str) -> Launched |
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
         raise
-    if not _same(known, goal):
+    if known is None or not _same(known, goal):
         raise IdTaken(
             f"--id {run_id!r} is in use by a run with another goal; choose another id", run_id
         )
-    return Launched(run_id, attached=True)
+    return Launched(run_id, attached=True, same_approval=known.approval == goal.approval)
 
 
 async def prepare_start(
@@ -262,7 +264,7 @@ async def goal_of_run(connection: Connection, run_id: str) -> Goal | None:
     return None
 
 
-def _same(one: Goal | None, other: Goal) -> bool:
+def _same(one: Goal, other: Goal) -> bool:
     """True if two Goals ask for the same, apart from what the starter adds, the requester, and
     whether a terminal was there to approve at.
     """
@@ -272,4 +274,4 @@ def _same(one: Goal | None, other: Goal) -> bool:
         "requester": "",
         "approval": Approval(),
     }
-    return one is not None and one.model_copy(update=own) == other.model_copy(update=own)
+    return one.model_copy(update=own) == other.model_copy(update=own)

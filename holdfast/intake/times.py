@@ -24,12 +24,7 @@ _FIELDS = (
     ("minute", 0, 59, ()),
     ("hour", 0, 23, ()),
     ("day", 1, 31, ()),
-    (
-        "month",
-        1,
-        12,
-        tuple(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
-    ),
+    ("month", 1, 12, MONTHS),
     ("weekday", 0, 7, WEEKDAYS),
 )
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
