@@ -300,7 +300,7 @@ def _summary(seen: Seen) -> str:
         remarks = [_remark(each) for each in review.remarks[:FIRST_REMARKS]]
         left = len(review.remarks) - len(remarks)
         more = [f"… and {left} more remarks"] if left > 0 else []
-        return "\n".join([judge(review, report.status).line, *remarks, *more, *gaps, *report.notes])
+        return "\n".join([review.verdict, *remarks, *more, *gaps, *report.notes])
     return "\n\n".join(filter(None, (_answer(report), "\n".join([*gaps, *report.notes]))))
 
 
