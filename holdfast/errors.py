@@ -3,6 +3,8 @@
     HoldfastError
       Refused           what was asked is wrong; nothing was started or changed
         IdTaken         the id belongs to a run with another goal
+        NoSuchSchedule
+        ScheduleTaken   there is a schedule of this name
         BadSettings     a setting, or a file that it names, cannot be used (also a ValueError)
       NoSuchRun
       RunOver           the run is closed and takes no order
@@ -43,6 +45,18 @@ class IdTaken(Refused):
     def __init__(self, message: str, run_id: str) -> None:
         super().__init__(message)
         self.run_id = run_id
+
+
+class NoSuchSchedule(Refused):
+    """The server knows no schedule of this name, in this deployment."""
+
+    kind = "no_such_schedule"
+
+
+class ScheduleTaken(Refused):
+    """There is a schedule of this name."""
+
+    kind = "schedule_taken"
 
 
 class BadSettings(Refused, ValueError):

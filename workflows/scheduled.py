@@ -14,7 +14,9 @@ from temporalio.exceptions import (
 )
 
 from holdfast.contracts.schedules import Due, Outcome, Scheduled
+from holdfast.state.moves import Notify
 from holdfast.workflows import scheduling
+from holdfast.workflows.notify import NotifyWorkflow
 from holdfast.workflows.supervisor import SupervisorWorkflow
 
 
@@ -35,6 +37,8 @@ class ScheduledWorkflow:
         return outcome
 
     async def _run(self, due: Due) -> Outcome:
+        if due.notice is not None:
+            await scheduling.start_notifier(NotifyWorkflow.run, Notify(due.notice))
         if due.goal is None:
             return due.outcome
         try:

@@ -23,6 +23,7 @@ from holdfast.contracts.view import Preview
 from holdfast.deployment.settings import Settings
 from holdfast.errors import HoldfastError, IdTaken, Refused
 from holdfast.intake.connection import Connection
+from holdfast.intake.fields import naming_fields
 from holdfast.intake.launch import launch
 from holdfast.intake.requests import RunRequest, read_request
 from holdfast.intake.scheduled import goal_of_request
@@ -163,7 +164,8 @@ class Holdfast:
         self, goal: Goal, id: str = "", *, below: tuple[Path, ...] | None = None
     ) -> Run:
         """Start the run of a goal, for doors that look at it first. `below`: as `goal_of` got."""
-        started = await launch(self.connection, goal, id, below=below)
+        with naming_fields():
+            started = await launch(self.connection, goal, id, below=below)
         # Where people start runs it may differ, by whether their terminal is there.
         if not started.same_approval:
             raise IdTaken(
@@ -176,7 +178,8 @@ class Holdfast:
         places whose paths it may name, for doors that strangers stand at.
         """
         settings, embedded = self.connection.settings, self.connection.target.embedded
-        return await goal_of_request(request, settings, embedded=embedded, below=below)
+        with naming_fields():
+            return await goal_of_request(request, settings, embedded=embedded, below=below)
 
     async def preview(self, request: RunRequest, *, requester: str = "") -> Preview:
         """Return the plan of a request and its expected price. Nothing of it is run; planning is

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from pydantic import BaseModel, JsonValue
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import (
     Client,
@@ -40,12 +42,13 @@ from holdfast.contracts.schedules import (
     Times,
 )
 from holdfast.contracts.search import UNPRICED
-from holdfast.errors import Refused
+from holdfast.errors import NoSuchSchedule, Refused, ScheduleTaken
 from holdfast.intake.connection import Connection
+from holdfast.intake.fields import naming_fields
 from holdfast.intake.launch import allow_inputs
 from holdfast.intake.requests import RunRequest, read_request
 from holdfast.intake.scheduled import check_name, scheduled_of
-from holdfast.intake.times import TypedTimes, times_of, zone_of
+from holdfast.intake.times import TypedTimes, notes_of, times_of, zone_of
 
 OVERLAPS: dict[Overlap, ScheduleOverlapPolicy] = {
     "skip": ScheduleOverlapPolicy.SKIP,
@@ -97,6 +100,70 @@ class Shown:
     """Times at which the run before was open."""
     paid: Decimal | None
     """What counts against its budget now; None: it has none."""
+    notes: tuple[str, ...] = ()
+    """What its times mean that somebody might not expect."""
+
+
+class Past(Outcome):
+    """One time that has come, for programs."""
+
+    at: datetime
+
+
+class ScheduleView(BaseModel):
+    """A schedule as it stands, for programs."""
+
+    name: str
+    paused: bool
+    note: str
+    """Why it is paused."""
+    notes: tuple[str, ...]
+    """What its times mean that somebody might not expect."""
+    times: Times
+    budget: Decimal | None
+    paid_30_days: Decimal | None
+    next: tuple[datetime, ...]
+    last: tuple[Past, ...]
+    """What came of the latest times, newest first."""
+    missed: int
+    overlapped: int
+    requester: str
+    request: dict[str, JsonValue]
+
+
+def view_of(shown: Shown) -> ScheduleView:
+    """Return a schedule as programs read it."""
+    scheduled = shown.scheduled
+    return ScheduleView(
+        name=scheduled.name,
+        paused=shown.paused,
+        note=shown.note,
+        notes=shown.notes,
+        times=scheduled.times,
+        budget=scheduled.budget,
+        paid_30_days=shown.paid,
+        next=shown.next,
+        last=tuple(Past(at=each.at, **each.outcome.model_dump()) for each in shown.last),
+        missed=shown.missed,
+        overlapped=shown.overlapped,
+        requester=scheduled.requester,
+        request=scheduled.request,
+    )
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who adds or changes a schedule, where that is not the user of this machine."""
+
+    name: str = ""
+    """Who asks, as histories keep it; empty: your login."""
+    below: tuple[Path, ...] | None = None
+    """The only places whose paths its runs may name."""
+    check: Callable[[Goal], None] = lambda _: None
+    """Raises where they may not start such a run."""
+
+
+YOU = Asker()
 
 
 class Schedules:
@@ -111,27 +178,39 @@ class Schedules:
         request: RunRequest,
         *,
         budget: Decimal | None = None,
+        by: Asker = YOU,
         **when: Unpack[When],
     ) -> Shown:
         """Add a schedule. Refused if there is one of this name, or a run of it could not start.
 
         `when`: the options of `holdfast schedule add`, by their names: `cron="0 6 * * 1-5"`.
         """
-        times = times_of(TypedTimes(**when))
-        return await self.put(*await self._checked(name, request, times, budget))
+        with naming_fields():
+            return await self.add_at(name, request, times_of(TypedTimes(**when)), budget, by)
+
+    async def add_at(
+        self,
+        name: str,
+        request: RunRequest,
+        times: Times,
+        budget: Decimal | None = None,
+        by: Asker = YOU,
+    ) -> Shown:
+        """Add a schedule whose times are read."""
+        return await self.put(*await self._checked(name, request, times, budget, by))
 
     async def put(self, scheduled: Scheduled, goal: Goal) -> Shown:
         """Add a schedule that was checked. `goal`: of a run of it, whose inputs a worker may read
         from now on.
         """
         await self._check_retention(scheduled)
-        allow_inputs(goal, self._connection)
+        self._allow_inputs(scheduled, goal)
         try:
             handle = await self._connection.client.create_schedule(
                 scheduled.name, self._schedule(scheduled)
             )
         except ScheduleAlreadyRunningError as error:
-            raise Refused(
+            raise ScheduleTaken(
                 f"there is a schedule {scheduled.name!r}; edit it, or choose another name"
             ) from error
         except RPCError as error:
@@ -142,13 +221,19 @@ class Schedules:
         return await self.show(scheduled.name)
 
     async def edit(
-        self, name: str, request: RunRequest, times: Times, *, budget: Decimal | None
+        self,
+        name: str,
+        request: RunRequest,
+        times: Times,
+        *,
+        budget: Decimal | None,
+        by: Asker = YOU,
     ) -> Shown:
         """Change a schedule; its runs that are open go on as they are."""
-        scheduled, goal = await self._checked(name, request, times, budget)
         handle = await self._mine(name)
+        scheduled, goal = await self._checked(name, request, times, budget, by)
         await self._check_retention(scheduled)
-        allow_inputs(goal, self._connection)
+        self._allow_inputs(scheduled, goal)
         changed = self._schedule(scheduled)
 
         def update(given: ScheduleUpdateInput) -> ScheduleUpdate:
@@ -186,9 +271,20 @@ class Schedules:
         """Let it start runs again."""
         await (await self._mine(name)).unpause(note="")
 
-    async def trigger(self, name: str) -> None:
-        """Let it start a run now, also if it is paused."""
-        await (await self._mine(name)).trigger()
+    async def trigger(self, name: str) -> bool:
+        """Let it start a run now, also if it is paused. Return True if it is, and stays so. Refused
+        if a run of it is open that the new one would have to wait for, or pass over.
+        """
+        handle = await self._mine(name)
+        described = await handle.describe()
+        policy = described.schedule.policy.overlap
+        if described.info.running_actions and policy is ScheduleOverlapPolicy.SKIP:
+            raise Refused(
+                f"schedule {name!r}: the run before is open, and its overlap is skip; wait for its"
+                " end, or cancel it"
+            )
+        await handle.trigger()
+        return described.schedule.state.paused
 
     async def delete(self, name: str) -> None:
         """Delete it; its runs stay."""
@@ -197,12 +293,24 @@ class Schedules:
     # ------------------------------------------------------------ Temporal's words
 
     async def _checked(
-        self, name: str, request: RunRequest, times: Times, budget: Decimal | None
+        self, name: str, request: RunRequest, times: Times, budget: Decimal | None, by: Asker
     ) -> tuple[Scheduled, Goal]:
-        settings, target = self._connection.settings, self._connection.target
-        return await scheduled_of(
-            name, request, times, settings, budget=budget, embedded=target.embedded
+        scheduled, goal = await scheduled_of(
+            name,
+            request,
+            times,
+            self._connection.settings,
+            budget=budget,
+            embedded=self._connection.target.embedded,
+            requester=by.name,
+            below=by.below,
         )
+        by.check(goal)
+        return scheduled, goal
+
+    def _allow_inputs(self, scheduled: Scheduled, goal: Goal) -> None:
+        below = None if scheduled.below is None else tuple(map(Path, scheduled.below))
+        allow_inputs(goal, self._connection, below)
 
     def _schedule(self, scheduled: Scheduled) -> Schedule:
         # Encoded here: a client would put a long one into the store, where no run keeps it alive.
@@ -265,6 +373,7 @@ class Schedules:
             info.num_actions_missed_catchup_window,
             info.num_actions_skipped_overlap,
             None if scheduled.budget is None else await spent(client, described.id, Decimal(0)),
+            notes_of(scheduled.times),
         )
 
     async def _check_retention(self, scheduled: Scheduled) -> None:
@@ -310,8 +419,8 @@ def _is_ours(action: object) -> bool:
     return isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == SCHEDULED
 
 
-def _unknown(name: str) -> Refused:
-    return Refused(f"there is no schedule {name!r}; `schedule list` shows those there are")
+def _unknown(name: str) -> NoSuchSchedule:
+    return NoSuchSchedule(f"there is no schedule {name!r}; `schedule list` shows those there are")
 
 
 def _explained(error: RPCError) -> Exception:

@@ -1,4 +1,4 @@
-"""What a run tells an address of the web: that it waits, or that it has ended."""
+"""What addresses of the web are told: a run waits or has ended, a schedule starts nothing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ NoticeType = Literal[
     "run.question",
     "run.budget_reached",
     "run.ended",
+    "schedule.paused",
+    "schedule.refused",
 ]
 OCCASIONS: dict[NoticeType, Occasion] = {
     "run.plan_waits": "waits",
@@ -21,6 +23,8 @@ OCCASIONS: dict[NoticeType, Occasion] = {
     "run.question": "waits",
     "run.budget_reached": "budget",
     "run.ended": "ended",
+    "schedule.paused": "budget",
+    "schedule.refused": "ended",
 }
 
 
@@ -39,6 +43,7 @@ class Notice(Contract):
     type: NoticeType
     at: datetime
     run_id: str
+    """Id of the run, or name of the schedule."""
     number: int
     """Its place among the notices of the run, from 1."""
     about: str

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 
 from holdfast.contracts.base import Contract, Money, ProjectName
 from holdfast.contracts.goals import Goal
+from holdfast.contracts.notices import Notice
 
 SCHEDULED = "ScheduledWorkflow"
 """The workflow that each time of a schedule starts."""
@@ -45,6 +46,10 @@ class Scheduled(Contract):
     """The most that its runs of 30 days may cost; None: each has its own cap alone."""
     project: ProjectName = ""
     requester: str = ""
+    below: tuple[str, ...] | None = None
+    """The only places whose paths it may name, as the door allowed that added it; None: those that
+    its user allowed.
+    """
 
 
 class Outcome(Contract):
@@ -69,6 +74,8 @@ class Due(Contract):
 
     outcome: Outcome
     goal: Goal | None = None
+    notice: Notice | None = None
+    """That nothing starts, for whoever is to be told."""
     memo: dict[str, str | bool] = Field(default_factory=dict)
     summary: str = ""
     details: str = ""

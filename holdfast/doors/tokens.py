@@ -41,15 +41,18 @@ class Scopes(BaseModel):
 
     decide: bool = False
     """Give orders to runs."""
+    schedule: bool = False
+    """Add, change and delete schedules, whose runs are held to `dollars`, too."""
     dollars: Decimal | None = Field(None, ge=0, le=MOST_DOLLARS, allow_inf_nan=False)
     """Start runs whose cap is at most this; None: none."""
 
     def __str__(self) -> str:
         start = () if self.dollars is None else (f"start:{self.dollars}",)
-        return ", ".join(("read", *start, *(("decide",) if self.decide else ())))
+        more = (name for name in ("schedule", "decide") if getattr(self, name))
+        return ", ".join(("read", *start, *more))
 
 
-ALL = Scopes(decide=True, dollars=Decimal(MOST_DOLLARS))
+ALL = Scopes(decide=True, schedule=True, dollars=Decimal(MOST_DOLLARS))
 
 
 class Token(BaseModel):
@@ -134,8 +137,10 @@ class Tokens:
             self._write((*known, made))
         return secret
 
-    def revoke(self, name: str) -> None:
-        """Take a token back, from the next request on. Refused if there is none of that name."""
+    def revoke(self, name: str) -> Token:
+        """Take a token back, from the next request on, and return what it was. Refused if there is
+        none of that name.
+        """
         with self._locked():
             known = self._read()
             left = tuple(each for each in known if each.name != name)
@@ -143,6 +148,7 @@ class Tokens:
                 names = ", ".join(each.name for each in known) or "none"
                 raise Refused(f"there is no token {name!r:.80}; there are: {names}")
             self._write(left)
+        return next(each for each in known if each.name == name)
 
     def _read(self) -> tuple[Token, ...]:
         try:
@@ -182,18 +188,21 @@ def hash_of(secret: str) -> str:
 
 def scopes_of(given: list[str]) -> Scopes:
     """Return what `--scope` words allow. Refused if one is none."""
-    decide, dollars = False, None
+    named, dollars = set(), None
     for word in given:
         what, _, amount = word.partition(":")
-        if word == "decide":
-            decide = True
+        if word in ("decide", "schedule"):
+            named.add(word)
         elif what == "start" and amount:
             dollars = _dollars(word, amount)
         elif word != "read":
             raise Refused(
-                f"--scope {word!r:.60}: give read, decide, or start:DOLLARS such as start:2.50"
+                f"--scope {word!r:.60}: give read, decide, schedule, or start:DOLLARS such as"
+                " start:2.50"
             )
-    return Scopes(decide=decide, dollars=dollars)
+    if "schedule" in named and dollars is None:
+        raise Refused("--scope schedule: say what each run of a schedule may cost: start:DOLLARS")
+    return Scopes(decide="decide" in named, schedule="schedule" in named, dollars=dollars)
 
 
 def _dollars(word: str, amount: str) -> Decimal:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal
@@ -67,14 +69,16 @@ async def scheduled_of(
     budget: Decimal | None = None,
     embedded: bool,
     requester: str = "",
+    below: tuple[Path, ...] | None = None,
 ) -> tuple[Scheduled, Goal]:
     """Return the schedule, and the goal that a run of it would have now. Refused where such a run
-    could not start, or would not fit into the budget.
+    could not start, or would not fit into the budget. `below`: the only places whose paths it may
+    name, now and later.
     """
     check_name(name)
     if request.id:
         raise Refused("a schedule names its runs by itself; leave out the id")
-    goal = await goal_of_request(request, settings, embedded=embedded)
+    goal = await goal_of_request(request, settings, embedded=embedded, below=below)
     _check_budget(goal, budget)
     asked = _with_whole_paths(request, goal).model_dump(
         mode="json", by_alias=True, exclude_defaults=True
@@ -86,6 +90,7 @@ async def scheduled_of(
         budget=budget,
         project=settings.name,
         requester=requester or login(),
+        below=None if below is None else tuple(str(each.resolve()) for each in below),
     )
     if len(scheduled.model_dump_json().encode()) > MOST_BYTES:
         raise Refused(
@@ -93,6 +98,22 @@ async def scheduled_of(
             " and tables into files, and name those"
         )
     return scheduled, goal
+
+
+def merged(before: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request in which each input and limit stays that was not named again."""
+    both = {
+        field: {**before.get(field, {}), **asked[field]}
+        for field in ("inputs", "limits")
+        if field in asked
+    }
+    request = {**before, **asked, **both}
+    # Each of the two says the cap.
+    if "dollars" in asked.get("limits", {}):
+        request.pop("dollars", None)
+    elif "dollars" in asked and "limits" in before:
+        request["limits"] = {k: v for k, v in request["limits"].items() if k != "dollars"}
+    return request
 
 
 def _check_budget(goal: Goal, budget: Decimal | None) -> None:

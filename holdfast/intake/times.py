@@ -4,9 +4,10 @@ server.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import cast, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -15,7 +16,7 @@ from holdfast.errors import Refused
 from holdfast.text.mistakes import suggest
 
 OVERLAPS = get_args(Overlap)
-LEAST_CATCH_UP, MOST_SECONDS = 10, 366 * 86_400
+LEAST_EVERY, LEAST_CATCH_UP, MOST_SECONDS = 60, 10, 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 MONTHS = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())  # noqa: SIM905
@@ -58,7 +59,7 @@ def times_of(typed: TypedTimes, before: Times | None = None) -> Times:
     if said:
         when = {
             "cron": _cron(typed.cron) if typed.cron else "",
-            "every_seconds": duration(typed.every, "--every", 1) if typed.every else 0,
+            "every_seconds": duration(typed.every, "--every", LEAST_EVERY) if typed.every else 0,
             "once": _once(typed.once, known) if typed.once else None,
         }
     if typed.overlap and typed.overlap not in OVERLAPS:
@@ -123,11 +124,53 @@ def _cron(line: str) -> str:
             f"--cron {line!r:.60}: write five fields: minute, hour, day, month, weekday, as"
             ' "0 6 * * 1-5"'
         )
-    sets = [_field(text, field, line) for text, field in zip(given, _FIELDS, strict=True)]
-    days, months = sets[2], sets[3]
+    _, _, days, months, _ = _sets(line)
     if all(_DAYS[month - 1] < min(days) for month in months):
         raise Refused(f"--cron {line!r:.60}: that day never comes: no such month has it")
     return " ".join(given)
+
+
+def notes_of(times: Times) -> tuple[str, ...]:
+    """Return what a cron line means that somebody might not expect."""
+    if not times.cron:
+        return ()
+    minutes, hours, days, _, weekdays = _sets(times.cron)
+    notes = []
+    if len(days) < 31 and len({each % 7 for each in weekdays}) < 7:
+        notes.append("day and weekday must both fit")
+    if len(hours) == 24 or (left_out := _left_out(times, minutes, hours)) is None:
+        return (*notes,)
+    said = f"{left_out:%Y-%m-%d} has no {left_out:%H:%M} in {times.zone}: no run then"
+    return (*notes, said)
+
+
+def _left_out(times: Times, minutes: set[int], hours: set[int]) -> datetime | None:
+    """Return the first local time of the next year that the clocks leave out."""
+    zone, today = zone_of(times.zone), datetime.now(UTC).replace(tzinfo=None)
+    for day in (today + timedelta(days=number) for number in range(366)):
+        midnight = day.replace(hour=0, minute=0, second=0, microsecond=0)
+        before, after = (
+            each.replace(tzinfo=zone).utcoffset() for each in (midnight, midnight + timedelta(1))
+        )
+        if before is None or after is None or after <= before or not _fits(times.cron, day):
+            continue
+        for hour, minute in itertools.product(sorted(hours), sorted(minutes)):
+            local = midnight.replace(hour=hour, minute=minute, tzinfo=zone)
+            if local.astimezone(UTC).astimezone(zone).time() != local.time():
+                return local
+    return None
+
+
+def _fits(line: str, day: datetime) -> bool:
+    _, _, days, months, weekdays = _sets(line)
+    named = {each % 7 for each in weekdays}
+    return day.day in days and day.month in months and day.isoweekday() % 7 in named
+
+
+def _sets(line: str) -> list[set[int]]:
+    """Return the values that each field of a cron line names. Refused for what is none."""
+    given = zip(line.lower().split(), _FIELDS, strict=True)
+    return [_field(text, field, line) for text, field in given]
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from temporalio import activity
@@ -16,6 +19,7 @@ from holdfast.activities.wiring import Served
 from holdfast.client.listing import listed
 from holdfast.client.schedules import request_of, spent
 from holdfast.contracts import Goal
+from holdfast.contracts.notices import OCCASIONS, Notice, NoticeType
 from holdfast.contracts.schedules import BUDGET_DAYS, Due, Outcome, Scheduled
 from holdfast.contracts.search import MEMO_SCHEDULE, MEMO_STATUS
 from holdfast.deployment.settings import Settings
@@ -23,6 +27,7 @@ from holdfast.embedded.allowed import allowed_roots
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import prepare_start
+from holdfast.intake.notices import notify_of
 from holdfast.intake.scheduled import goal_of_request
 from holdfast.rendering.amounts import money
 from holdfast.temporal.connection import Target
@@ -51,7 +56,8 @@ class Planner:
             return await self._due(scheduled, workflow_id)
         except Refused as error:
             why = " ".join(str(error).split())
-            return Due(outcome=Outcome(status="refused", why=why))
+            notice = self._notice(scheduled, "schedule.refused")
+            return Due(outcome=Outcome(status="refused", why=why), notice=notice)
 
     async def _due(self, scheduled: Scheduled, workflow_id: str) -> Due:
         settings = self.settings.by_project.get(scheduled.project)
@@ -62,12 +68,13 @@ class Planner:
         # Anyone who reaches the server can start such a workflow: no path is looked at that its
         # user never allowed.
         roots = allowed_roots(settings, embedded=embedded)()
-        places = tuple(each.path for each in roots)
+        places = _within(tuple(each.path for each in roots), scheduled.below)
         goal = await goal_of_request(request, settings, embedded=embedded, below=places)
         goal = goal.model_copy(update={"requester": scheduled.requester})
         cap = goal.limits.dollars if goal.use_models else Decimal(0)
         if why := await self._over_budget(connection, scheduled, cap, workflow_id):
-            return Due(outcome=Outcome(status="over budget", why=why))
+            notice = self._notice(scheduled, "schedule.paused")
+            return Due(outcome=Outcome(status="over budget", why=why), notice=notice)
         return await _ready(connection, scheduled, goal, cap, workflow_id)
 
     async def _over_budget(
@@ -85,6 +92,29 @@ class Planner:
         )
         await connection.client.get_schedule_handle(scheduled.name).pause(note=why)
         return why
+
+    def _notice(self, scheduled: Scheduled, type: NoticeType) -> Notice | None:
+        """Return what tells that nothing starts; None where nobody wants to know."""
+        try:
+            request = request_of(scheduled)
+            wanted = notify_of(
+                request.notify, request.on, self.settings, embedded=self.target.embedded
+            )
+        except Refused:
+            return None
+        if wanted is None or OCCASIONS[type] not in wanted.on:
+            return None
+        seed = f"{activity.info().workflow_run_id} {type}"
+        return Notice(
+            id=f"msg_{hashlib.sha256(seed.encode()).hexdigest()[:32]}",
+            type=type,
+            at=datetime.now(UTC),
+            run_id=scheduled.name,
+            number=1,
+            about="",
+            urls=wanted.urls,
+            project=scheduled.project,
+        )
 
     async def look(self, started: Outcome) -> Outcome:
         """Return how a run ended, from what lists know of it."""
@@ -106,6 +136,17 @@ class Planner:
 
     def _connection(self, settings: Settings) -> Connection:
         return Connection(settings, self.target, activity.client())
+
+
+def _within(places: tuple[Path, ...], below: tuple[str, ...] | None) -> tuple[Path, ...]:
+    """Return the places that a worker may read for a schedule: of those of its door, if it came by
+    one, what is still allowed.
+    """
+    if below is None:
+        return places
+    return tuple(
+        path for path in map(Path, below) if any(path.is_relative_to(each) for each in places)
+    )
 
 
 async def _ready(

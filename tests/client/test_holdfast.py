@@ -186,7 +186,7 @@ async def test_a_fork_of_a_plan_that_a_person_rejected_waits_for_a_person_again(
             if event.kind == "plan_waits":
                 await run.reject("too dear", by="ada")
         assert (await run.report()).status == "declined"
-        with pytest.raises(Refused, match=r"--id '\.\./x'"):
+        with pytest.raises(Refused, match=r"id '\.\./x'"):
             await run.fork(id="../x")
         fork = await run.fork(id="py-fork-of-rejected")
         async for event in fork:
@@ -233,8 +233,8 @@ async def test_an_answer_of_a_class_of_ones_own_is_typed(runs: Runs, hf: Holdfas
         ({"inputs": {"a": "missing.txt"}}, "there is no file or folder 'missing.txt'"),
         ({"inputs": {"a": [{"x": 1}, {"y": 2}]}}, "not all rows have the same keys"),
         ({"roles": ["analist"]}, "unknown role 'analist' (did you mean 'analyst'?)"),
-        ({"id": "../x"}, "--id '../x'"),
-        ({"answer": {"type": "object"}}, "--schema"),
+        ({"id": "../x"}, "id '../x'"),
+        ({"answer": {"type": "object"}}, "schema"),
     ],
 )
 async def test_what_cannot_be_asked_for_is_refused_before_anything_starts(

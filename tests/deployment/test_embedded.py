@@ -47,6 +47,7 @@ from holdfast.embedded import (
     up,
 )
 from holdfast.errors import EmbeddedError
+from holdfast.intake import times
 from holdfast.intake.requests import RunRequest
 from repositories import Repository
 
@@ -344,6 +345,7 @@ def test_a_schedule_keeps_the_server_up_that_nobody_else_uses_and_starts_no_run_
     repository = Repository.at(tmp_path / "shop")
     repository.commit({"a.py": "x = 1\n"})
     monkeypatch.setenv("HOLDFAST_IDLE_SECONDS", "1")
+    monkeypatch.setattr(times, "LEAST_EVERY", 1)
     settings = in_state(tmp_path / "state", idle_seconds=1)
     request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)})
 
@@ -373,8 +375,9 @@ def test_a_schedule_keeps_the_server_up_that_nobody_else_uses_and_starts_no_run_
 
 @pytest.mark.long
 def test_after_a_downtime_one_run_makes_up_for_what_was_missed_and_none_for_what_is_too_old(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(times, "LEAST_EVERY", 1)
     repository = Repository.at(tmp_path / "shop")
     repository.commit({"a.py": "x = 1\n"})
     settings = in_state(tmp_path / "state")

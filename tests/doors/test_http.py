@@ -21,7 +21,7 @@ from holdfast.contracts import Report
 from holdfast.contracts.view import RunView
 from holdfast.doors.http import agents, handlers
 from holdfast.doors.http.app import make_app
-from holdfast.doors.http.bodies import ORDERS
+from holdfast.doors.http.bodies import ORDERS, SCHEDULE_ORDERS
 from holdfast.doors.http.reports import KINDS
 from holdfast.doors.tokens import Scopes
 from holdfast.intake.connection import Connection
@@ -29,7 +29,7 @@ from scripted import plans, subtask, works
 from steered import report_of, script
 
 pytestmark = pytest.mark.anyio
-OURS = ("/runs", "/previews", "/ag-ui", "/hooks", "/healthz", "/readyz")
+OURS = ("/runs", "/previews", "/schedules", "/ag-ui", "/hooks", "/healthz", "/readyz")
 THREAD = b"ui\0ag-ui t1"
 """What the id of the run of a thread is made of: who asks, and the thread."""
 GOAL = {"goal": "Compare three engines", "approval": "always", "dollars": 2}
@@ -305,7 +305,9 @@ async def test_the_document_describes_every_path_and_the_server_says_how_it_is(
     ours = {each for each in served if each.startswith(OURS)}
     spread = {f"/runs/{{run_id}}/{order}" for order in ORDERS}
     spread |= {f"/runs/{{run_id}}/report.{kind}" for kind in KINDS}
+    spread |= {f"/schedules/{{name}}/{order}" for order in SCHEDULE_ORDERS}
     open_ended = {"/runs/{run_id}/{order}", "/runs/{run_id}/report.{kind}"}
+    open_ended |= {"/schedules/{name}/{order}"}
     open_ended |= {each for each in ours if "/live/" in each}
     assert {*document["paths"]} == (ours - open_ended) | spread
     for schema in document["components"]["schemas"].values():

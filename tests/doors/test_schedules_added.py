@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import plistlib
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import (
@@ -27,15 +29,17 @@ from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.runs import show
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
+from holdfast.cli.screen.schedules import lines
 from holdfast.client import orders
 from holdfast.client.schedules import Schedules, Shown
 from holdfast.contracts import Order, Report
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.requests import RunRequest
-from holdfast.intake.times import TypedTimes, times_of
+from holdfast.intake.times import TypedTimes, notes_of, times_of
 from holdfast.replaying.replay import find_divergence
 from holdfast.workflows import WORKFLOWS
+from hook_receiver import SECRET, Hooks, hook_receiver
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
 RARELY = "300d"
@@ -45,6 +49,7 @@ LINES = {
     "synthesize": [synthesizes("One [t1].")] * 2,
 }
 PLAN = ready(subtask("t1"))
+SENDS: dict[str, Any] = {"webhook_secret": SECRET, "webhook_private": True}
 
 
 @pytest.fixture
@@ -53,6 +58,18 @@ async def schedules(connection: Connection) -> AsyncIterator[Schedules]:
     yield made
     async for each in made.all():
         await made.delete(each.scheduled.name)
+
+
+@pytest.fixture
+def hooks() -> Iterator[Hooks]:
+    with hook_receiver() as made:
+        yield made
+
+
+async def some_told(hooks: Hooks) -> None:
+    async with asyncio.timeout(30):
+        while not hooks.got:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 async def until(schedules: Schedules, name: str, condition: Callable[[Shown], object]) -> Shown:
@@ -106,20 +123,27 @@ async def test_what_is_gone_when_the_time_comes_is_a_refusal_that_the_list_tells
     schedules: Schedules,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
+    hooks: Hooks,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = tmp_path / "rates.md"
     given.write_text("2.0, then 2.5")
-    request = RunRequest(goal="Compare", models=True, inputs={"rates": "rates.md"})
+    asked = {"goal": "Compare", "models": True, "inputs": {"rates": "rates.md"}}
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret.md"
     elsewhere.write_text("words")
     other = RunRequest(goal="Compare", models=True, inputs={"rates": str(elsewhere)})
-    async with runs.worker(ScriptedModel({})):
+    request = RunRequest.model_validate({**asked, "notify": [hooks.address]})
+    async with runs.worker(ScriptedModel({}), **SENDS):
         added = await schedules.add(runs.queue, request, every=RARELY)
         assert added.scheduled.request["inputs"] == {"rates": str(given)}, "found from anywhere"
         given.unlink()
-        await schedules.trigger(runs.queue)
+        assert not await schedules.trigger(runs.queue)
         shown = await until(schedules, runs.queue, ended(1))
+        await some_told(hooks)
+    (hook,) = hooks.got
+    assert hook.told["type"] == "schedule.refused"
+    assert hook.told["data"] == {"id": runs.queue, "event": 1}, "it says no more than what it is of"
+    async with runs.worker(ScriptedModel({})):
         await schedules.add(f"x{runs.queue}", other, every=RARELY)
         await schedules.trigger(f"x{runs.queue}")
         never = await until(schedules, f"x{runs.queue}", ended(1))
@@ -133,14 +157,20 @@ async def test_what_is_gone_when_the_time_comes_is_a_refusal_that_the_list_tells
 
 @pytest.mark.anyio
 async def test_a_budget_counts_open_runs_at_their_cap_and_pauses_the_schedule_with_the_reason(
-    runs: Runs, schedules: Schedules, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    runs: Runs,
+    schedules: Schedules,
+    connection: Connection,
+    hooks: Hooks,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = f"m-{runs.queue}"
-    request = RunRequest(goal="Compare", plan=PLAN, models=True, dollars=2, approval="always")
-    with pytest.raises(Refused, match=r"--budget 1: one run may cost \$2.00; give more, or"):
+    asked = {"goal": "Compare", "plan": PLAN, "models": True, "dollars": 2, "approval": "always"}
+    request = RunRequest.model_validate(asked)
+    with pytest.raises(Refused, match=r"budget 1: one run may cost \$2.00; give more, or"):
         await schedules.add(name, request, every=RARELY, budget=Decimal(1))
-    add = partial(schedules.add, name, request, every=RARELY, overlap="allow")
-    async with runs.worker(ScriptedModel(LINES)):
+    told = RunRequest.model_validate({**asked, "notify": [hooks.address], "on": ["budget"]})
+    add = partial(schedules.add, name, told, every=RARELY, overlap="allow")
+    async with runs.worker(ScriptedModel(LINES), **SENDS):
         with pytest.raises(Refused, match="30 days, and this namespace forgets runs after 1;"):
             await add(budget=Decimal(3))
         monkeypatch.setattr("holdfast.client.schedules.BUDGET_DAYS", 1)
@@ -155,6 +185,8 @@ async def test_a_budget_counts_open_runs_at_their_cap_and_pauses_the_schedule_wi
         assert "30 days cost $2.00, one more may cost $2.00, and its budget is $3.00" in shown.note
         shown = await until(schedules, name, lambda it: len(it.last) == 2)
         assert shown.last[0].outcome.status in ("", "over budget")
+        await some_told(hooks)
+        assert hooks.types == ["schedule.paused"], "and nothing of the run that waits"
         handle = runs.client.get_workflow_handle(first, result_type=Report)
         runs.handles.append(handle)
         await seen(handle, lambda view: view.phase == "approval")
@@ -166,7 +198,7 @@ async def test_a_budget_counts_open_runs_at_their_cap_and_pauses_the_schedule_wi
 
 @pytest.mark.anyio
 async def test_an_edit_changes_what_was_named_alone_and_others_schedules_are_nobodys(
-    runs: Runs, schedules: Schedules
+    runs: Runs, schedules: Schedules, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = f"e-{runs.queue}"
     request = RunRequest(goal="Compare", plan=PLAN, models=True, dollars=2, role="")
@@ -177,6 +209,8 @@ async def test_an_edit_changes_what_was_named_alone_and_others_schedules_are_nob
     typed = TypedTimes(zone="Asia/Tokyo", jitter="5m")
     asked = {"limits": {"dollars": "1", "subtasks": 3}}
     assert await schedule.edit(schedules, name, asked, typed, "", afresh=False) == Code.COMPLETE
+    assert await schedule.steer(schedules, "trigger", name, "") == Code.COMPLETE
+    assert "starts a run now, and stays paused: " in capsys.readouterr().err
     shown = await schedules.show(name)
     scheduled = shown.scheduled
     assert (shown.paused, shown.note) == (True, "holidays")
@@ -200,6 +234,17 @@ async def test_an_edit_changes_what_was_named_alone_and_others_schedules_are_nob
         await theirs.delete()
 
 
+@pytest.mark.anyio
+async def test_a_day_and_a_weekday_of_a_cron_line_must_both_fit_and_that_is_said(
+    schedules: Schedules, runs: Runs
+) -> None:
+    shown = await schedules.add(
+        f"f-{runs.queue}", RunRequest(goal="Compare", models=True), cron="0 6 13 * 5"
+    )
+    assert {(each.day, each.isoweekday()) for each in shown.next} == {(13, 5)}
+    assert "  note: day and weekday must both fit" in [*lines(shown)]
+
+
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
@@ -212,7 +257,8 @@ async def test_an_edit_changes_what_was_named_alone_and_others_schedules_are_nob
         ("--cron '0 6 * *'", "write five fields: minute, hour, day, month, weekday"),
         ("--cron '0 6 * * 5-1'", "'5-1' is no weekday"),
         ("--every 90", "--every '90': write a number and s, m, h or d"),
-        ("--every 0s", "write a number and s, m, h or d"),
+        ("--every 59s", "write a number and s, m, h or d, as 30m or 6h, from 60s"),
+        ("--cron '* * * * * *'", "write five fields"),
         ("--every 1h --catch-up 1s", "--catch-up '1s': write a number"),
         ("--every 1h --overlap both", "--overlap 'both'; known: skip, queue, cancel, allow"),
         ("--once 2020-01-01T00:00", "that is over; give a time to come"),
@@ -255,8 +301,15 @@ def test_a_time_is_that_of_its_zone_also_when_summer_begins() -> None:
     summer = times_of(TypedTimes(once="2099-03-30T06:00", zone="Europe/Berlin")).once
     assert winter == datetime(2099, 3, 28, 5, tzinfo=UTC)
     assert summer == datetime(2099, 3, 30, 4, tzinfo=UTC)
+    said = notes_of(times_of(TypedTimes(cron="30 2 * mar,oct *", zone="Europe/Berlin")))
+    assert len(said) == 1 and re.fullmatch(
+        r"20..-03-(2[5-9]|3[01]) has no 02:30 in Europe/Berlin: no run then", said[0]
+    )
+    for cron in ("30 2 * oct *", "*/20 * * * *", "30 3 * * *"):
+        assert notes_of(times_of(TypedTimes(cron=cron, zone="Europe/Berlin"))) == ()
     leap = times_of(TypedTimes(cron="*/15 0 29 FEB mon,7"))
     assert leap.cron == "*/15 0 29 feb mon,7", "it comes, if seldom"
+    assert notes_of(leap) == ("day and weekday must both fit",)
 
 
 def test_a_machine_is_told_to_start_the_embedded_server_by_files_that_its_own_tools_read(

@@ -22,6 +22,8 @@ def lines(shown: Shown) -> Iterator[str]:
     """Yield a schedule: when it starts runs, its next times, and what came of the latest."""
     scheduled = shown.scheduled
     yield f"{scheduled.name}  {describe_times(scheduled.times)}  {_state(shown)}"
+    for note in shown.notes:
+        yield f"  note: {note}"
     if scheduled.budget is not None and shown.paid is not None:
         paid, most = money(shown.paid), money(scheduled.budget)
         yield f"  budget: {paid} of {most} in {BUDGET_DAYS} days"

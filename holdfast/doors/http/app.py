@@ -17,6 +17,7 @@ from holdfast.doors.http.agents import Agent
 from holdfast.doors.http.handlers import Door
 from holdfast.doors.http.pages import Pages, Sessions
 from holdfast.doors.http.problems import Problem, problem_of
+from holdfast.doors.http.schedules import ScheduleDoor
 from holdfast.intake.connection import Connection
 
 
@@ -42,6 +43,7 @@ def make_app(connection: Connection, sessions: Sessions | None = None) -> Starle
         Route("/runs/{run_id}/live/order", pages.take, methods=["POST"]),
         Route("/runs/{run_id}/fork", door.fork, methods=["POST"]),
         Route("/runs/{run_id}/{order}", door.order, methods=["POST"]),
+        *ScheduleDoor(door).routes(),
         *a2a.routes(door),
         *Hooks.of(connection).routes(),
     ]

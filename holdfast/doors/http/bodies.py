@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from holdfast.contracts import Tier
+from holdfast.contracts.schedules import Overlap
 from holdfast.doors.http.problems import Problem
 from holdfast.intake.plans import GivenPlan
-from holdfast.intake.requests import REQUEST_BYTES, explain
+from holdfast.intake.requests import REQUEST_BYTES, RunRequest, explain
+from holdfast.intake.times import TypedTimes
 from holdfast.untrusted.reading import NotPlain, from_json
 
 BODY_SECONDS = 30.0
@@ -134,6 +136,56 @@ ORDERS: Mapping[str, type[_Given]] = {
     "cancel": Cancel,
 }
 """By the names of `Run`'s methods, whose arguments the fields are."""
+
+
+class _Times(_Given):
+    cron: Name = ""
+    every: Name = ""
+    once: Name = ""
+    zone: Name = ""
+    jitter: Name = ""
+    catch_up: Name = ""
+    overlap: Overlap | None = None
+    budget: Dollars | None = None
+
+    @property
+    def typed(self) -> TypedTimes:
+        return TypedTimes(
+            self.cron,
+            self.every,
+            self.once,
+            self.zone,
+            self.jitter,
+            self.catch_up,
+            self.overlap or "",
+        )
+
+
+class AddSchedule(_Times):
+    """Start a run by the clock: one of `cron`, `every` and `once` says when."""
+
+    name: Name
+    request: RunRequest
+
+
+class EditSchedule(_Times):
+    """Change what is given of a schedule; inputs and limits one by one."""
+
+    request: dict[str, JsonValue] = Field(default_factory=dict)
+    """Fields of a run's request."""
+
+
+class PauseSchedule(_Given):
+    """Let its times pass until it is resumed."""
+
+    why: Words = ""
+
+
+SCHEDULE_ORDERS: Mapping[str, type[_Given]] = {
+    "pause": PauseSchedule,
+    "resume": Nothing,
+    "trigger": Nothing,
+}
 
 
 async def read_json(request: Request) -> Any:

@@ -12,11 +12,12 @@ from pydantic.json_schema import models_json_schema
 
 from holdfast import __version__
 from holdfast.client.listing import Listed
+from holdfast.client.schedules import ScheduleView
 from holdfast.contracts import Report
 from holdfast.contracts.events import AnyEvent
 from holdfast.contracts.view import Preview, RunView
 from holdfast.doors.http import reports
-from holdfast.doors.http.bodies import ORDERS, Fork
+from holdfast.doors.http.bodies import ORDERS, SCHEDULE_ORDERS, AddSchedule, EditSchedule, Fork
 from holdfast.doors.http.problems import MEDIA_TYPE, OF_THE_DOOR, STATUS
 from holdfast.intake.requests import RunRequest
 
@@ -50,6 +51,12 @@ class Runs(BaseModel):
     """The runs that people started, newest first."""
 
     runs: list[Listed]
+
+
+class AllSchedules(BaseModel):
+    """The schedules, by name."""
+
+    schedules: list[ScheduleView]
 
 
 class ProblemDetails(BaseModel):
@@ -86,8 +93,18 @@ def _document() -> Json:
 
 
 def _schemas() -> Json:
-    read: list[type[BaseModel]] = [RunRequest, RunAgentInput, Fork, *dict.fromkeys(ORDERS.values())]
-    told: list[type[BaseModel]] = [RunView, Report, Previewed, Started, Said, Runs, ProblemDetails]
+    read: list[type[BaseModel]] = [
+        RunRequest,
+        RunAgentInput,
+        Fork,
+        AddSchedule,
+        EditSchedule,
+        *dict.fromkeys((*ORDERS.values(), *SCHEDULE_ORDERS.values())),
+    ]
+    told: list[type[BaseModel]] = [
+        *(RunView, Report, Previewed, Started, Said, Runs),
+        *(ScheduleView, AllSchedules, ProblemDetails),
+    ]
     modes: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
         *((each, "validation") for each in read),
         *((each, "serialization") for each in told),
@@ -158,6 +175,7 @@ def _paths() -> Json:
         "/runs/{run_id}/fork": {
             "post": _operation(_line(Fork), "Started", "Fork", of_run=True, code=201)
         },
+        **_schedule_paths(),
         "/hooks/{hook}": {
             "post": _operation(
                 "Start the run that the project's file names, by a signed web hook",
@@ -169,6 +187,31 @@ def _paths() -> Json:
         },
         "/healthz": {"get": _operation("The server answers", content={}, public=True)},
         "/readyz": {"get": _operation("A worker takes runs", content={}, public=True)},
+    }
+
+
+def _schedule_paths() -> Json:
+    name = [_parameter("name", "path", "Its name.", required=True)]
+
+    def of_one(summary: str, answer: str = "ScheduleView", body: str = "", **more: Any) -> Json:
+        return _operation(summary, answer, body, parameters=name, **more)
+
+    return {
+        "/schedules": {
+            "get": _operation("Schedules, with what came of them", "AllSchedules"),
+            "post": _operation(_line(AddSchedule), "ScheduleView", "AddSchedule", code=201),
+        },
+        "/schedules/{name}": {
+            "get": of_one("The schedule as it stands"),
+            "patch": of_one(_line(EditSchedule), body="EditSchedule"),
+            "delete": of_one("Delete it; its runs stay", content={}, code=204),
+        },
+        **{
+            f"/schedules/{{name}}/{order}": {
+                "post": of_one(f"{order.capitalize()} the schedule", "Said", shape.__name__)
+            }
+            for order, shape in SCHEDULE_ORDERS.items()
+        },
     }
 
 

@@ -21,6 +21,8 @@ STATUS: Mapping[str, int] = {
     "id_taken": 409,
     "bad_settings": 500,
     "no_such_run": 404,
+    "no_such_schedule": 404,
+    "schedule_taken": 409,
     "run_over": 409,
     "order_refused": 409,
     "run_failed": 409,

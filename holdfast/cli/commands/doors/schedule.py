@@ -51,11 +51,11 @@ from holdfast.intake.connection import Connection
 from holdfast.intake.goals import approval_of, limits_of
 from holdfast.intake.plans import read_plan
 from holdfast.intake.requests import read_request, read_request_file
-from holdfast.intake.scheduled import budget_of, check_name, scheduled_of
+from holdfast.intake.scheduled import budget_of, check_name, merged, scheduled_of
 from holdfast.intake.times import TypedTimes, times_of
 
 if TYPE_CHECKING:
-    from holdfast.client.schedules import Schedules, Shown
+    from holdfast.client.schedules import Schedules
 
 What = Literal["add", "list", "show", "pause", "resume", "trigger", "delete", "edit", "service"]
 Fields = Mapping[str, Any]
@@ -336,19 +336,6 @@ async def edit(
     return Code.COMPLETE
 
 
-def merged(before: Fields, asked: Fields) -> dict[str, Any]:
-    """Return a request in which each input and limit stays that was not named again."""
-    both = {
-        field: {**before.get(field, {}), **asked[field]}
-        for field in ("inputs", "limits")
-        if field in asked
-    }
-    request = {**before, **asked, **both}
-    if "dollars" in asked.get("limits", {}):
-        request.pop("dollars", None)
-    return request
-
-
 async def steer(schedules: Schedules, what: str, name: str, why: str) -> int:
     """Pause, resume, trigger or delete."""
     match what:
@@ -359,8 +346,9 @@ async def steer(schedules: Schedules, what: str, name: str, why: str) -> int:
             await schedules.resume(name)
             said = "starts runs again"
         case "trigger":
-            await schedules.trigger(name)
-            said = f"starts a run now: {STARTER} schedule show {name}"
+            paused = await schedules.trigger(name)
+            besides = ", and stays paused" * paused
+            said = f"starts a run now{besides}: {STARTER} schedule show {name}"
         case _:
             await schedules.delete(name)
             said = "is deleted; its runs stay"
@@ -375,7 +363,10 @@ async def show(schedules: Schedules, name: str, *, as_json: bool) -> int:
     """Print one schedule, or all."""
     found = [await schedules.show(name)] if name else [each async for each in schedules.all()]
     if as_json:
-        data = [as_data(each) for each in found]
+        # Loaded already: only a server has schedules.
+        from holdfast.client.schedules import view_of
+
+        data = [view_of(each).model_dump(mode="json") for each in found]
         put_json(json.dumps(data[0] if name else data, indent=2))
         return Code.COMPLETE
     if not found:
@@ -403,21 +394,3 @@ def print_service(settings: Settings, kind: str) -> int:
     put(text)
     say_all(where, "dim")
     return Code.COMPLETE
-
-
-def as_data(shown: Shown) -> dict[str, Any]:
-    """Return a schedule as JSON data."""
-    scheduled = shown.scheduled
-    return {
-        "name": scheduled.name,
-        "paused": shown.paused,
-        "note": shown.note,
-        "times": scheduled.times.model_dump(mode="json"),
-        "budget": None if scheduled.budget is None else str(scheduled.budget),
-        "paid_30_days": None if shown.paid is None else str(shown.paid),
-        "next": [each.isoformat() for each in shown.next],
-        "last": [{"at": each.at.isoformat(), **each.outcome.model_dump()} for each in shown.last],
-        "missed": shown.missed,
-        "overlapped": shown.overlapped,
-        "request": scheduled.request,
-    }

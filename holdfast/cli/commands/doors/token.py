@@ -25,7 +25,7 @@ def command(
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help="read, decide, or start:DOLLARS, the most that a run may cost; repeatable.",
+            help="read, decide, schedule, or start:DOLLARS, the most a run may cost; repeatable.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="List as JSON.")] = False,
@@ -37,8 +37,10 @@ def command(
     if not name:
         raise Exit(f"token {what} HOLDER: the name is missing")
     if what == "revoke":
-        tokens.revoke(name)
+        schedules = tokens.revoke(name).scopes.schedule
         say(f"Token {name} is revoked, from the next request on")
+        if schedules:
+            say("Schedules that it added go on; `schedule list` shows all")
         return Code.COMPLETE
     scopes = scopes_of(scope or [])
     secret = tokens.add(name, scopes)
