@@ -48,7 +48,7 @@ from holdfast.intake.fields import naming_fields
 from holdfast.intake.launch import allow_inputs
 from holdfast.intake.requests import RunRequest, read_request
 from holdfast.intake.scheduled import check_name, scheduled_of
-from holdfast.intake.times import TypedTimes, notes_of, times_of, zone_of
+from holdfast.intake.times import TypedTimes, clock_of, notes_of, times_of, zone_of
 
 OVERLAPS: dict[Overlap, ScheduleOverlapPolicy] = {
     "skip": ScheduleOverlapPolicy.SKIP,
@@ -392,7 +392,7 @@ class Schedules:
 
 def _spec(times: Times) -> ScheduleSpec:
     spec = ScheduleSpec(
-        time_zone_name=times.zone,
+        time_zone_name=clock_of(times),
         jitter=timedelta(seconds=times.jitter_seconds) if times.jitter_seconds else None,
     )
     if times.cron:

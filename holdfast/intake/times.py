@@ -144,6 +144,21 @@ def notes_of(times: Times) -> tuple[str, ...]:
     return (*notes, said)
 
 
+def clock_of(times: Times) -> str:
+    """Return the zone by which the server reads the times. A line that names every hour of every
+    day means the same in UTC, where no hour is left out or comes twice.
+    """
+    if not times.cron:
+        return times.zone
+    _, hours, days, months, weekdays = _sets(times.cron)
+    always = len(hours) == 24 and len(days) == 31 and len(months) == 12
+    zone, now = zone_of(times.zone), datetime.now(UTC)
+    whole = all(
+        (now + timedelta(days=each)).astimezone(zone).minute == now.minute for each in (0, 91, 182)
+    )
+    return "UTC" if always and len({each % 7 for each in weekdays}) == 7 and whole else times.zone
+
+
 def _left_out(times: Times, minutes: set[int], hours: set[int]) -> datetime | None:
     """Return the first local time of the next year that the clocks leave out."""
     zone, today = zone_of(times.zone), datetime.now(UTC).replace(tzinfo=None)

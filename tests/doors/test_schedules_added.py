@@ -36,7 +36,7 @@ from holdfast.contracts import Order, Report
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.requests import RunRequest
-from holdfast.intake.times import TypedTimes, notes_of, times_of
+from holdfast.intake.times import TypedTimes, clock_of, notes_of, times_of
 from holdfast.replaying.replay import find_divergence
 from holdfast.workflows import WORKFLOWS
 from hook_receiver import SECRET, Hooks, hook_receiver
@@ -307,6 +307,13 @@ def test_a_time_is_that_of_its_zone_also_when_summer_begins() -> None:
     )
     for cron in ("30 2 * oct *", "*/20 * * * *", "30 3 * * *"):
         assert notes_of(times_of(TypedTimes(cron=cron, zone="Europe/Berlin"))) == ()
+    for cron, zone, read_in in (
+        ("*/20 * * * *", "Europe/Berlin", "UTC"),
+        ("*/20 * * * *", "Asia/Kolkata", "Asia/Kolkata"),
+        ("0 * * * 1-5", "Europe/Berlin", "Europe/Berlin"),
+        ("0 6 * * *", "Europe/Berlin", "Europe/Berlin"),
+    ):
+        assert clock_of(times_of(TypedTimes(cron=cron, zone=zone))) == read_in
     leap = times_of(TypedTimes(cron="*/15 0 29 FEB mon,7"))
     assert leap.cron == "*/15 0 29 feb mon,7", "it comes, if seldom"
     assert notes_of(leap) == ("day and weekday must both fit",)
