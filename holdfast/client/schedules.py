@@ -231,6 +231,9 @@ class Schedules:
     ) -> Shown:
         """Change a schedule; its runs that are open go on as they are."""
         handle = await self._mine(name)
+        before, ours = (await self.show(name)).scheduled.project, self._connection.settings.name
+        if before != ours:
+            raise Refused(f"schedule {name!r} is of project {before!r}; change it from there")
         scheduled, goal = await self._checked(name, request, times, budget, by)
         await self._check_retention(scheduled)
         self._allow_inputs(scheduled, goal)

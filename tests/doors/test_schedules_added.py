@@ -33,6 +33,7 @@ from holdfast.cli.screen.schedules import lines
 from holdfast.client import orders
 from holdfast.client.schedules import Schedules, Shown
 from holdfast.contracts import Order, Report
+from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.requests import RunRequest
@@ -198,7 +199,10 @@ async def test_a_budget_counts_open_runs_at_their_cap_and_pauses_the_schedule_wi
 
 @pytest.mark.anyio
 async def test_an_edit_changes_what_was_named_alone_and_others_schedules_are_nobodys(
-    runs: Runs, schedules: Schedules, capsys: pytest.CaptureFixture[str]
+    runs: Runs,
+    schedules: Schedules,
+    connection: Connection,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     name = f"e-{runs.queue}"
     request = RunRequest(goal="Compare", plan=PLAN, models=True, dollars=2, role="")
@@ -217,6 +221,10 @@ async def test_an_edit_changes_what_was_named_alone_and_others_schedules_are_nob
     assert (scheduled.times.every_seconds, scheduled.times.zone) == (300 * 86_400, "Asia/Tokyo")
     assert scheduled.request["limits"] == {"dollars": "1", "subtasks": 3}
     assert scheduled.request["goal"] == "Compare" and "dollars" not in scheduled.request
+    elsewhere = Settings(project_name="shop", state_dir=connection.settings.state_dir)
+    foreign = Schedules(Connection(elsewhere, connection.target, connection.client))
+    with pytest.raises(Refused, match=r"is of project ''; change it from there"):
+        await foreign.edit(name, request, scheduled.times, budget=None)
     other = f"other-{runs.queue}"
     theirs = await runs.client.create_schedule(
         other,
@@ -243,6 +251,22 @@ async def test_a_day_and_a_weekday_of_a_cron_line_must_both_fit_and_that_is_said
     )
     assert {(each.day, each.isoweekday()) for each in shown.next} == {(13, 5)}
     assert "  note: day and weekday must both fit" in [*lines(shown)]
+
+
+@pytest.mark.anyio
+async def test_a_time_that_comes_twice_when_summer_ends_is_one_and_one_left_out_in_spring_is_none(
+    schedules: Schedules, runs: Runs
+) -> None:
+    add = partial(
+        schedules.add,
+        request=RunRequest(goal="Compare", models=True),
+        zone="Europe/Berlin",
+    )
+    # The last Sundays of the months, when the clocks of Europe change.
+    shown = await add(f"a-{runs.queue}", cron="30 2 25-31 10 7")
+    assert len({each.date() for each in shown.next}) == 5
+    with pytest.raises(Refused, match="none of its times ever comes"):
+        await add(f"s-{runs.queue}", cron="30 2 25-31 3 7")
 
 
 @pytest.mark.parametrize(

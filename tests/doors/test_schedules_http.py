@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from conftest import Runs
+from conftest import Runs, seen
 from doors import Caller, Door, Json, served
 from holdfast import Holdfast
 from holdfast.client.schedules import ScheduleView
+from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
 from holdfast.doors.tokens import Scopes
 from holdfast.intake.connection import Connection
@@ -79,7 +80,9 @@ async def test_a_schedule_is_added_looked_at_changed_paused_and_deleted(
         said = await caller.post(f"{path}/trigger")
         assert said.json() == {"said": "it starts a run now, and stays paused"}
         begun = await last_of(caller, name)
-        runs.handles.append(connection.handle(begun["run"]))
+        handle = runs.client.get_workflow_handle(begun["run"], result_type=Report)
+        runs.handles.append(handle)
+        await seen(handle, lambda view: view.phase == "approval")
         open_run = await caller.post(f"{path}/trigger")
         assert open_run.status_code == 422 and "the run before is open" in open_run.text
     (listed,) = (await caller.get("/schedules")).json()["schedules"]

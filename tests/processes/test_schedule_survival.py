@@ -167,4 +167,3 @@ def test_each_of_two_hundred_times_starts_one_run_whatever_is_killed_and_whichev
     statuses = Counter(status for each in due.values() for status in each.values())
     assert [*statuses] == ["complete"] and statuses["complete"] >= 200
     assert asked(lambda: runs_of(settings)) == statuses["complete"], "one run each"
-    (tmp_path / "figures").write_text(f"{len(due['ticks'])} {statuses} {blows}")
