@@ -61,6 +61,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "serve": "doors.serve",
         "token": "doors.token",
         "mcp": "doors.mcp",
+        "slack": "doors.slack",
         "schedule": "doors.schedule",
     },
     "Care": {

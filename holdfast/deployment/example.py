@@ -29,6 +29,9 @@ SERVER = (
     "TEMPORAL_PROFILE=",
 )
 
+SLACK = "For `holdfast slack`. They are read from the environment, never from `.env`."
+OF_SLACK = ("SLACK_BOT_TOKEN=", "SLACK_APP_TOKEN=", "SLACK_SIGNING_SECRET=")
+
 
 def example() -> str:
     """Return `.env.example`: every setting that an operator may set, commented out."""
@@ -41,6 +44,7 @@ def _parts() -> Iterator[str]:
         given = field.examples[0] if field.examples else _default(name)
         yield _comment(field.description or "", f"{Settings.variable(name)}={given}")
     yield _comment(TEMPORAL, *SERVER)
+    yield _comment(SLACK, *OF_SLACK)
 
 
 def _default(name: str) -> str:

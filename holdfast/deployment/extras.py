@@ -53,6 +53,7 @@ EXTRAS: Mapping[str, Extra] = {
             "standardwebhooks",
         ),
     ),
+    "slack": Extra("runs in threads of Slack", modules=("aiohttp", "slack_bolt", "slack_sdk")),
     "otel": Extra(
         "spans for OpenTelemetry",
         modules=("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "requests"),

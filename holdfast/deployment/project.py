@@ -32,8 +32,9 @@ SEVERAL = "HOLDFAST_PROJECTS"
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,39}")
 """Name of a project in its runs."""
 FILE_BYTES = 1024 * 1024
-HOOKS = "hooks"
-"""What of the file is no setting: tables that only the door of web hooks reads."""
+HOOKS, SLACK = "hooks", "slack"
+TABLES = (HOOKS, SLACK)
+"""What of the file is no setting: tables that only their doors read."""
 _MARK = "project"
 """A file in the state folder of a trusted project: which one it is."""
 
@@ -165,17 +166,17 @@ def read_values(folder: Path, fields: Mapping[str, FieldInfo]) -> dict[str, Any]
             raise BadSettings(f"settings: {str(each)!r} is not a folder; move it away")
     given = _load(folder)
     for name, value in given.items():
-        if name != HOOKS and (wrong := _wrong(name, value, fields)):
+        if name not in TABLES and (wrong := _wrong(name, value, fields)):
             raise BadSettings(f"settings: {folder / FILE}: {wrong}")
     # Empty is not set, as of a variable.
-    return {name: value for name, value in given.items() if name != HOOKS and value != ""}
+    return {name: value for name, value in given.items() if name not in TABLES and value != ""}
 
 
-def read_hooks(folder: Path) -> dict[str, Any]:
-    """Return the tables of web hooks that `holdfast.toml` has, by name. BadSettings as above."""
-    found = _load(folder).get(HOOKS, {})
+def read_tables(folder: Path, kind: str) -> dict[str, Any]:
+    """Return the tables of a door that `holdfast.toml` has, by name. BadSettings as above."""
+    found = _load(folder).get(kind, {})
     if not isinstance(found, dict):
-        raise BadSettings(f"settings: {folder / FILE}: {HOOKS}: write each as [{HOOKS}.NAME]")
+        raise BadSettings(f"settings: {folder / FILE}: {kind}: write each as [{kind}.NAME]")
     return found
 
 

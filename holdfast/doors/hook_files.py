@@ -57,7 +57,7 @@ def read_hooks(folder: Path, catalogue: Catalogue) -> Mapping[str, Hook]:
     """Return the hooks of a project by name. BadSettings names what cannot be used."""
     return {
         name: _read(folder, name, given, catalogue)
-        for name, given in project.read_hooks(folder).items()
+        for name, given in project.read_tables(folder, project.HOOKS).items()
     }
 
 
@@ -131,7 +131,7 @@ def _read(folder: Path, name: str, given: Any, catalogue: Catalogue) -> Hook:
     for why in _wrong(request, declared):
         raise BadSettings(f"{where}: {why}")
     inputs = {
-        key: _placed(folder, value, declared.get(key)) for key, value in request.inputs.items()
+        key: within(folder, value, declared.get(key)) for key, value in request.inputs.items()
     }
     files = tuple(key for key in inputs if key in declared and declared[key].kind == "file")
     placed = request.model_copy(update={"inputs": inputs})
@@ -166,7 +166,7 @@ def _template_of(given: object) -> str:
     return ""
 
 
-def _placed(folder: Path, given: Any, declared: PlaybookInput | None) -> Any:
+def within(folder: Path, given: Any, declared: PlaybookInput | None) -> Any:
     """Return an input with its path, if it is one, below the project's folder."""
     is_text = declared is not None and declared.kind == "text"
     if not isinstance(given, str) or given.startswith(LITERAL) or is_text:

@@ -80,7 +80,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "resume": ("r1",), "edit": ("r1",), "raise": ("r1", "--limits", "dollars=5"),
     "cancel": ("r1",), "reset": ("r1",), "export": ("r1",), "replay": ("text",),
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
-    "schedule": ("add", "nightly", "A goal", "--every", "1h"),
+    "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 

@@ -33,7 +33,12 @@ WITHOUT_SERVER = {
     "token": 0,
     "schema": 0,
 }
-NEEDING = {"demo": ("embedded", "review"), "mcp": ("mcp",), "serve": ("serve",)}
+NEEDING = {
+    "demo": ("embedded", "review"),
+    "mcp": ("mcp",),
+    "serve": ("serve",),
+    "slack": ("slack",),
+}
 """What they need beside the server, too, and before they make anything."""
 REFUSED = {"logs": "no line of a", "replay": "there is no file"}
 """What of a run these look for on this machine alone."""

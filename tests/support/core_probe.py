@@ -43,7 +43,9 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "init": ("mine",),
     "token": ("list",),
     "schedule": ("list",),
-    **dict.fromkeys(("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve"), ()),
+    **dict.fromkeys(
+        ("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve", "slack"), ()
+    ),
 }
 """What each command is given; those that are not named get the id of a run."""
 DOCUMENTS = {

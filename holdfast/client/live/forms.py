@@ -37,7 +37,7 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
             raise Refused(f"{NEEDS_WORDS[command]} is empty; write one")
         return Order(subtask_id=subtask, text=text, role=given.get("role", ""))
     if command == "raise_cap":
-        dollars = _dollars(given.get("dollars", ""))
+        dollars = dollars_of(given.get("dollars", ""))
         caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
         return Order(limits=caps)
     raise Refused(f"{command!r:.40} is not an order of this page")
@@ -68,7 +68,8 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _dollars(text: str) -> Decimal:
+def dollars_of(text: str) -> Decimal:
+    """Return an amount as people type it. Refused if it is none."""
     amount = _AMOUNT.fullmatch(text.strip())
     dollars = Decimal(amount[1]) if amount else Decimal(0)
     if not 0 < dollars <= 1_000_000:

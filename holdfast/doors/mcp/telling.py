@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from hashlib import sha256
 from typing import Any, Literal, get_args
 
 from holdfast.calls.envelopes import envelope
 from holdfast.client.ended import Ended, read_end
+from holdfast.client.questions import question_keys
 from holdfast.client.reading import Look
 from holdfast.contracts import Remark, Report
 from holdfast.contracts.remarks import read_review
@@ -103,14 +103,7 @@ class Seen:
 
     def keys(self) -> dict[str, Question]:
         """Return the open questions, each by a key that no other question of the run has."""
-        since = self.view.waiting_since if self.view else None
-        found = {}
-        for each in self.questions:
-            about = [each.kind, each.subtask_id, each.call, each.text]
-            about += [str(since)] if each.kind in ("paused", "budget", "plan") else []
-            mark = sha256(json.dumps(about).encode()).hexdigest()[:8]
-            found[f"{each.kind}-{each.subtask_id or 'run'}-{mark}"] = each
-        return found
+        return question_keys(self.view) if self.view and self.ended is None else {}
 
 
 def tell_error(error: Exception) -> Told:

@@ -1,0 +1,299 @@
+"""Slack: what is said there starts one run, its thread is a view of it, its buttons are orders."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from conftest import Runs, folded, seen
+from holdfast.client.runs import Run
+from holdfast.contracts.search import RUNS
+from holdfast.deployment.settings import Settings
+from holdfast.doors.slack import door as doors
+from holdfast.doors.slack import workspace
+from holdfast.doors.slack.places import of_mention
+from holdfast.doors.slack.serving import Secrets, serve
+from holdfast.doors.slack.workspace import Rate, Revoked
+from holdfast.intake.connection import Connection
+from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from slack_stand_in import ADA, APP_TOKEN, BOT_TOKEN, BOT_USER, EVE, SECRET, Slack, slack
+
+pytestmark = pytest.mark.anyio
+FILE = f"""
+[slack.CHANNEL]
+people = ["{ADA}"]
+dollars = 1
+raise_to = 3
+"""
+ANSWER = "The rate rose to **2.5**. <!channel> [here](https://e.vil)"
+SECRETS = Secrets(BOT_TOKEN, APP_TOKEN, SECRET)
+
+
+@dataclass
+class Stand:
+    """A workspace, and a door that may be opened and closed there."""
+
+    slack: Slack
+    connection: Connection
+    runs: Runs
+    told: list[str] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def door(self, port: int | None = None) -> AsyncIterator[asyncio.Task[None]]:
+        """Stand at the door until the block is left, as if it were killed then."""
+        self.told.clear()
+        self.slack.connected.clear()
+        serving = asyncio.create_task(
+            serve(self.connection, SECRETS, port, self.told.append, f"{self.slack.address}/api/")
+        )
+        try:
+            await self.slack.until(lambda: serving.done() or self.told)
+            yield serving
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        """Return where an open door takes requests."""
+        return next(word for word in self.told[-1].split() if word.startswith("http")).rstrip(",")
+
+    def run_of(self, event: dict[str, Any]) -> Run:
+        place = of_mention(
+            self.slack.channel, event["event"]["ts"], event["event"].get("thread_ts", "")
+        )
+        assert place
+        self.runs.handles.append(self.connection.handle(place.run_id))
+        return Run(self.connection, place.run_id)
+
+    async def part(
+        self, event: dict[str, Any], part: str, has: Callable[[str], object] = bool
+    ) -> dict[str, Any]:
+        """Return a part of the thread of a message, once its blocks say something."""
+
+        def found() -> dict[str, Any] | None:
+            parts = self.slack.part(event["event"]["ts"], part)
+            return parts[0] if parts and has(json.dumps(parts[0], ensure_ascii=False)) else None
+
+        made: dict[str, Any] = await self.slack.until(found)
+        return made
+
+    async def count(self) -> int:
+        query = f"{RUNS} AND TaskQueue = '{self.runs.queue}'"
+        return (await self.runs.client.count_workflows(query)).count
+
+
+def model() -> ScriptedModel:
+    return ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2", "t1"))] * 5,
+            "t1": [works("2.0, then 2.5")] * 5,
+            "t2": [works("it rose")] * 5,
+            "synthesize": [synthesizes(ANSWER)] * 5,
+        }
+    )
+
+
+@pytest.fixture
+async def stand(
+    connection: Connection, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Stand]:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.setenv("HOLDFAST_PROJECT", str(folder))
+    # Tests wait for no minute of Slack's.
+    fast = {name: Rate(0.02, rate.burst) for name, rate in workspace.RATES.items()}
+    monkeypatch.setattr(workspace, "RATES", fast)
+    monkeypatch.setattr("holdfast.doors.slack.following.FIRST_PAUSE", 0.05)
+    async with slack() as slack_:
+        (folder / "holdfast.toml").write_text(FILE.replace("CHANNEL", slack_.channel))
+        settings = Settings(project=folder, state_dir=connection.settings.state_dir)
+        ours = Connection(settings, connection.target, connection.client)
+        async with runs.worker(model(), projects=(folder,)):
+            with runs.env.with_time_skipping_disabled():
+                yield Stand(slack_, ours, runs)
+
+
+async def test_a_mention_starts_one_run_whose_thread_shows_it_from_plan_to_report(
+    stand: Stand,
+) -> None:
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed? A &lt; B")
+        for retry in range(3):
+            assert await stand.slack.event(said, retry) == {}
+        run = stand.run_of(said)
+        board = await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+        shown = json.dumps(board["blocks"], ensure_ascii=False)
+        assert "Which rates changed? A < B" in shown and "t1" in shown and "Expected: " in shown
+        assert "of at most $1.00" in shown and "Raise the cap" in shown
+        ts = said["event"]["ts"]
+        (ask,) = await stand.slack.until(
+            lambda: [each for each in stand.slack.thread(ts) if each["text"].startswith("<@")]
+        )
+        assert f"<@{ADA}> The plan waits for approval" in ask["text"]
+        assert await stand.slack.interact(stand.slack.press(board, "approve")) == {}
+        report = await stand.part(said, "report")
+        last = await stand.part(said, "board", lambda text: "holdfast_" not in text)
+    assert "Complete" in json.dumps(last) and f"slack:{ADA} (Ada)" in json.dumps(last)
+    answer = json.dumps(report["blocks"])
+    assert "*2.5*" in answer and "&lt;!channel&gt; here (https://e.vil)" in answer
+    assert len(stand.slack.thread(ts)) == 3 and await stand.count() == 1
+    state = await folded(stand.connection.handle(run.id))
+    assert state is not None and state.goal.requester == f"slack:{ADA} (Ada)"
+    assert [(each.command, each.order.by) for each in state.orders] == [
+        ("approve", f"slack:{ADA} (Ada)")
+    ]
+    assert (await run.report()).status == "complete"
+
+
+async def test_a_command_over_http_is_rejected_with_words_by_those_alone_who_may(
+    stand: Stand,
+) -> None:
+    async with stand.door(port=0):
+        workspace_ = stand.slack
+        url = stand.url
+        for channel, person, why in (
+            ("C0OTHER", ADA, "This channel starts no runs"),
+            ("", EVE, "not one of those who may start"),
+        ):
+            typed = workspace_.command("Which rates changed?", person, channel)
+            status, said = await workspace_.post(url, urlencode(typed))
+            assert status == 200 and why in said
+        assert await stand.count() == 0
+        body = urlencode(workspace_.command("Which rates changed?"))
+        for _ in range(2):
+            assert await workspace_.post(url, body) == (200, "")
+        root = await workspace_.until(
+            lambda: next((m for m in workspace_.messages if "asks: " in m["text"]), None)
+        )
+        event = {"event": root}
+        board = await stand.part(event, "board", lambda text: "holdfast_reject" in text)
+        run_id = root["metadata"]["event_payload"]["run"]
+        stand.runs.handles.append(stand.connection.handle(run_id))
+        pressed = workspace_.press(board, "reject", EVE)
+        assert (await workspace_.post(url, workspace_.as_form(pressed)))[0] == 200
+        (told,) = await workspace_.until(lambda: workspace_.ephemeral)
+        assert told["user"] == EVE and "not one of those who may decide" in told["text"]
+        pressed = workspace_.press(board, "reject")
+        assert (await workspace_.post(url, workspace_.as_form(pressed)))[0] == 200
+        (dialog,) = await workspace_.until(lambda: workspace_.dialogs)
+        sent = workspace_.submit(dialog, {"text": "too dear"}, EVE)
+        assert "who may decide" in (await workspace_.post(url, workspace_.as_form(sent)))[1]
+        sent = workspace_.submit(dialog, {"text": "too dear"})
+        assert await workspace_.post(url, workspace_.as_form(sent)) == (200, "")
+        report = await stand.part(event, "report")
+        assert "Declined" in json.dumps(report)
+        # The dialog again, of a plan that is decided.
+        workspace_.ephemeral.clear()
+        await workspace_.post(url, workspace_.as_form(sent))
+        (told,) = await workspace_.until(lambda: workspace_.ephemeral)
+        assert doors.OUTDATED in told["text"] or "is over" in told["text"]
+    state = await folded(stand.connection.handle(run_id))
+    assert state is not None
+    assert [(each.order.text, each.order.by) for each in state.orders] == [
+        ("too dear", f"slack:{ADA} (Ada)")
+    ]
+    assert await stand.count() == 1
+
+
+async def test_a_door_that_was_killed_catches_up_also_in_a_thread_that_was_deleted(
+    stand: Stand,
+) -> None:
+    asked = [stand.slack.write(f"<@{BOT_USER}> Which rates changed?") for _ in range(2)]
+    async with stand.door():
+        for said in asked:
+            await stand.slack.event(said)
+            await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+    kept, lost = map(stand.run_of, asked)
+    await kept.approve(by="a terminal")
+    assert (await kept.report()).status == "complete"
+    for each in stand.slack.thread(asked[1]["event"]["ts"]):
+        stand.slack.delete(each["ts"])
+    stand.slack.delete(asked[1]["event"]["ts"])
+    async with stand.door(), stand.door():
+        report = await stand.part(asked[0], "report")
+        assert "Complete" in json.dumps(report)
+        root = await stand.slack.until(
+            lambda: next((m for m in stand.slack.messages if "was deleted" in m["text"]), None)
+        )
+        board = await stand.part({"event": root}, "board", lambda text: "holdfast_" in text)
+        await stand.slack.interact(stand.slack.press(board, "approve"))
+        assert (await lost.report()).status == "complete"
+        await stand.part({"event": root}, "report")
+        # Two doors may have posted the same: the later one is taken away.
+        await stand.slack.until(lambda: all(map(stand.slack.is_single, (asked[0]["event"], root))))
+    (board,) = stand.slack.part(asked[0]["event"]["ts"], "board")
+    assert "a terminal" in json.dumps(board) and "holdfast_" not in json.dumps(board["blocks"])
+
+
+async def test_limits_and_lost_answers_of_slack_double_nothing_and_lose_nothing(
+    stand: Stand,
+) -> None:
+    stand.slack.failures |= {
+        "chat.postMessage": ["lost", 429, 503],
+        "chat.update": ["internal_error", "lost"],
+        "conversations.replies": ["lost", "fatal_error"],
+        "users.info": ["internal_error"],
+    }
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+        await stand.slack.event(said)
+        board = await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+        stand.slack.limits["chat.update"] = (1, 1.0)
+        await stand.slack.interact(stand.slack.press(board, "approve"))
+        await stand.part(said, "report")
+    assert not any(stand.slack.failures.values())
+    ts = said["event"]["ts"]
+    assert stand.slack.is_single(said["event"])
+    (board,) = stand.slack.part(ts, "board")
+    assert "holdfast_" not in json.dumps(board["blocks"]) and stand.slack.part(ts, "report")
+    stand.run_of(said)
+
+
+async def test_a_token_that_is_revoked_ends_the_command_with_a_line(stand: Stand) -> None:
+    async with stand.door() as serving:
+        stand.slack.revoked = True
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+        # Nobody may be there any more to acknowledge it.
+        with suppress(TimeoutError):
+            await stand.slack.event(said)
+        stand.run_of(said)
+        with pytest.raises(Revoked, match=r"SLACK_BOT_TOKEN \(token_revoked\)"):
+            async with asyncio.timeout(20):
+                await serving
+    async with stand.door() as serving:
+        with pytest.raises(Revoked, match="install the app again"):
+            await serving
+
+
+async def test_a_question_is_answered_and_a_cap_raised_within_what_the_channel_allows(
+    stand: Stand,
+) -> None:
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Ask me")
+        await stand.slack.event(said)
+        run = stand.run_of(said)
+        board = await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+        await stand.slack.interact(stand.slack.press(board, "raise"))
+        (dialog,) = await stand.slack.until(lambda: stand.slack.dialogs)
+        for wrong, why in (("3.01", "$3.00 at most"), ("x", "not an amount")):
+            refused = await stand.slack.interact(stand.slack.submit(dialog, {"dollars": wrong}))
+            assert why in refused["errors"]["dollars"]
+        assert await stand.slack.interact(stand.slack.submit(dialog, {"dollars": "$2.5"})) == {}
+        await stand.part(said, "board", lambda text: "of at most $2.50" in text)
+        outdated = stand.slack.press(board, "approve")
+        await stand.slack.interact(outdated)
+        await seen(stand.connection.handle(run.id), lambda view: view.phase != "approval")
+        await stand.slack.interact(outdated)
+        (told,) = await stand.slack.until(lambda: stand.slack.ephemeral)
+        assert told["text"] == doors.OUTDATED
+        await stand.slack.interact(stand.slack.press(board, "cancel"))
+        await stand.part(said, "report", lambda text: "Cancelled" in text or "Complete" in text)
