@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -49,6 +49,7 @@ from holdfast.telemetry.logs import runtime
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
+from searching import searching_here
 
 # Reading all tests only makes what stays: to look again and again for garbage is a third of it.
 gc.disable()
@@ -321,6 +322,13 @@ async def runs(
         replayed = await play(history, WORKFLOWS, started.store)
         assert replayed.differences == ()
         assert await folded(handle) == replayed.state, "a reader's state is the workflow's own"
+
+
+@pytest.fixture
+def secrets_found_here() -> Iterator[None]:
+    """For tests of what else a review says: the search for secrets starts no programs."""
+    with searching_here():
+        yield
 
 
 # ---------------------------------------------------------------- the command line

@@ -27,7 +27,7 @@ from repositories import Repository, remarks_of
 from reviewing import ReviewingModel, finds
 from scripted import ScriptedModel, calls, plans, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 SAVED = Path(__file__).parents[1] / "prompts"
 TODAY = "2026-11-23"
 

@@ -22,7 +22,7 @@ from parameters import rest_long
 from repositories import Repository
 from reviewing import UNPROVED, ReviewingModel, finds
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 BASE = '''def pages(total: int, size: int) -> int:
     """How many pages it takes."""

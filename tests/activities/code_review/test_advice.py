@@ -14,7 +14,7 @@ from holdfast.activities.review.analysing.advice import FOLDER, add_advice, advi
 from holdfast.activities.review.analysing.scripts import measure_complexity
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 FORBIDDEN = re.compile(
     r"(?i)\b(?:noqa|nosec|disabl\w*|suppress\w*|silenc\w*|ignor\w*|intention\w*|on purpose|wrap"

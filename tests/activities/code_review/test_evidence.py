@@ -17,7 +17,7 @@ from holdfast.contracts import Remark, Subtask
 from holdfast.contracts.policies import EVIDENCE_BYTES
 from repositories import Bench, Repository
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 UNGUARDED = '''"""Orders of a shop."""
 

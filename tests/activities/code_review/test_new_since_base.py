@@ -17,7 +17,7 @@ from holdfast.contracts import Draft
 from holdfast.contracts.errors import LensFailed
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 KEY = "AKIA" + "QX7Z3M5N2P4R6T8V"
 OTHER_KEY = "AKIA" + "ZB4W8K2J6H9G3F5D"

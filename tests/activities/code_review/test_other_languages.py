@@ -23,7 +23,7 @@ from holdfast.contracts.errors import LensFailed
 from holdfast.deployment.extras import needs
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 WORKFLOW = """\
 on: pull_request_target

@@ -18,7 +18,7 @@ from holdfast.contracts import Draft, Narrowing, PinnedInput, Remark, Subtask
 from holdfast.contracts.errors import BlobLost
 from repositories import remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 HEAD = """def load(user, order):
     row = find(order)

@@ -22,6 +22,7 @@ from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [
+    pytest.mark.usefixtures("secrets_found_here"),
     pytest.mark.anyio,
     pytest.mark.skipif(analysers()["uses"].lacking != "", reason=analysers()["uses"].lacking),
 ]

@@ -24,7 +24,7 @@ from holdfast.calls.prove import ProveMaterial, Script, Tried, TryMaterial
 from holdfast.contracts.errors import BadGoal
 from holdfast.deployment.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 PYTHON = f"{shlex.quote(sys.executable)} {{test}}"
 

@@ -14,7 +14,7 @@ from holdfast.activities.review.lenses import Scans
 from holdfast.activities.snapshots import diff
 from repositories import Bench, Repository
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

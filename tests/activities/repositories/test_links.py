@@ -9,7 +9,7 @@ import pytest
 from holdfast.activities.repositories.links import OUTSIDE, UNLISTED
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from holdfast.activities.repositories.working_tree import FILE_LIMIT
 from holdfast.contracts import Draft, Sightings
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
