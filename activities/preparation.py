@@ -36,6 +36,7 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     serve,
 )
+from holdfast.calling.proving import PROVE_INPUT
 from holdfast.calls.plan import is_offered
 from holdfast.contracts import (
     HARD_SUBTASK_LIMIT,
@@ -192,6 +193,7 @@ class Preparation:
 
     async def _proving(self, goal: Goal, playbook: PlaybookFile | None) -> Proving | None:
         proves = goal.use_models and playbook is not None and playbook.prove > 0
+        proves = proves and not any(each.name == PROVE_INPUT for each in goal.inputs)
         return await self.proving() if proves else None
 
     async def _read_probe(self, goal: Goal) -> None:

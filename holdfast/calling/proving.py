@@ -20,6 +20,8 @@ from holdfast.state.run import State
 
 FIRST, AGAIN = "", "-again"
 """What the purposes of the two tries at a proof end with."""
+PROVE_INPUT = "prove"
+"""The input that says that nothing is to be run."""
 PYTHON = (".py", ".pyi")
 BEYOND = "only the first {} confirmed criticals are tried"
 NO_MONEY = "the rest of the budget does not cover it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.calling import fixing, gathering, verifying
+from holdfast.calling import fixing, gathering, proving, verifying
 from holdfast.calls.changes import size_of_change
 from holdfast.contracts import Omission, PinnedInput
 from holdfast.rules import agents
@@ -71,6 +71,8 @@ def unused_inputs(state: State) -> tuple[Omission, ...]:
         used |= {BASE, SCOPE}
     if fixing.is_wanted(state):
         used.add(fixing.FIX_INPUT)
+    # Whoever prepared the run has read it.
+    used.add(proving.PROVE_INPUT)
     return tuple(
         Omission(what=f"input {each.name}", why="no subtask of the plan uses it")
         for each in state.brief.inputs

@@ -267,10 +267,8 @@ async def test_an_input_that_the_playbook_does_not_declare_is_refused_and_not_re
     inputs = (*given(allowed, "repository", "repo"), *given(allowed / "id_rsa", name="steal"))
     asked = goal(playbook="code-review", use_models=False, inputs=inputs)
     said = await refusal(preparation, asked)
-    assert (
-        said
-        == "playbook 'code-review' has no input 'steal'; it has: base, fix, intent, repo, scope"
-    )
+    known = "base, fix, intent, prove, repo, scope"
+    assert said == f"playbook 'code-review' has no input 'steal'; it has: {known}"
 
 
 async def test_the_text_of_a_pull_request_is_kept_without_secrets(

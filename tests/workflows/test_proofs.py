@@ -203,3 +203,14 @@ async def test_a_patch_that_something_speaks_against_is_not_proposed(
     report, remark = await mended(runs, patch)
     assert remark.fix is not None and not remark.fix.diff
     assert "No patch is proposed" in report.answer and why in remark.fix.why
+
+
+async def test_nothing_is_run_to_prove_a_remark_where_that_is_said(runs: Runs) -> None:
+    model = ReviewingModel({"logic": [finds(LOST_PAGE)], "verify": [confirms()], "prove": []})
+    no = GoalInput(name="prove", kind="text", value="no")
+    report = await review(runs, model, no)
+    data = read_review(report)
+    assert data is not None and report.status == "complete", report.gaps
+    (remark,) = [each for each in data.remarks if each.severity == "critical"]
+    assert remark.verdict == "confirmed" and remark.proof is None
+    assert not any("input prove" in each.what for each in report.not_run)
