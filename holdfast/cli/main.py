@@ -63,6 +63,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "mcp": "doors.mcp",
         "slack": "doors.slack",
         "schedule": "doors.schedule",
+        "github": "doors.github",
     },
     "Care": {
         "init": "care.init",

@@ -54,16 +54,19 @@ class Links(NamedTuple):
     base: str
 
 
-def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
+def as_comment(
+    report: Report, links: str = "", fail_on: str = "", besides: Sequence[Marked] = ()
+) -> str:
     """Return the comment. `links`: the address of the files at the reviewed commit, without a slash
     at its end; without one, places are told and link nowhere. `fail_on`: the severity from which
-    remarks fail the change, which are marked; empty: none does.
+    remarks fail the change, which are marked; empty: none does. `besides`: what else stands below
+    the verdict.
     """
     review = read_review(report) or ReviewData()
     standing = counted(review)
     groups = group_same(standing)
     to = Links(links, _of_base(links, report, review))
-    head = "\n\n".join([MARK, *_head(report, review, fail_on)])
+    head = "\n\n".join([MARK, *_head(report, review, fail_on), *besides])
     folded = [*fold_open(review, MOST_UNLISTED), *shown.fold_unlisted(review, MOST_UNLISTED)]
     unlisted = markdown.write(folded)
     tail = "\n\n".join(filter(None, [_calm(unlisted), *_looked(review), _foot(report, review)]))
@@ -78,6 +81,19 @@ def as_comment(report: Report, links: str = "", fail_on: str = "") -> str:
     left = sum(map(len, groups[len(told) :]))
     more = [f"And {pluralize(left, 'more remark')}, in the report."] if left else []
     return "\n\n".join([head, *told, *more, tail]) + "\n"
+
+
+def as_thread(remark: Remark, fail_on: str = "") -> str:
+    """Return a remark as the first comment of a thread that stands at its line, where its code is
+    seen. `fail_on` as for the comment.
+    """
+    mark = f"{FAILS} " * (remark.severity in failing(fail_on)) + MARKS[remark.severity]
+    rule = code_span(remark.rule or remark.lens)
+    lines = "\n".join(f"- {_calm(line)}" for line in shown.advice(remark))
+    script = fence_of(remark)
+    proof = f"<details><summary>{TITLE}</summary>\n\n{script}\n\n</details>" if script else ""
+    parts = (f"{mark} {_calm(shown.said(remark))} ({rule})", lines, proof, suggestion_of(remark))
+    return "\n\n".join(filter(None, parts))[: MOST_LETTERS - MARGIN]
 
 
 def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:

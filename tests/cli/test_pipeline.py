@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 from pydantic import JsonValue
 
@@ -20,6 +26,7 @@ from holdfast.rendering.comment import as_comment
 from holdfast.rendering.sarif import as_sarif
 
 WORKFLOW = HOME / "examples" / "github" / "code-review.yml"
+ACTION = HOME / "action.yml"
 
 
 def review(*remarks: dict[str, Any], **fields: Any) -> Report:
@@ -238,29 +245,44 @@ def test_an_empty_variable_and_a_file_named_twice_are_refused_in_a_line(
     assert said in err and err.count("\n") == 1
 
 
-def test_the_example_workflow_types_options_that_there_are_and_trusts_no_event() -> None:
+def test_the_action_types_options_that_there_are_and_trusts_no_event(tmp_path: Path) -> None:
+    action = yaml.safe_load(ACTION.read_text("utf-8"))
+    checkout, setup, run = action["runs"]["steps"]
+    assert checkout["with"]["persist-credentials"] is False
+    for step in (setup, run):
+        assert "${{" not in step["run"], "what an event says is no script"
+    github = typer.main.get_command(program("github")).commands["github"]  # type: ignore[attr-defined]
+    options = {each for parameter in github.params for each in parameter.opts}
+    typed = {*re.findall("--[a-z-]+", run["run"])}
+    assert typed == {"--fail-on", "--models", "--dollars"} <= options
+    # A program of the action's own Python, started in the checkout, prints what it was given.
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(shutil.which("echo") or "echo")
+    given = {"FAIL_ON": "critical", "MODELS": "true", "DOLLARS": "", "PYTHONPATH": "."}
+    environment = {"PATH": os.environ["PATH"], "GITHUB_ACTION_PATH": str(tmp_path), **given}
+    done = subprocess.run(
+        ["bash", "-e", "-c", run["run"]], env=environment, capture_output=True, check=True
+    )
+    assert done.stdout.decode() == f"{tmp_path}/starter.py github --fail-on critical --models\n"
+
+
+def test_a_users_workflow_is_a_step_and_zizmor_has_nothing_against_it_or_the_action(
+    tmp_path: Path,
+) -> None:
     flow = yaml.safe_load(WORKFLOW.read_text("utf-8"))
     # YAML 1.1 reads `on` as true.
-    assert set(flow[True]) == {"pull_request", "push"}
-    assert flow["permissions"]["security-events"] == "write"
+    assert set(flow[True]) == {"pull_request", "push"} and flow["permissions"] == {}
     (job,) = flow["jobs"].values()
-    for step in job["steps"]:
-        assert "${{" not in step.get("run", ""), "what an event says is no script"
-        if "uses" in step:
-            name, _, version = step["uses"].partition("@")
-            assert version.startswith("v") and "/" in name
-    (command,) = [step["run"] for step in job["steps"] if "starter.py run" in step.get("run", "")]
-    typed = {word for word in command.replace("\\\n", " ").split() if word.startswith("--")}
-    (known,) = [each for each in program().registered_commands if each.name == "run"]
-    assert known.callback is not None
-    from typer.main import get_command
-
-    options = {
-        each
-        for parameter in get_command(program()).commands["run"].params  # type: ignore[attr-defined]
-        for each in parameter.opts
-    }
-    assert typed and typed <= options
+    assert job["steps"] == [{"uses": "OWNER/holdfast@COMMIT"}]
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    flow_file = tmp_path / ".github" / "workflows" / "review.yml"
+    flow_file.write_text(WORKFLOW.read_text("utf-8").replace("COMMIT", "1" * 40))
+    (tmp_path / "action.yml").write_text(ACTION.read_text("utf-8"))
+    zizmor = Path(sys.executable).parent / "zizmor"
+    given = ("--offline", "--no-progress", "--collect=all", ".")
+    done = subprocess.run([zizmor, *given], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "action.yml" in done.stderr and "review.yml" in done.stderr
 
 
 def test_a_patch_and_the_sarif_file_of_a_review_have_files_of_their_own(tmp_path: Path) -> None:

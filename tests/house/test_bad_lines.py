@@ -61,6 +61,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "DURATION": ("", "x", "5", "0.5h", "-1h", "1w", "367d", "\u0663h"),
     "AT": ("", "x", "2020-01-01", "2099-02-30T06:00", "25:00"),
     "POLICY": ("", "nope", "Skip ", "skip,allow"),
+    "OWNER/NAME": ("", "x", "a/b/c", "../x", "a b/c", "é/x"),
     "SCHEDULE": ("", "a b", "../x", "x" * 65, "-x"),
     "SUBTASK": (),
     "ROLE": (),

@@ -40,8 +40,12 @@ NEEDING = {
     "slack": ("slack",),
 }
 """What they need beside the server, too, and before they make anything."""
-REFUSED = {"logs": "no line of a", "replay": "there is no file"}
-"""What of a run these look for on this machine alone."""
+REFUSED = {
+    "logs": "no line of a",
+    "replay": "there is no file",
+    "github": "GITHUB_TOKEN is not set",
+}
+"""What these look for on this machine alone."""
 
 
 @pytest.fixture(scope="module")

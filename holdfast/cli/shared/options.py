@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -332,6 +333,19 @@ Links = Annotated[
         help="The address of the files at the reviewed commit, for the links of the comment.",
     ),
 ]
+
+
+def dollars_of(option: str, text: str | None) -> Decimal:
+    """Return an amount, 0 if none was typed. Exit if it is none."""
+    if text is None:
+        return Decimal(0)
+    try:
+        amount = Decimal(text.removeprefix("$"))
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not text.isascii() or not amount.is_finite() or not 0 < amount <= 10_000:
+        raise Exit(f"{option} {text!r}: say dollars, more than 0 and up to 10000, as in 2.50")
+    return amount
 
 
 def pipeline_of(

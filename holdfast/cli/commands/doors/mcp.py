@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, say
-from holdfast.cli.shared.options import Embedded
+from holdfast.cli.shared.options import Embedded, dollars_of
 from holdfast.deployment import extras
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
@@ -62,8 +61,8 @@ def command(
     """Let coding agents preview, run and review, as an MCP server; the host starts it."""
     if lacking := extras.lacking("mcp"):
         raise Exit(f"mcp {lacking}")
-    per_run = _dollars("--may-spend", may_spend)
-    per_day = _dollars("--may-spend-day", may_spend_day)
+    per_run = dollars_of("--may-spend", may_spend)
+    per_day = dollars_of("--may-spend-day", may_spend_day)
     if may_spend is None and may_spend_day is not None:
         raise Exit("--may-spend-day: say with --may-spend what one run may cost, too")
     from holdfast.doors.mcp import serving
@@ -95,19 +94,6 @@ def command(
     else:
         asyncio.run(serving.serve_stdio(server))
     return Code.COMPLETE
-
-
-def _dollars(option: str, text: str | None) -> Decimal:
-    """Return an amount, 0 if none was typed. Exit if it is none."""
-    if text is None:
-        return Decimal(0)
-    try:
-        amount = Decimal(text.removeprefix("$"))
-    except InvalidOperation:
-        amount = Decimal(-1)
-    if not text.isascii() or not amount.is_finite() or not 0 < amount <= 10_000:
-        raise Exit(f"{option} {text!r}: say dollars, more than 0 and up to 10000, as in 2.50")
-    return amount
 
 
 def _typed(
