@@ -318,6 +318,8 @@ def approval_of(text: str, otherwise: Approval) -> Approval:
 
 LEAST = {"dollars": "0.50", "model_calls": "10", "tokens": "100000"}
 """What to write instead of nothing."""
+LEAST_DOLLARS = Decimal("0.0001")
+"""Less than any call of a model costs."""
 
 
 def check_payable(limits: Limits, *, unpriced: bool) -> None:
@@ -325,10 +327,12 @@ def check_payable(limits: Limits, *, unpriced: bool) -> None:
     one.
     """
     for name, least in LEAST.items():
-        if not getattr(limits, name) and not (unpriced and name == "dollars"):
+        given = getattr(limits, name)
+        payable = given >= LEAST_DOLLARS if name == "dollars" else given
+        if not payable and not (unpriced and name == "dollars"):
             raise Refused(
-                f"--limits {name}=0: no call of a model fits, and this run asks models; write"
-                f" {name}={least}, or more"
+                f"--limits {name}={given}: no call of a model fits, and this run asks models;"
+                f" write {name}={least}, or more"
             )
 
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+from temporalio.client import ClientConfig
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import ReplayerConfig, Worker, WorkerConfig
 
@@ -59,6 +60,11 @@ class HoldfastPlugin(SimplePlugin):
             workflow_runner=shared.workflow_runner,
             interceptors=shared.interceptors,
         )
+
+    def configure_client(self, config: ClientConfig) -> ClientConfig:
+        if sum(isinstance(each, HoldfastPlugin) for each in config["plugins"]) > 1:
+            raise Refused("HoldfastPlugin is given twice to one client; give one, with all of it")
+        return super().configure_client(config)
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         config = super().configure_worker(config)

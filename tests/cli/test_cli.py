@@ -50,6 +50,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
         ("run goal --input a=text:x --input a=text:y", ["--input a", "once"]),
         ("run goal --limits subtasks=99", ["subtasks=99", "30"]),
         ("run goal --limits dollars=nan", ["dollars=nan", "finite"]),
+        ("run goal --limits dollars=1e-9", ["dollars=0.000001", "no call", "dollars=0.50"]),
         ("run goal --limits dollars=0", ["dollars=0", "no call", "dollars=0.50"]),
         ("run goal --limits dollars=-0", ["dollars=0", "no call"]),
         ("run goal --limits dollars=2,model_calls=0", ["model_calls=0", "no call"]),

@@ -97,6 +97,17 @@ async def test_a_run_that_is_over_is_exported_as_a_cassette_that_answers_it_agai
     assert len(one.calls) == len(other.calls) > 5
 
 
+async def test_a_cassette_of_an_open_run_says_that_it_is_a_part(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with deployed(LOOKS) as deployment:
+        run = await deployment.hf.start("Which rates fell?", approval="always", dollars=1)
+        await anext(each async for each in run.events() if each.kind == "plan_waits")
+        await export.play(deployment.hf.connection, run.id, tmp_path / "part.yaml", inputs=False)
+        await run.cancel()
+    assert f"{run.id} is open: this is what it has asked so far" in capsys.readouterr().err
+
+
 async def test_recording_needs_an_endpoint_or_a_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

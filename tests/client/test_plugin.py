@@ -141,6 +141,8 @@ async def test_a_plugin_that_is_not_given_to_the_client_alone_is_refused(
     target = env.client.service_client.config.target_host
     with pytest.raises(Refused, match="to the client alone"):
         Worker(await Client.connect(target), task_queue=QUEUE, plugins=[plugin])
+    with pytest.raises(Refused, match="given twice to one client"):
+        await Client.connect(target, plugins=[plugin, HoldfastPlugin()])
     client = await Client.connect(target, plugins=[plugin])
     with pytest.raises(Refused, match="to the client alone"), pytest.warns(UserWarning):
         Worker(client, task_queue=QUEUE, plugins=[plugin])

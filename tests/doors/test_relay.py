@@ -41,12 +41,14 @@ class Post(BaseHTTPRequestHandler):
 
 @contextmanager
 def service() -> Iterator[tuple[str, list[bytes]]]:
-    taking = type("Taking", (Post,), {"got": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), taking)
+    class Taking(Post):
+        got = []  # noqa: RUF012
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", taking.got
+        yield f"http://127.0.0.1:{server.server_port}", Taking.got
     finally:
         server.shutdown()
         server.server_close()

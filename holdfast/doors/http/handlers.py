@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -31,6 +33,7 @@ from holdfast.workers.pollers import any_alive, find_pollers
 KEY_LETTERS = 255
 ANSWER_SECONDS = 55.0
 """How long an answer waits for a plan, or for a task to end or to ask."""
+READY_SECONDS = 1.0
 MOST_LISTED = 1_000
 MOST_KEPT = 50
 """Runs of which it is kept what was read: to fold a history anew is most of what a look costs."""
@@ -44,6 +47,11 @@ class Door:
     streams: Streams = field(default_factory=Streams)
     _runs: dict[str, Run] = field(default_factory=dict)
     """Those that were looked at last, the latest at the end."""
+
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _looked: float = -math.inf
+    _ready: bool = False
+    """True if a worker took runs when the server was asked last."""
 
     @property
     def holdfast(self) -> Holdfast:
@@ -147,9 +155,14 @@ class Door:
         return JSONResponse({"status": "ok"})
 
     async def readyz(self, _: Request) -> Response:
-        target = self.connection.target
-        found = await find_pollers(self.connection.client, [target.task_queue])
-        if not any_alive(found[target.task_queue]):
+        # Whoever asks needs no token: the server is asked once a second, however many do.
+        async with self._looking:
+            if time.monotonic() - self._looked > READY_SECONDS:
+                target = self.connection.target
+                found = await find_pollers(self.connection.client, [target.task_queue])
+                self._ready = any_alive(found[target.task_queue])
+                self._looked = time.monotonic()
+        if not self._ready:
             raise Problem("no_worker", "the server is reachable, and no worker polls its queue")
         return JSONResponse({"status": "ready"})
 

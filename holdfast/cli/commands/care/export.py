@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.cli.screen.exits import Code, Exit
@@ -60,7 +61,7 @@ async def play(connection: Connection, run_id: str, out: Path, *, inputs: bool) 
     # It needs the worker's packages.
     from holdfast.cli.shared.cassettes import cassette_of
 
-    await describe_run(connection, run_id)
+    found = await describe_run(connection, run_id)
     made, missing = await cassette_of(connection, run_id, inputs=inputs)
     if not made.calls:
         raise Exit(f"{run_id}: the journal of this machine has no answer of a model for it")
@@ -69,6 +70,8 @@ async def play(connection: Connection, run_id: str, out: Path, *, inputs: bool) 
     except OSError as error:
         raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
     say(f"Cassette: {out}, {pluralize(len(made.calls), 'call')}")
+    if found.status is WorkflowExecutionStatus.RUNNING:
+        say(f"{run_id} is open: this is what it has asked so far", "magenta")
     if missing:
         say(f"Not in the journal of this machine: {', '.join(missing)}", "magenta")
     return Code.FAILED if missing else Code.COMPLETE
