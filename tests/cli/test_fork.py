@@ -34,6 +34,7 @@ from holdfast.deployment.invocation import STARTER
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import limits_of
+from parameters import rest_long
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from steered import GOAL, report_of, script, waiting
 
@@ -117,21 +118,24 @@ LOST = AuthenticationRefused("401: set ANTHROPIC_API_KEY")
 
 @pytest.mark.parametrize(
     ("status", "limits", "lines"),
-    [
-        ("failed", {}, {"t1": [LOST, works("one")], "t2": [works("two")]}),
-        ("complete_with_gaps", {}, {"t1": [works("one")], "t2": [LOST, works("two")]}),
-        (
-            "budget_stopped",
-            {"model_calls": 3, "concurrency": 1},
-            {"t1": [works("one")], "t2": [works("two")], "t3": [works("three")]},
-        ),
-        (
-            "deadline_partial",
-            {"deadline_seconds": 3},
-            {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]},
-        ),
-        ("cancelled", {}, {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]}),
-    ],
+    rest_long(
+        [
+            ("failed", {}, {"t1": [LOST, works("one")], "t2": [works("two")]}),
+            ("complete_with_gaps", {}, {"t1": [works("one")], "t2": [LOST, works("two")]}),
+            (
+                "budget_stopped",
+                {"model_calls": 3, "concurrency": 1},
+                {"t1": [works("one")], "t2": [works("two")], "t3": [works("three")]},
+            ),
+            (
+                "deadline_partial",
+                {"deadline_seconds": 3},
+                {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]},
+            ),
+            ("cancelled", {}, {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]}),
+        ],
+        first=2,
+    ),
 )
 async def test_what_a_partial_report_says_at_its_end_finishes_the_run(
     status: str,

@@ -21,6 +21,7 @@ from holdfast.contracts import Limits
 from holdfast.deployment import extras, invocation
 from holdfast.deployment.invocation import as_called, starter
 from holdfast.deployment.settings import HOME, NAME
+from parameters import rest_long
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_worker_is_started_by_its_file_or_by_the_module_of_an_installation(
 
 @pytest.mark.parametrize(
     ("options", "variables"),
-    [(("--project", "{0}/../{0}"), {}), ((), {"HOLDFAST_PROJECT": "{0}/../{0}"})],
+    rest_long([(("--project", "{0}/../{0}"), {}), ((), {"HOLDFAST_PROJECT": "{0}/../{0}"})]),
 )
 def test_a_command_that_was_told_a_project_finds_it_from_any_folder(
     options: tuple[str, ...], variables: dict[str, str], tmp_path: Path
@@ -160,6 +161,7 @@ def test_a_shell_completes_values_without_a_server(
     assert completed(line, tmp_path) == offered
 
 
+@pytest.mark.long
 def test_in_bash_a_limit_is_completed_up_to_its_sign_and_no_space_follows(tmp_path: Path) -> None:
     """By bash itself: the script is read, and asked as the shell asks it."""
     script = subprocess.run(

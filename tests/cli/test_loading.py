@@ -13,6 +13,7 @@ import pytest
 from holdfast.cli.main import PANELS, program
 from holdfast.cli.shared import completion
 from holdfast.deployment.settings import HOME
+from parameters import rest_long
 
 HEAVY = ("anthropic", "aiohttp", "duckdb", "mcp", "pint", "openpyxl", "bandit", "detect_secrets")
 LOADED = """
@@ -38,7 +39,7 @@ def loaded(*arguments: str, **asked: str) -> list[str]:
     return modules
 
 
-@pytest.mark.parametrize("command", [("list",), ("approve", "a")])
+@pytest.mark.parametrize("command", rest_long([("list",), ("approve", "a")]))
 def test_a_command_loads_neither_models_nor_readers_nor_the_other_commands(
     command: tuple[str, ...],
 ) -> None:

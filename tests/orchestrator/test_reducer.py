@@ -48,6 +48,7 @@ from outcomes import (
     segment_ends,
     value_of,
 )
+from parameters import rest_long
 
 EXAMPLES = settings(
     max_examples=80,
@@ -426,7 +427,7 @@ def test_a_cancel_at_any_moment_ends_closed_with_everything_settled(
         assert drive.state.stop is None or drive.state.stop.reason == "cancelled"
 
 
-@pytest.mark.parametrize("cap", ["20", "1", "0.1"])
+@pytest.mark.parametrize("cap", rest_long(["20", "1", "0.1"]))
 def test_twenty_agents_at_once_stay_below_the_cap_to_the_cent(cap: str) -> None:
     """`Drive` checks after every step that spent and reserved are within the cap."""
     reached = 0

@@ -304,6 +304,7 @@ def test_more_than_a_service_takes_is_left_out_by_rank_and_said(
     assert MOST_RESULTS <= 25_000
 
 
+@pytest.mark.long
 def test_the_document_stays_below_the_size_that_a_service_takes() -> None:
     long = [remark(line=line, message=f"{line}" + "x" * 400) for line in range(1, 12_000)]
     written = as_sarif(report(*long))

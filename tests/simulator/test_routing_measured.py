@@ -29,6 +29,7 @@ def test_forty_cases_are_labelled_with_roles_of_the_playbook_and_a_few_are_to_go
     assert sum(bool(case.scripted) for case in CASES) == 4
 
 
+@pytest.mark.long
 async def test_the_matrix_has_each_intended_mistake_where_it_was_made() -> None:
     async with Simulator(Script.model_validate(routing.script_of(CASES))) as simulator:
         settings = Settings(

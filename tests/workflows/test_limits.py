@@ -61,6 +61,7 @@ async def test_thirty_subtasks_with_300_kb_of_input_each_fan_out_at_once(runs: R
     assert await history_bytes(runs) < FOUR_MIB / 10
 
 
+@pytest.mark.long
 async def test_findings_of_300_kb_reach_a_dependent_of_twenty(runs: Runs) -> None:
     ids = [f"t{number}" for number in range(1, 21)]
     model = ScriptedModel(

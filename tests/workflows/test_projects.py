@@ -124,6 +124,7 @@ async def test_two_projects_with_files_of_the_same_names_do_not_mix(
     assert reports["blue"].dollars and reports["green"].dollars == 20 * reports["blue"].dollars
 
 
+@pytest.mark.long
 async def test_servers_of_one_name_are_those_of_the_project(runs: Runs, tmp_path: Path) -> None:
     tools = "say, mcp__where__look"
     both = (project(tmp_path / "blue", 1, tools), project(tmp_path / "green", 1, tools))

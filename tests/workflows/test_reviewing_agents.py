@@ -18,6 +18,7 @@ from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.remarks import blocks_change, rank_remarks
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.rendering.comment import as_comment
+from parameters import rest_long
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, agent_of, finds, verdicts
 from scripted import ScriptedModel, calls
@@ -83,7 +84,7 @@ async def test_what_an_agent_found_and_a_model_confirmed_stands_beside_the_analy
     assert "undefined_name" in str(told), "an agent is told what the analysers found"
 
 
-@pytest.mark.parametrize("verdict", ["open", "refuted"])
+@pytest.mark.parametrize("verdict", rest_long(["open", "refuted"]))
 async def test_what_only_an_agent_says_is_listed_apart_and_counts_for_nothing(
     runs: Runs, verdict: str
 ) -> None:
@@ -142,6 +143,7 @@ async def test_an_agent_cannot_pass_for_a_lens_or_vouch_for_itself(runs: Runs) -
     assert unconfirmed[0]["lens"] == "logic" and not unconfirmed[0]["verdict"]  # type: ignore
 
 
+@pytest.mark.long
 async def test_of_an_agent_that_tells_very_much_ten_are_looked_at_after_what_analysers_found(
     runs: Runs,
 ) -> None:
@@ -181,7 +183,7 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
     assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3
 
 
-@pytest.mark.parametrize("found", [(), (LOST_PAGE,)])
+@pytest.mark.parametrize("found", rest_long([(), (LOST_PAGE,)]))
 async def test_what_an_agent_hands_up_is_complete_however_sure_it_is_of_the_whole(
     runs: Runs, found: tuple[dict[str, Any], ...]
 ) -> None:

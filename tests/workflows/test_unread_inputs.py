@@ -66,26 +66,49 @@ def goal(runs: Runs, *subtasks: dict[str, Any], **fields: Any) -> Goal:
             False,
             id="a search in no text",
         ),
-        pytest.param([calls(("run_python", {"code": "1 + 1"}))], False, id="code without it"),
+        pytest.param(
+            [calls(("run_python", {"code": "1 + 1"}))],
+            False,
+            id="code without it",
+            marks=pytest.mark.long,
+        ),
         pytest.param([LISTS, READS], True, id="a file"),
         pytest.param(
-            [calls(("read_document", {"file_path": "papers/terms.md"}))], True, id="a document"
+            [calls(("read_document", {"file_path": "papers/terms.md"}))],
+            True,
+            id="a document",
+            marks=pytest.mark.long,
         ),
-        pytest.param([calls(("search_files", {"pattern": "x{9}"}))], True, id="a search in vain"),
+        pytest.param(
+            [calls(("search_files", {"pattern": "x{9}"}))],
+            True,
+            id="a search in vain",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             [calls(("search_documents", {"query": "notice", "path": "papers"}))],
             True,
             id="a ranked search",
+            marks=pytest.mark.long,
         ),
         pytest.param(
-            [calls(("query_data", {"sources": ["papers/prices.csv"]}))], True, id="a table"
+            [calls(("query_data", {"sources": ["papers/prices.csv"]}))],
+            True,
+            id="a table",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             [calls(("run_python", {"code": "len(inputs)", "inputs": ["papers/prices.csv"]}))],
             True,
             id="code over it",
+            marks=pytest.mark.long,
         ),
-        pytest.param([calls(("git_history", {"path": "papers"}))], True, id="its commits"),
+        pytest.param(
+            [calls(("git_history", {"path": "papers"}))],
+            True,
+            id="its commits",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_what_counts_as_reading(runs: Runs, used: list[ModelAnswer], reads: bool) -> None:

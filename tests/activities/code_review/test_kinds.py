@@ -135,6 +135,7 @@ def test_what_the_attributes_say_counts_before_all_rules() -> None:
     assert {path: kind_of(path, b"", said) for path in kinds} == kinds
 
 
+@pytest.mark.long
 def test_a_huge_file_of_attributes_is_bounded_and_ten_thousand_files_take_no_time() -> None:
     lines = b"".join(b"**/*a*b*c%d*/** linguist-generated\n" % n for n in range(50_000))
     said = Attributes({".gitattributes": lines + b"*.x linguist-vendored " + b"y" * 5_000})

@@ -15,6 +15,7 @@ from holdfast.activities.review.comparing import Base, Comparison, compare
 from holdfast.activities.review.examination import Examination
 from holdfast.contracts import Draft
 from holdfast.contracts.errors import LensFailed
+from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
@@ -48,7 +49,7 @@ def found(draft: Draft) -> list[tuple[str, int, bool]]:
 
 @pytest.mark.parametrize(
     ("lens", "file", "base", "gone", "rule", "line"),
-    [
+    rest_long([
         ("bugs", "a.py", "import shutil\n\n\ndef f(a):\n    shutil.rmtree(a)\n",
          "import shutil\n", "F821", 4),
         ("bugs", "a.py", "def f(a):\n    total = 0\n    for x in a:\n        total += x\n"
@@ -59,7 +60,7 @@ def found(draft: Draft) -> list[tuple[str, int, bool]]:
         ("javascript", "a.ts", "import { g } from './g';\nexport const f = (a: number) => g(a);\n",
          "import { g } from './g';\n", "no-undef", 1),
         ("shell", "a.sh", '#!/bin/sh\ndir=a\nls "$dir"\n', "dir=a\n", "SC2154", 2),
-    ],
+    ], first=2),
 )  # fmt: skip
 async def test_a_deletion_breaks_a_line_that_the_change_did_not_touch(
     tmp_path: Path, lens: str, file: str, base: str, gone: str, rule: str, line: int
@@ -82,7 +83,7 @@ async def test_a_renamed_file_is_compared_with_what_it_was(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("base", "head", "expected", "old"),
-    [
+    rest_long([
         # Only its spaces were edited, or its line moved.
         ("print(nope)\n", "if True:\n    print( nope )\n", [], 1),
         ("print(nope)\nx = 1\ny = 2\nz = 3\n", "x = 1\ny = 2\nz = 3\nprint(nope)\n", [], 1),
@@ -103,7 +104,7 @@ async def test_a_renamed_file_is_compared_with_what_it_was(tmp_path: Path) -> No
         # What suppressed it in the base is gone, and it is not.
         ("# ruff: noqa\nprint(nope)\n", "print(nope)\n", [], 0),
         ("print(nope)  # noqa\n", "print(nope)\n", [("F821", 1, True)], 0),
-    ],
+    ], first=3),
 )  # fmt: skip
 async def test_what_the_base_has_too_is_not_new(
     tmp_path: Path, base: str, head: str, expected: list[tuple[str, int, bool]], old: int
@@ -118,21 +119,24 @@ BROKEN = "def f(:\n"
 
 @pytest.mark.parametrize(
     ("base", "head", "expected", "unknown"),
-    [
-        # It does not parse any more, because of a line that is there still.
-        ("def f(\n):\n    pass\n", "):\n    pass\n", [("invalid-syntax", 1, False)], False),
-        ("x = 1\n", f"x = 1\n{BROKEN}", [("invalid-syntax", 2, True)], False),
-        # It parses now: what there was before nobody knows.
-        (f"print(nope)\n{BROKEN}", "print(nope)\nprint(nil)\n", [("F821", 2, True)], True),
-        # It did not parse before either.
-        (f"x = 1\ny = 1\n{BROKEN}", f"x = 2\ny = 1\n{BROKEN}", [], True),
-        (
-            f"x = 1\ny = 1\n{BROKEN}",
-            f"x = = 1\ny = 1\n{BROKEN}",
-            [("invalid-syntax", 1, True)],
-            True,
-        ),
-    ],
+    rest_long(
+        [
+            # It does not parse any more, because of a line that is there still.
+            ("def f(\n):\n    pass\n", "):\n    pass\n", [("invalid-syntax", 1, False)], False),
+            ("x = 1\n", f"x = 1\n{BROKEN}", [("invalid-syntax", 2, True)], False),
+            # It parses now: what there was before nobody knows.
+            (f"print(nope)\n{BROKEN}", "print(nope)\nprint(nil)\n", [("F821", 2, True)], True),
+            # It did not parse before either.
+            (f"x = 1\ny = 1\n{BROKEN}", f"x = 2\ny = 1\n{BROKEN}", [], True),
+            (
+                f"x = 1\ny = 1\n{BROKEN}",
+                f"x = = 1\ny = 1\n{BROKEN}",
+                [("invalid-syntax", 1, True)],
+                True,
+            ),
+        ],
+        first=2,
+    ),
 )
 async def test_where_either_side_does_not_parse_no_more_is_said_than_is_known(
     tmp_path: Path,

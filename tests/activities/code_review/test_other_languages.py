@@ -21,6 +21,7 @@ from holdfast.activities.toolset.serving import drop_idle
 from holdfast.contracts import Draft, Omission, Plan, RoleCard, Subtask
 from holdfast.contracts.errors import LensFailed
 from holdfast.deployment.extras import needs
+from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
@@ -135,7 +136,7 @@ async def test_only_what_a_stranger_can_write_into_a_script_is_critical(
     assert [each.line for each in found if each.severity == "critical"] == [8, 9, 9]
 
 
-@pytest.mark.parametrize("lens", DEFECTS)
+@pytest.mark.parametrize("lens", rest_long(DEFECTS, first=2))
 async def test_defects_are_found_whatever_the_settings_of_the_repository_say(
     repository: Repository, bench: Bench, lens: str
 ) -> None:
@@ -187,7 +188,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("lens", HOSTILE)
+@pytest.mark.parametrize("lens", rest_long(HOSTILE))
 async def test_hostile_files_take_no_others_down(
     repository: Repository, bench: Bench, lens: str
 ) -> None:

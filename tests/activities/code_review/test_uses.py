@@ -71,14 +71,18 @@ async def test_a_name_that_is_gone_is_told_where_another_file_imports_it(
 
 @pytest.mark.parametrize(
     "user",
-    [
-        "from shop.cart import *\n\nprint(total([1]))\n",
-        "try:\n    from shop.cart import total\nexcept ImportError:\n    total = sum\n",
-        "from other.cart import total\n\nprint(total([1]))\n",
-        "import shop.cart\n\nprint(getattr(shop.cart, 'total'))\n",
-        "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from shop.cart import total\n",
-        "def show(total):\n    return total([1])\n",
-    ],
+    rest_long(
+        [
+            "from shop.cart import *\n\nprint(total([1]))\n",
+            "try:\n    from shop.cart import total\nexcept ImportError:\n    total = sum\n",
+            "from other.cart import total\n\nprint(total([1]))\n",
+            "import shop.cart\n\nprint(getattr(shop.cart, 'total'))\n",
+            "from typing import TYPE_CHECKING\n\n"
+            "if TYPE_CHECKING:\n    from shop.cart import total\n",
+            "def show(total):\n    return total([1])\n",
+        ],
+        first=2,
+    ),
 )
 async def test_a_use_that_may_be_none_is_no_remark(
     repository: Repository, bench: Bench, user: str
@@ -90,12 +94,14 @@ async def test_a_use_that_may_be_none_is_no_remark(
 
 @pytest.mark.parametrize(
     "more",
-    [
-        "\n\ndef __getattr__(name):\n    return sum\n",
-        "\nglobals()['to' + 'tal'] = sum\n",
-        "\nfrom elsewhere import *\n",
-        "\ntotal = sum\n",
-    ],
+    rest_long(
+        [
+            "\n\ndef __getattr__(name):\n    return sum\n",
+            "\nglobals()['to' + 'tal'] = sum\n",
+            "\nfrom elsewhere import *\n",
+            "\ntotal = sum\n",
+        ]
+    ),
 )
 async def test_a_module_that_may_still_have_a_name_breaks_nobody(
     repository: Repository, bench: Bench, more: str
@@ -108,13 +114,16 @@ async def test_a_module_that_may_still_have_a_name_breaks_nobody(
 
 @pytest.mark.parametrize(
     ("call", "fits"),
-    [
-        ("total([1])", False),
-        ("total([1], 'EUR')", True),
-        ("total([1], currency='EUR')", True),
-        ("total(*things)", True),
-        ("total([1], **things)", True),
-    ],
+    rest_long(
+        [
+            ("total([1])", False),
+            ("total([1], 'EUR')", True),
+            ("total([1], currency='EUR')", True),
+            ("total(*things)", True),
+            ("total([1], **things)", True),
+        ],
+        first=2,
+    ),
 )
 async def test_a_call_is_told_if_it_fitted_and_does_not_any_more(
     repository: Repository, bench: Bench, call: str, fits: bool
@@ -394,24 +403,27 @@ REPLACED = {
 
 @pytest.mark.parametrize(
     ("path", "strong", "weak", "is_told"),
-    [
-        ("tests/test_a.py", "assert x == 3", "assert x is not None", True),
-        ("tests/test_a.py", "assert x == 3", "assert x", True),
-        ("tests/test_a.py", "x.assert_called_once_with(3)", "assert x.called", True),
-        (
-            "tests/test_a.py",
-            "with pytest.raises(Refused):\n        go(x)",
-            "assert go(x) is not None",
-            True,
-        ),
-        ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x);", True),
-        ("a.test.js", "expect(x).toEqual(3);", "expect(x).toBeDefined();", True),
-        ("tests/test_a.py", "assert x == 3", "assert x == 4", False),
-        ("tests/test_a.py", "assert x == 3", "assert other is not None", False),
-        ("tests/test_a.py", "assert x == True", "assert x", False),
-        ("tests/test_a.py", "assert x == 3", "assert near(x, 3)", False),
-        ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x === 3);", False),
-    ],
+    rest_long(
+        [
+            ("tests/test_a.py", "assert x == 3", "assert x is not None", True),
+            ("tests/test_a.py", "assert x == 3", "assert x", True),
+            ("tests/test_a.py", "x.assert_called_once_with(3)", "assert x.called", True),
+            (
+                "tests/test_a.py",
+                "with pytest.raises(Refused):\n        go(x)",
+                "assert go(x) is not None",
+                True,
+            ),
+            ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x);", True),
+            ("a.test.js", "expect(x).toEqual(3);", "expect(x).toBeDefined();", True),
+            ("tests/test_a.py", "assert x == 3", "assert x == 4", False),
+            ("tests/test_a.py", "assert x == 3", "assert other is not None", False),
+            ("tests/test_a.py", "assert x == True", "assert x", False),
+            ("tests/test_a.py", "assert x == 3", "assert near(x, 3)", False),
+            ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x === 3);", False),
+        ],
+        first=3,
+    ),
 )
 async def test_an_assertion_that_a_weaker_one_of_the_same_name_replaces_is_told(
     repository: Repository, bench: Bench, path: str, strong: str, weak: str, is_told: bool

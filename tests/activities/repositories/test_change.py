@@ -271,6 +271,7 @@ async def test_the_body_of_a_private_key_whose_beginning_stands_in_no_hunk_is_no
     assert body not in past.clean_patch(["@@ -5,3 +5,3 @@", f" {body}", f"-{body}", "+x"])
 
 
+@pytest.mark.long
 async def test_a_hundred_megabytes_of_patches_are_bounded(
     repository: Repository, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

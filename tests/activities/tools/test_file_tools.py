@@ -250,6 +250,7 @@ async def test_a_pattern_that_would_take_for_ever_elsewhere_takes_linear_time(
     assert told.startswith("[nothing found")
 
 
+@pytest.mark.long
 async def test_enough_is_enough(bench: Bench, folder: Path) -> None:
     (folder / "many").write_text("hit\n" * 50_000)
     told = await bench.told(search_files, pattern="hit", path="repo/many", head_limit=7)

@@ -14,6 +14,7 @@ import pytest
 from hands import Bench
 from holdfast.activities.tools import query_data as module
 from holdfast.activities.tools.query_data import query_data
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -117,32 +118,35 @@ async def test_a_file_in_a_folder_is_a_source_and_nothing_outside_it_is(tmp_path
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "select * from read_csv('{outside}')",
-        "select * from '{outside}'",
-        "select * from read_text('{outside}')",
-        "select * from glob('/etc/*')",
-        "select * from read_csv('https://example.com/x.csv')",
-        "copy sales to '{outside}'",
-        "attach '{outside}' as other",
-        "export database '{folder}'",
-        "install httpfs",
-        "load httpfs",
-        "set enable_external_access=true",
-        "pragma database_list",
-        "drop table sales",
-        "insert into sales select * from sales",
-        "create table other as select 1",
-        "select 1; drop table sales",
-        "select 1; select 2",
-        "select * from query('drop table sales')",
-        "select * from asked",
-        "select * from sources",
-        "select * from none",
-        "select getenv('HOME')",
-        "selec",
-        "-- nothing",
-    ],
+    rest_long(
+        [
+            "select * from read_csv('{outside}')",
+            "select * from '{outside}'",
+            "select * from read_text('{outside}')",
+            "select * from glob('/etc/*')",
+            "select * from read_csv('https://example.com/x.csv')",
+            "copy sales to '{outside}'",
+            "attach '{outside}' as other",
+            "export database '{folder}'",
+            "install httpfs",
+            "load httpfs",
+            "set enable_external_access=true",
+            "pragma database_list",
+            "drop table sales",
+            "insert into sales select * from sales",
+            "create table other as select 1",
+            "select 1; drop table sales",
+            "select 1; select 2",
+            "select * from query('drop table sales')",
+            "select * from asked",
+            "select * from sources",
+            "select * from none",
+            "select getenv('HOME')",
+            "selec",
+            "-- nothing",
+        ],
+        first=4,
+    ),
 )
 async def test_what_is_no_select_over_the_sources_is_refused(sql: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside.csv"
@@ -262,20 +266,23 @@ async def test_a_sqlite_file_is_asked_by_its_own_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "insert into item values (3, 'x', 'y')",
-        "delete from item",
-        "attach '/tmp/other.sqlite' as other",
-        "pragma user_version = 3",
-        "vacuum into '/tmp/other.sqlite'",
-        "create table x (a)",
-        "select load_extension('x')",
-        "select 1; delete from item",
-        "select zeroblob(2000000000)",
-        "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
-        "select * from pragma_database_list",
-        "select readfile('/etc/passwd')",
-    ],
+    rest_long(
+        [
+            "insert into item values (3, 'x', 'y')",
+            "delete from item",
+            "attach '/tmp/other.sqlite' as other",
+            "pragma user_version = 3",
+            "vacuum into '/tmp/other.sqlite'",
+            "create table x (a)",
+            "select load_extension('x')",
+            "select 1; delete from item",
+            "select zeroblob(2000000000)",
+            "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
+            "select * from pragma_database_list",
+            "select readfile('/etc/passwd')",
+        ],
+        first=4,
+    ),
 )
 async def test_a_sqlite_file_is_only_read(
     sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -256,6 +256,7 @@ async def test_bombs_and_damage_are_a_line_each(made: Callable[[], bytes], why: 
     assert len(result.text.splitlines()) == 1
 
 
+@pytest.mark.long
 async def test_a_size_that_the_packing_lies_about_is_no_way_in() -> None:
     """The directory says 10 bytes where the part unpacks to 300 MiB."""
     content = bytearray(

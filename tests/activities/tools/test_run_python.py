@@ -11,6 +11,7 @@ import pytest
 from hands import Bench
 from holdfast.activities.tools import run_python as module
 from holdfast.activities.tools.run_python import run_python
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -51,25 +52,28 @@ async def test_a_file_that_may_not_be_is_an_error_that_names_it_in_a_line() -> N
 
 @pytest.mark.parametrize(
     ("code", "why"),
-    [
-        ("1 / 0", "ZeroDivisionError"),
-        ("no syntax here", "separated by newlines"),
-        ("9**9**9", "memory limit exceeded"),
-        ("'x' * 10**10", "memory limit exceeded"),
-        ("f'{1:>9999999999}'", "MemoryError"),
-        ("[i for i in range(10**9)]", "MemoryError"),
-        ("def f(): return f()\nf()", "RecursionError"),
-        ("while True: print('x' * 1000)", "MemoryError"),
-        ("import time; time.sleep(1000)", "sleep limit exceeded"),
-        ("open('/etc/passwd').read()", "PermissionError"),
-        ("open('/tmp/made', 'w').write('x')", "PermissionError"),
-        ("import os; os.environ['HOME']", "not supported"),
-        ("import os; os.system('id')", "AttributeError"),
-        ("import subprocess", "ModuleNotFoundError"),
-        ("import socket", "ModuleNotFoundError"),
-        ("().__class__.__mro__[1].__subclasses__()", "AttributeError"),
-        ("__import__('os')", "NameError"),
-    ],
+    rest_long(
+        [
+            ("1 / 0", "ZeroDivisionError"),
+            ("no syntax here", "separated by newlines"),
+            ("9**9**9", "memory limit exceeded"),
+            ("'x' * 10**10", "memory limit exceeded"),
+            ("f'{1:>9999999999}'", "MemoryError"),
+            ("[i for i in range(10**9)]", "MemoryError"),
+            ("def f(): return f()\nf()", "RecursionError"),
+            ("while True: print('x' * 1000)", "MemoryError"),
+            ("import time; time.sleep(1000)", "sleep limit exceeded"),
+            ("open('/etc/passwd').read()", "PermissionError"),
+            ("open('/tmp/made', 'w').write('x')", "PermissionError"),
+            ("import os; os.environ['HOME']", "not supported"),
+            ("import os; os.system('id')", "AttributeError"),
+            ("import subprocess", "ModuleNotFoundError"),
+            ("import socket", "ModuleNotFoundError"),
+            ("().__class__.__mro__[1].__subclasses__()", "AttributeError"),
+            ("__import__('os')", "NameError"),
+        ],
+        first=5,
+    ),
 )
 async def test_what_breaks_out_or_takes_too_much_is_an_error_that_names_it(
     code: str, why: str, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from holdfast.activities.toolset.mcp import (
 )
 from holdfast.activities.toolset.running import call
 from holdfast.activities.toolset.servers import Server, read_servers
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +83,7 @@ async def test_arguments_arrive_whatever_they_are_called() -> None:
     assert json.loads(result.text) == given
 
 
+@pytest.mark.long
 async def test_each_part_of_a_result_is_told_and_what_is_no_text_by_its_size() -> None:
     said = await Bench().told(make_tool(own("picture"), ACT))
     assert said == "{}\n[image, 3 bytes, not shown]\n[file:///notes.txt]\nof the resource"
@@ -98,12 +100,14 @@ async def test_no_claim_of_a_server_makes_its_tools_harmless() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [
-        ("dies", "broke the conversation off"),
-        ("floods", "said more than 8 MiB at once"),
-        ("noise", "said more than"),
-        ("lies", "does not speak MCP as it should"),
-    ],
+    rest_long(
+        [
+            ("dies", "broke the conversation off"),
+            ("floods", "said more than 8 MiB at once"),
+            ("noise", "said more than"),
+            ("lies", "does not speak MCP as it should"),
+        ]
+    ),
 )
 async def test_a_server_that_dies_or_lies_in_a_call_is_an_error_result(kind: str, why: str) -> None:
     said = await Bench().refused(make_tool(own(kind), ACT))
@@ -126,10 +130,12 @@ async def test_a_server_that_never_answers_is_given_up(impatient: None) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [
-        ("list-dies", "broke the conversation off"),
-        ("odd-schema", "does not speak MCP as it should"),
-    ],
+    rest_long(
+        [
+            ("list-dies", "broke the conversation off"),
+            ("odd-schema", "does not speak MCP as it should"),
+        ]
+    ),
 )
 async def test_a_server_that_does_not_tell_its_tools_is_named_with_its_command(
     kind: str, why: str
@@ -141,11 +147,13 @@ async def test_a_server_that_does_not_tell_its_tools_is_named_with_its_command(
 
 @pytest.mark.parametrize(
     ("command", "why"),
-    [
-        ("/no/such/program", "cannot be started (No such file or directory)"),
-        ("/bin/true", "broke the conversation off"),
-        ("/bin/cat", "refused: Method not found"),
-    ],
+    rest_long(
+        [
+            ("/no/such/program", "cannot be started (No such file or directory)"),
+            ("/bin/true", "broke the conversation off"),
+            ("/bin/cat", "refused: Method not found"),
+        ]
+    ),
 )
 async def test_a_program_that_is_no_server_is_named(command: str, why: str) -> None:
     server = Server("other", Path("/"), (command,), written=command)
@@ -161,6 +169,7 @@ async def test_what_a_server_complained_of_is_told_to_its_operator_only() -> Non
     assert "the token is wrong" not in str(error.value)
 
 
+@pytest.mark.long
 async def test_of_a_long_complaint_the_last_words_are_told_whole() -> None:
     words = " ".join(f"word{number:04}" for number in range(200))
     ends = Server("own", Path("/"), (sys.executable, "-c", f"import sys; sys.exit({words!r})"))
@@ -175,6 +184,7 @@ async def test_a_tool_that_is_gone_is_said_and_not_called() -> None:
     assert said == "the MCP server own has no tool of this name (any more)"
 
 
+@pytest.mark.long
 async def test_noise_that_is_no_message_is_passed_over() -> None:
     assert await Bench().told(make_tool(own("deep"), ACT)) == "{}"
 
@@ -212,6 +222,7 @@ async def test_a_tool_whose_schema_is_bad_is_left_out_and_said() -> None:
     }
 
 
+@pytest.mark.long
 async def test_arguments_that_do_not_fit_a_schema_never_reach_its_server_and_are_said() -> None:
     fine = make_tool(own("schemas"), "mcp__own__fine")
     assert await Bench().told(fine, row=2, names=["a"]) == '{"row": 2, "names": ["a"]}'
