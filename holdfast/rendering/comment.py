@@ -92,8 +92,7 @@ def as_thread(remark: Remark, fail_on: str = "") -> str:
     lines = "\n".join(f"- {_calm(line)}" for line in shown.advice(remark))
     script = fence_of(remark)
     proof = f"<details><summary>{TITLE}</summary>\n\n{script}\n\n</details>" if script else ""
-    parts = (f"{mark} {_calm(shown.said(remark))} ({rule})", lines, proof, suggestion_of(remark))
-    return "\n\n".join(filter(None, parts))[: MOST_LETTERS - MARGIN]
+    return "\n\n".join(filter(None, (f"{mark} {_calm(shown.said(remark))} ({rule})", lines, proof)))
 
 
 def _head(report: Report, review: ReviewData, fail_on: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import hashlib
@@ -19,6 +20,7 @@ from github_api import BOT, EVERYTHING, NUMBER, PERSON, REPOSITORY, Failure, Git
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
 from holdfast.cli.commands.doors.github import _judge
+from holdfast.cli.main import main
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.client.holdfast import Holdfast
 from holdfast.contracts import Remark, Report
@@ -27,6 +29,7 @@ from holdfast.doors.github.event import Asked, Pull
 from holdfast.doors.github.reviewing import Found, Range, range_of, review
 from holdfast.doors.github.telling import Teller
 from holdfast.doors.github.threads import read_up_to
+from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, finds
@@ -175,14 +178,19 @@ async def test_a_pull_request_has_one_summary_and_a_thread_for_as_long_as_its_re
     assert "✅ Gone in" in desk.github.talks[1].said[0].body
     assert len(desk.summaries) == 1 and "Threads: 1 resolved." in desk.summaries[0]
 
-    # It comes back, and its thread with it.
-    desk.push({"shop.py": functions("old", "new", "newer")})
-    await desk.tell()
+
+async def test_a_remark_that_comes_back_has_its_own_thread_again_and_a_second_look_adds_nothing(
+    desk: Desk,
+) -> None:
+    for names in (("new", "newer"), ("new",), ("new", "newer")):
+        desk.push({"shop.py": functions("old", *names)})
+        await desk.tell()
     assert desk.open() == ["shop.py:6", "shop.py:10"] and len(desk.github.talks) == 2
     assert "Gone in" not in desk.github.talks[1].said[0].body
-    before = [*desk.github.requests]
+    assert "Threads: 1 opened again." in desk.summaries[0]
+    before = len(desk.github.requests)
     await desk.tell()
-    assert not [e for e in desk.github.requests[len(before) :] if "reviews" in e]
+    assert not [each for each in desk.github.requests[before:] if "/pulls/" in each]
     assert len(desk.github.talks) == 2 and len(desk.summaries) == 1
     assert len(desk.github.checks) == 3, "of the same commit it is the same check"
 
@@ -387,6 +395,72 @@ async def test_agents_look_at_new_commits_alone_and_what_they_said_stands_until_
         asked = len(model.requests)
         await desk.tell()
         assert len(model.requests) == asked and "agents had read all of it" in desk.summaries[0]
+
+
+async def test_what_an_agent_said_and_no_thread_keeps_is_looked_for_again(desk: Desk) -> None:
+    said = Remark(
+        severity="critical",
+        file="word.py",
+        line=1,
+        message="It is read as a number.",
+        code="WORD = 1",
+        confidence=90,
+        lens="logic",
+        by_agent=True,
+        verdict="confirmed",
+    )
+
+    async def look(asked: Asked, span: Range) -> Found:
+        data = {"remarks": [said.model_dump(mode="json")], "agents": {"logic": 1}}
+        return Found(Report(run_id="r", goal="g", status="complete", data=data), span, asked.head)
+
+    desk.look = look
+    desk.push({})
+    await desk.tell()
+    assert not desk.github.talks and read_up_to(desk.summaries[0]) == ""
+    head = desk.push({"word.py": "# A line of the difference.\nWORD = 1\n"})
+    await desk.tell()
+    assert desk.open() == ["word.py:1"] and read_up_to(desk.summaries[0]) == head
+
+
+@pytest.mark.parametrize(
+    ("token", "more", "said"),
+    [
+        ("bot-token", ("--pull", "8"), "GET /repos/octo/shop/pulls/8: 404 Not Found"),
+        ("other-token", ("--pull", "7"), "GET /repos/octo/shop/pulls/7: 401 Bad credentials"),
+        ("a b", ("--pull", "7"), "GITHUB_TOKEN is no token"),
+        ("bot-token", ("--pull", "7", "--dollars", "1"), "nothing is spent without --models"),
+        ("bot-token", (), "in another CI give --pull NUMBER and --repository OWNER/NAME"),
+        ("bot-token", ("--pull", "7"), "checked out, and"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_a_line_without_the_token(
+    desk: Desk,
+    token: str,
+    more: tuple[str, ...],
+    said: str,
+    bare_environment: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    desk.push({})
+    desk.repository.git("checkout", "-q", desk.github.base)
+    given = {"GITHUB_TOKEN": token, "GITHUB_API_URL": desk.github.address}
+    for name in ("GITHUB_ACTIONS", "GITHUB_EVENT_NAME", "GH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**given, "GITHUB_REPOSITORY": REPOSITORY}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(desk.repository.path)
+    code = await asyncio.to_thread(main, ["github", *more])
+    told = capsys.readouterr().err
+    assert code in (1, 2) and said in told and told.count("\n") == 1 and token not in told
+    assert not bare_environment.exists(), "nothing was started"
+
+
+async def test_a_token_goes_to_no_address_in_the_clear() -> None:
+    with pytest.raises(Refused, match="a token goes to https alone"):
+        Api("secret", "http://github.example")
+    assert "secret" not in repr(Api("secret"))
 
 
 @pytest.mark.long

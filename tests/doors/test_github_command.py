@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from github_api import BOT, NUMBER, REPOSITORY, GitHub, serving
@@ -105,7 +106,7 @@ async def test_a_hostile_pull_request_decides_nothing_and_runs_nothing(tmp_path:
         github.tokens = {"fork-token": (BOT, frozenset())}
         async with shut(environment):
             code, said = await typed(
-                environment, repository.path, "github", "--fail-on", "critical"
+                environment, repository.path, "github", "--fail-on", "critical", "--models"
             )
             assert code == 7, said
             lines = said.splitlines()
@@ -117,9 +118,13 @@ async def test_a_hostile_pull_request_decides_nothing_and_runs_nothing(tmp_path:
             assert stopped == 0 and told and all(each.startswith("::error file=") for each in told)
             assert any("file=shop.py,line=2,title=F821::Undefined name" in each for each in told)
             assert not any(each.startswith("::") for each in lines[1:back])
-            assert said.count("Left out: ") == 4 and "(the token only reads, as" in said
+            assert "Left out: agents: a pull request from a fork has no secrets" in said
+            assert said.count("Left out: ") == 5 and "(the token only reads, as" in said
             assert "Traceback" not in said and "fork-token" not in said
             assert "shop.py:2" in page.read_text() and "fork-token" not in page.read_text()
+            for process in psutil.process_iter(["cmdline", "environ"]):
+                if str(tmp_path) in " ".join(process.info["cmdline"] or ()):
+                    assert "GITHUB_TOKEN" not in (process.info["environ"] or {})
             for each in (tmp_path / "state").rglob("*"):
                 assert not each.is_file() or b"fork-token" not in each.read_bytes(), each
 

@@ -144,7 +144,7 @@ class Api:
         again: bool = True,
     ) -> httpx2.Response:
         """Return a good answer; what limits and failures ask for is done here."""
-        address = path if path.startswith(self.address[:8]) else f"{self.address}{path}"
+        address = f"{self.address}{path}" if path.startswith("/") else path
         content = None if body is None else json.dumps(body).encode()
         kind = {"Content-Type": "application/json"} if content else {}
         for attempt in range(TRIES):

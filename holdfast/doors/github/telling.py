@@ -26,6 +26,10 @@ AGAIN = 3
 """Times that something is looked at and done, where it was unclear whether it had been done."""
 BY_WORKFLOW = "not accessible by integration"
 """Words of GitHub's for what the token of a workflow may not do."""
+NOT_RESOLVED = (
+    "resolving threads: GitHub wants the permission contents: write for that; the threads say that"
+    " their remarks are gone"
+)
 READ_ONLY = "the token only reads, as of any pull request from a fork"
 
 
@@ -55,8 +59,10 @@ class Teller:
     left_out: list[str] = field(default_factory=list)
     annotations: list[str] = field(default_factory=list)
     """Commands for a runner of Actions that show remarks which nothing else tells."""
+    _told: set[str] = field(default_factory=set)
+    """Keys of remarks that have a thread, open or not."""
     _opened: set[str] = field(default_factory=set)
-    """Keys of remarks that a thread tells."""
+    """Keys of those whose thread is open."""
     _standing: list[Severity] = field(default_factory=list)
 
     async def tell(self, found: Found) -> tuple[Judged, str]:
@@ -67,7 +73,8 @@ class Teller:
         judged = self.gate(found.report, self._standing)
         page = as_comment(found.report, self._links, self.fail_on, [*map(Marked, notes)])
         if self.asked.pull:
-            mark = threads.as_read(found.read_up_to) if found.read_up_to else ""
+            read = self._read_up_to(found)
+            mark = threads.as_read(read) if read else ""
             shown = [*map(Marked, filter(None, [*notes, mark]))]
             text = as_comment(found.report, self._links, self.fail_on, shown)
             await self._try("the summary", lambda: self._summary(text))
@@ -114,6 +121,14 @@ class Teller:
         why = f" ({READ_ONLY})" if fork and BY_WORKFLOW in str(error) else ""
         self.left_out.append(f"{what}: {error}{why}")
 
+    def _read_up_to(self, found: Found) -> str:
+        """Return the commit from which agents go on the next time: what they said is kept by its
+        thread alone, so where one has none they look there again.
+        """
+        remarks = threads.keyed(counted(read_review(found.report) or ReviewData()))
+        lost = any(each.by_agent and key not in self._told for key, each in remarks.items())
+        return found.range.since if lost else found.read_up_to
+
     # ------------------------------------------------------------ threads
 
     async def _threads(self, found: Found) -> list[str]:
@@ -155,11 +170,9 @@ class Teller:
         if plan.opened:
             new = await pulls.open_threads(self.api, self.asked, plan.opened, self.fail_on)
         self._opened |= {*new, *(each.mark.key for each in plan.reopened)}
-        if not all(closed):
-            self.left_out.append(
-                "resolving threads: GitHub wants the permission contents: write for that; the"
-                " threads say that their remarks are gone"
-            )
+        self._told = {*known, *new}
+        if not all(closed) and NOT_RESOLVED not in self.left_out:
+            self.left_out.append(NOT_RESOLVED)
         untold = plan.outside + plan.beyond + len(plan.opened) - len(new)
         return [*describe_threads(plan, len(new), untold)]
 

@@ -38,6 +38,7 @@ from holdfast.rendering.verdict import failing
 from holdfast.text import pluralize
 
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
+NO_SECRETS = "agents: a pull request from a fork has no secrets, and so no key of a model"
 CONCLUSIONS: dict[Code, Conclusion] = {
     Code.COMPLETE: "success",
     Code.PARTIAL: "neutral",
@@ -151,13 +152,15 @@ async def _done(settings: Settings, options: Options) -> tuple[int, Sequence[str
     api = Api(options.token, os.environ.get("GITHUB_API_URL") or PUBLIC, _note)
     async with api:
         asked = await _asked(api, options)
-        since = await _read_before(api, asked) if options.models and asked.pull else ""
+        fork = asked.pull is not None and asked.pull.fork
+        models = options.models and (settings.has_endpoint or not fork)
+        since = await _read_before(api, asked) if models and asked.pull else ""
         span = await range_of(options.checkout, asked, since)
         what = f"#{asked.pull.number}" if asked.pull else f" {asked.ref}"
         say(f"Reviewing {asked.repository}{what} at {asked.head[:12]}", "bold")
         async with connect_command(settings, embedded=True) as connection:
             hf = Holdfast.on(connection)
-            found = await review(hf, options.checkout, asked, span, options.dollars, options.models)
+            found = await review(hf, options.checkout, asked, span, options.dollars, models)
         teller = Teller(
             api=api,
             asked=asked,
@@ -166,6 +169,7 @@ async def _done(settings: Settings, options: Options) -> tuple[int, Sequence[str
             gate=lambda report, standing: _judge(options.pipeline, report, standing),
             server=os.environ.get("GITHUB_SERVER_URL") or "https://github.com",
             fail_on=options.pipeline.fail_on,
+            left_out=[NO_SECRETS] if options.models and not models else [],
         )
         judged, page = await teller.tell(found)
     for each in teller.left_out:
