@@ -217,7 +217,7 @@ class Schedules:
             raise _explained(error) from error
         if not (await handle.describe()).info.next_action_times:
             await handle.delete()
-            raise Refused(f"schedule {scheduled.name!r}: none of its times ever comes")
+            raise _never(scheduled.name)
         return await self.show(scheduled.name)
 
     async def edit(
@@ -231,9 +231,10 @@ class Schedules:
     ) -> Shown:
         """Change a schedule; its runs that are open go on as they are."""
         handle = await self._mine(name)
-        before, ours = (await self.show(name)).scheduled.project, self._connection.settings.name
-        if before != ours:
-            raise Refused(f"schedule {name!r} is of project {before!r}; change it from there")
+        described = await handle.describe()
+        project, ours = (await self._scheduled(described)).project, self._connection.settings.name
+        if project != ours:
+            raise Refused(f"schedule {name!r} is of project {project!r}; change it from there")
         scheduled, goal = await self._checked(name, request, times, budget, by)
         await self._check_retention(scheduled)
         self._allow_inputs(scheduled, goal)
@@ -247,6 +248,10 @@ class Schedules:
             await handle.update(update)
         except RPCError as error:
             raise _explained(error) from error
+        comes = (await handle.describe()).info.next_action_times
+        if not comes and described.info.next_action_times:
+            await handle.update(lambda _: ScheduleUpdate(described.schedule))
+            raise _never(name)
         return await self.show(name)
 
     async def show(self, name: str) -> Shown:
@@ -356,11 +361,15 @@ class Schedules:
             raise _unknown(name)
         return self._connection.client.get_schedule_handle(name)
 
-    async def _shown(self, described: ScheduleDescription) -> Shown:
+    async def _scheduled(self, described: ScheduleDescription) -> Scheduled:
         action = described.schedule.action
         assert isinstance(action, ScheduleActionStartWorkflow)
-        client = self._connection.client
-        (scheduled,) = await client.data_converter.decode(action.args, [Scheduled])
+        converter = self._connection.client.data_converter
+        (scheduled,) = await converter.decode(action.args, [Scheduled])
+        return scheduled  # type: ignore[no-any-return]
+
+    async def _shown(self, described: ScheduleDescription) -> Shown:
+        client, scheduled = self._connection.client, await self._scheduled(described)
         zone = zone_of(scheduled.times.zone)
         state, info = described.schedule.state, described.info
         gone = [each async for each in times_gone(client, described.id, LOOKED_AT, LOOKED_AT)]
@@ -420,6 +429,10 @@ def _spec(times: Times) -> ScheduleSpec:
 
 def _is_ours(action: object) -> bool:
     return isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == SCHEDULED
+
+
+def _never(name: str) -> Refused:
+    return Refused(f"schedule {name!r}: none of its times ever comes")
 
 
 def _unknown(name: str) -> NoSuchSchedule:

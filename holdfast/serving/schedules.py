@@ -26,7 +26,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded.allowed import allowed_roots
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
-from holdfast.intake.launch import prepare_start
+from holdfast.intake.launch import allow_inputs, prepare_start
 from holdfast.intake.notices import notify_of
 from holdfast.intake.scheduled import goal_of_request
 from holdfast.rendering.amounts import money
@@ -70,6 +70,8 @@ class Planner:
         roots = allowed_roots(settings, embedded=embedded)()
         places = _within(tuple(each.path for each in roots), scheduled.below)
         goal = await goal_of_request(request, settings, embedded=embedded, below=places)
+        # What it brings of files was written anew, if a cleaning has removed it.
+        allow_inputs(goal, connection, ())
         goal = goal.model_copy(update={"requester": scheduled.requester})
         cap = goal.limits.dollars if goal.use_models else Decimal(0)
         if why := await self._over_budget(connection, scheduled, cap, workflow_id):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import plistlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -34,11 +36,15 @@ from holdfast.client import orders
 from holdfast.client.schedules import Schedules, Shown
 from holdfast.contracts import Order, Report
 from holdfast.deployment.settings import Settings
+from holdfast.embedded.allowed import allowed_roots
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.intake.requests import RunRequest
+from holdfast.intake.scheduled import scheduled_of
 from holdfast.intake.times import TypedTimes, clock_of, notes_of, times_of
 from holdfast.replaying.replay import find_divergence
+from holdfast.serving.schedules import Planner
+from holdfast.untrusted.roots import open_file
 from holdfast.workflows import WORKFLOWS
 from hook_receiver import SECRET, Hooks, hook_receiver
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
@@ -267,6 +273,34 @@ async def test_a_time_that_comes_twice_when_summer_ends_is_one_and_one_left_out_
     assert len({each.date() for each in shown.next}) == 5
     with pytest.raises(Refused, match="none of its times ever comes"):
         await add(f"s-{runs.queue}", cron="30 2 25-31 3 7")
+    before = shown.scheduled
+    never = times_of(TypedTimes(cron="30 2 25-31 3 7"), before.times)
+    request = RunRequest.model_validate(before.request)
+    with pytest.raises(Refused, match="none of its times ever comes"):
+        await schedules.edit(before.name, request, never, budget=None)
+    assert (await schedules.show(before.name)).next == shown.next, "it is as it was"
+
+
+@pytest.mark.anyio
+async def test_rows_that_a_schedule_brings_are_read_also_when_a_cleaning_has_removed_them(
+    connection: Connection, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "scripted-key")
+    settings = Settings(_env_file=None, state_dir=connection.settings.state_dir)
+    target = replace(connection.target, embedded=True)
+    planner, ours = Planner(settings, target), Connection(settings, target, connection.client)
+    monkeypatch.setattr(Planner, "_connection", lambda *_: ours)
+    rows = [{"rate": 2.5}]
+    request = RunRequest.model_validate({"goal": "Compare", "inputs": {"rates": {"rows": rows}}})
+    scheduled, _ = await scheduled_of(
+        "s", request, times_of(TypedTimes(every="1h")), settings, embedded=True
+    )
+    for _ in range(2):
+        due = await planner.prepare(scheduled, "s-2026-11-26T06:00:00Z")
+        assert due.goal, due.outcome.why
+        kept = Path(due.goal.inputs[0].value)
+        os.close(open_file(kept, allowed_roots(settings, embedded=True)()))
+        kept.rename(kept.with_name("gone"))
 
 
 @pytest.mark.parametrize(
