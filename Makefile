@@ -12,6 +12,8 @@ TESTERS ?= 3
 # What a file sets up is set up once; the longest files begin first.
 SPREAD = --dist loadfile --no-loadscope-reorder
 PYTHON = $(VENV)/bin/python
+# What was compiled once serves the next run: rewriting the assertions takes as long as all else.
+unexport PYTHONDONTWRITEBYTECODE
 STAMP = $(VENV)/locked.stamp
 # Of a part of what is locked: all that the demonstration shows.
 DEMO_STAMP = $(VENV)/demo.stamp

@@ -20,6 +20,7 @@ from holdfast.cli.commands.care import doctor
 from holdfast.deployment.packages import Brought
 from holdfast.deployment.settings import HOME
 from holdfast.errors import BadSettings
+from parameters import rest_long
 
 TOOL = '''
 from holdfast import Here, tool
@@ -213,13 +214,15 @@ def test_two_roles_of_one_name_in_one_folder_are_said_to_be_two_of_yours(tmp_pat
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("import time\ntime.sleep(60)", r"slow\.py:2: its import has not ended after 1 s"),
-        ("while True:\n    pass", r"slow\.py:[12]: its import has not ended after 1 s"),
-        ("input()", r"slow\.py:1: EOFError"),
-        ("fifo", r"slow\.py: NotRegular: .*not a regular file"),
-        ("loop", r"slow\.py: OSError: .*symbolic links"),
-    ],
+    rest_long(
+        [
+            ("import time\ntime.sleep(60)", r"slow\.py:2: its import has not ended after 1 s"),
+            ("while True:\n    pass", r"slow\.py:[12]: its import has not ended after 1 s"),
+            ("input()", r"slow\.py:1: EOFError"),
+            ("fifo", r"slow\.py: NotRegular: .*not a regular file"),
+            ("loop", r"slow\.py: OSError: .*symbolic links"),
+        ]
+    ),
 )
 def test_a_tool_whose_import_does_not_end_is_named_and_no_command_waits_for_it(
     text: str, said: str, tmp_path: Path
