@@ -102,18 +102,18 @@ async def scheduled_of(
 
 def merged(before: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request in which each input and limit stays that was not named again."""
+    kept = {"inputs": {}, "limits": {}, **before}
+    limits = asked.get("limits")
+    if "dollars" in asked or (isinstance(limits, Mapping) and "dollars" in limits):
+        # Either field may have said the cap; it counts no more.
+        kept.pop("dollars", None)
+        kept["limits"] = {name: each for name, each in kept["limits"].items() if name != "dollars"}
     both = {
-        field: {**before.get(field, {}), **asked[field]}
+        field: {**kept[field], **asked[field]}
         for field in ("inputs", "limits")
-        if field in asked
+        if isinstance(asked.get(field), Mapping)
     }
-    request = {**before, **asked, **both}
-    # Each of the two says the cap.
-    if "dollars" in asked.get("limits", {}):
-        request.pop("dollars", None)
-    elif "dollars" in asked and "limits" in before:
-        request["limits"] = {k: v for k, v in request["limits"].items() if k != "dollars"}
-    return request
+    return {**kept, **asked, **both}
 
 
 def _check_budget(goal: Goal, budget: Decimal | None) -> None:
