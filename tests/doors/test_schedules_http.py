@@ -74,8 +74,8 @@ async def test_a_schedule_is_added_looked_at_changed_paused_and_deleted(
     edited = (await caller.client.patch(path, json=change)).json()
     assert edited["times"]["zone"] == "Europe/Berlin" and edited["times"]["jitter_seconds"] == 300
     assert edited["request"]["limits"] == {"subtasks": 3} and edited["request"]["dollars"] == "1"
-    again = {"request": {"limits": {"dollars": 2}, "inputs": {"a": "text:b"}}}
-    edited = (await caller.client.patch(path, json=again)).json()["request"]
+    cap = {"request": {"limits": {"dollars": 2}, "inputs": {"a": "text:b"}}}
+    edited = (await caller.client.patch(path, json=cap)).json()["request"]
     assert edited["limits"] == {"subtasks": 3, "dollars": 2} and "dollars" not in edited
     for wrong in ({"inputs": "a"}, {"limits": None}, {"nope": 1}):
         refused = await caller.client.patch(path, json={"request": wrong})
