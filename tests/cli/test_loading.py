@@ -39,7 +39,7 @@ def loaded(*arguments: str, **asked: str) -> list[str]:
     return modules
 
 
-@pytest.mark.parametrize("command", rest_long([("list",), ("approve", "a")]))
+@pytest.mark.parametrize("command", rest_long([(("approve", "a"),), (("list",),)]))
 def test_a_command_loads_neither_models_nor_readers_nor_the_other_commands(
     command: tuple[str, ...],
 ) -> None:

@@ -183,7 +183,7 @@ def test_the_room_of_the_verification_is_shared_whoever_fills_it() -> None:
     assert [each.lens for each in order] == ["bugs"] * 2 + ["logic"] * 2 + ["bugs"] * 3
 
 
-@pytest.mark.parametrize("found", rest_long([(), (LOST_PAGE,)]))
+@pytest.mark.parametrize("found", rest_long([((LOST_PAGE,),), ((),)]))
 async def test_what_an_agent_hands_up_is_complete_however_sure_it_is_of_the_whole(
     runs: Runs, found: tuple[dict[str, Any], ...]
 ) -> None:
