@@ -422,6 +422,21 @@ async def test_what_an_agent_said_and_no_thread_keeps_is_looked_for_again(desk: 
     await desk.tell()
     assert desk.open() == ["word.py:1"] and read_up_to(desk.summaries[0]) == head
 
+    # A new name makes nothing good, another line does.
+    async def silent(asked: Asked, span: Range) -> Found:
+        data = {"remarks": [], "looked_at": {"bugs": 1}}
+        report = Report(run_id="r", goal="g", status="complete", data=data)
+        return Found(report, span, asked.head)
+
+    desk.look = silent
+    desk.repository.git("mv", "word.py", "words.py")
+    desk.push({})
+    await desk.tell()
+    assert desk.open() == ["word.py:1"] and desk.judged.code == 7
+    desk.push({"words.py": "WORD = 2\n"})
+    await desk.tell()
+    assert desk.open() == [] and desk.judged.code == 0
+
 
 @pytest.mark.parametrize(
     ("token", "more", "said"),

@@ -18,6 +18,7 @@ from holdfast.doors.github.threads import (
     Thread,
     as_back,
     as_gone,
+    as_read,
     hash_of,
     keyed,
     lines_of,
@@ -25,6 +26,7 @@ from holdfast.doors.github.threads import (
     read_mark,
 )
 from holdfast.errors import Refused
+from holdfast.rendering.comment import MARK
 
 EVENTS: dict[str, Any] = json.loads((Path(__file__).parent / "github" / "events.json").read_text())
 HEAD = "a" * 40
@@ -130,6 +132,13 @@ def test_what_is_gone_says_so_once_and_what_is_back_says_it_no_more() -> None:
     assert gone.count("✅ Gone in `aaaaaaaaaaaa`.") == 1 and gone.endswith("Words.")
     assert as_gone(again, "b" * 40).count("Gone in") == 1
     assert as_back(again) == thread(ONE).body
+
+
+def test_only_its_beginning_says_up_to_where_agents_have_read() -> None:
+    wrote = f"{MARK}\n\n```\n{as_read(MARK, 'b' * 40)}\n```\n"
+    assert threads.read_up_to(wrote) == ""
+    assert threads.read_up_to(as_read(wrote, HEAD)) == HEAD
+    assert as_read(wrote, "") == wrote
 
 
 def test_a_comment_may_stand_at_the_lines_of_a_difference_and_at_no_others() -> None:

@@ -93,6 +93,7 @@ class GitHub:
     """Items of a page of GraphQL, for tests of pages."""
     address: str = ""
     _last: int = 1000
+    _files: dict[str, list[Json]] = field(default_factory=dict)
 
     def number(self) -> int:
         self._last += 1
@@ -112,6 +113,11 @@ class GitHub:
 
     def files(self) -> list[Json]:
         """What differs from where the branch began, as GitHub lists it."""
+        if self.head not in self._files:
+            self._files[self.head] = self._differing()
+        return self._files[self.head]
+
+    def _differing(self) -> list[Json]:
         names = self.git("diff", "--name-only", "-z", f"{self.base}...{self.head}").split("\0")[:-1]
         found = []
         for name in names:

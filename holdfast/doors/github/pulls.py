@@ -21,6 +21,7 @@ query($owner: String!, $name: String!, $number: Int!, $after: String) {
   }
 }
 """
+# Whose a comment is says `viewerDidAuthor`: REST and GraphQL call a bot by different names.
 COMMENTS = (
     _OF_PULL
     % """

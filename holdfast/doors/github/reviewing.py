@@ -26,6 +26,8 @@ from holdfast.untrusted.roots import roots_at
 
 REQUESTER = "github"
 INTENT_LETTERS = 20_000
+MOST_BYTES = 64 * 1024 * 1024
+"""Of files in which the code of agents' remarks is looked for."""
 Inputs = dict[str, Any]
 
 
@@ -73,21 +75,29 @@ async def range_of(repository: Path, asked: Asked, since: str = "") -> Range:
 
 
 async def codes_of(
-    repository: Path, head: str, paths: Collection[str]
+    repository: Path, span: Range, paths: Collection[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the hashes of the lines of these files of the head; of one that is not there, none."""
-    found: dict[str, frozenset[str]] = {}
+    """Return the hashes of the lines of these files of the head. Of one that is not there they are
+    those of all that the change brings: it may only be called otherwise now.
+    """
     if not paths:
-        return found
+        return {}
     async with _git(repository) as git:
-        tree = await git.tree(head)
-        for path in paths:
-            entry = tree.get(path.encode("utf-8", "surrogateescape"))
-            if entry is None:
-                continue
-            text = (await git.blob(entry.hash)).decode("utf-8", "replace")
-            found[path] = frozenset(map(hash_of, text.splitlines()))
-    return found
+        tree = await git.tree(span.head)
+        before = await git.tree(span.base) if span.base else {}
+        named = {path: tree.get(path.encode("utf-8", "surrogateescape")) for path in paths}
+        new = {each.hash for path, each in tree.items() if before.get(path) != each}
+        wanted = {each.hash for each in named.values() if each}
+        wanted |= set() if all(named.values()) else new
+        blobs = await git.blobs(sorted(wanted), MOST_BYTES)
+    codes = {
+        name: frozenset(map(hash_of, text.decode("utf-8", "replace").splitlines()))
+        for name, text in blobs.items()
+    }
+    brought = frozenset().union(*(codes[each] for each in new & codes.keys()))
+    return {
+        path: codes.get(each.hash, brought) if each else brought for path, each in named.items()
+    }
 
 
 @asynccontextmanager

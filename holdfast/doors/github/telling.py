@@ -73,10 +73,7 @@ class Teller:
         judged = self.gate(found.report, self._standing)
         page = as_comment(found.report, self._links, self.fail_on, [*map(Marked, notes)])
         if self.asked.pull:
-            read = self._read_up_to(found)
-            mark = threads.as_read(read) if read else ""
-            shown = [*map(Marked, filter(None, [*notes, mark]))]
-            text = as_comment(found.report, self._links, self.fail_on, shown)
+            text = threads.as_read(page, self._read_up_to(found))
             await self._try("the summary", lambda: self._summary(text))
         review = read_review(found.report) or ReviewData()
         remarks = counted(review)
@@ -155,7 +152,7 @@ class Teller:
             whole=found.report.status in ("complete", "complete_with_gaps"),
             failed=review.failed,
             unread={*review.not_parsed, *review.not_reached, *(e.path for e in review.missed)},
-            codes=await codes_of(self.repository, head, paths),
+            codes=await codes_of(self.repository, found.range, paths),
         )
         plan = threads.plan(state.threads, seen)
         self._opened = {each.mark.key for each in state.threads if not each.resolved}

@@ -216,7 +216,10 @@ def as_back(thread: Thread) -> str:
 
 # ---------------------------------------------------------------- the summary
 
-_READ = re.compile(r"<!-- holdfast agents read ([0-9a-f]{40}|[0-9a-f]{64}) -->")
+_READ = re.compile(
+    rf"\A{re.escape(MARK)}\s*<!-- holdfast agents read ([0-9a-f]{{40}}|[0-9a-f]{{64}}) -->"
+)
+"""At its very beginning: further down stands what the repository wrote."""
 
 
 def is_summary(body: str) -> bool:
@@ -225,13 +228,14 @@ def is_summary(body: str) -> bool:
 
 def read_up_to(body: str) -> str:
     """Return the commit up to which agents have read the pull request; empty: none is known."""
-    found = _READ.search(body)
+    found = _READ.match(body)
     return found[1] if found else ""
 
 
-def as_read(head: str) -> str:
-    """Return the mark of a summary that says so."""
-    return f"<!-- holdfast agents read {head} -->"
+def as_read(summary: str, head: str) -> str:
+    """Return a summary that says up to which commit agents have read."""
+    rest = summary.removeprefix(MARK)
+    return f"{MARK}\n<!-- holdfast agents read {head} -->{rest}" if head else summary
 
 
 def worst_of(threads: Iterable[Thread]) -> list[Severity]:
