@@ -7,6 +7,7 @@ import json
 import os
 import plistlib
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -271,6 +272,10 @@ async def test_a_time_that_comes_twice_when_summer_ends_is_one_and_one_left_out_
     # The last Sundays of the months, when the clocks of Europe change.
     shown = await add(f"a-{runs.queue}", cron="30 2 25-31 10 7")
     assert len({each.date() for each in shown.next}) == 5
+    several = await add(f"b-{runs.queue}", cron="*/30 2 25-31 10 7")
+    on_days = Counter(each.date() for each in several.next)
+    assert [*on_days.values()] == [2, 2, 1], "of what comes twice, once each"
+    assert {each.hour for each in several.next} == {2, 3}, "the server has one an hour late"
     with pytest.raises(Refused, match="none of its times ever comes"):
         await add(f"s-{runs.queue}", cron="30 2 25-31 3 7")
     before = shown.scheduled
