@@ -213,6 +213,25 @@ async def test_no_run_may_cost_more_than_the_leash_and_none_more_than_is_left_of
         assert await spent_today(connection) < before + 1
 
 
+async def test_two_doors_at_once_do_not_find_the_same_money_left(
+    runs: Runs, connection: Connection, speak: Speak
+) -> None:
+    leash = Leash(Decimal(2), await spent_today(connection) + 3)
+    asked = {**GOAL, "approval": "always", "dollars": 2}
+    async with runs.worker(script()), speak(leash) as one, speak(leash) as other:
+        told = await asyncio.gather(
+            *(
+                host.call_tool("run", {**asked, "id": name})
+                for host, name in ((one, "m-left"), (other, "m-right"))
+            )
+        )
+        assert sorted(bool(each.is_error) for each in told) == [False, True]
+        taken = "m-left" if not told[0].is_error else "m-right"
+        await until(one, taken, "input_required")
+        await one.call_tool("decide", {"id": taken, "decision": "reject"})
+        await until(one, taken, "completed")
+
+
 async def test_a_run_that_a_person_started_counts_for_no_door(
     runs: Runs, connection: Connection, speak: Speak
 ) -> None:

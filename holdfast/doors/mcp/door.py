@@ -26,6 +26,7 @@ from holdfast.doors.mcp.leash import (
     REQUESTER,
     Leash,
     NotAllowed,
+    alone,
     readable_roots,
     runs_of_doors,
     spent_today,
@@ -105,7 +106,7 @@ class Door:
         goal = await hf.goal_of(request, below=roots)
         self.leash.check_cap(goal)
         # Two that start at once must not both find the same money left.
-        async with self._starting:
+        async with self._starting, alone(connection.settings):
             if goal.use_models:
                 spent = await spent_today(connection, besides=request.id)
                 self.leash.check_day(goal.limits.dollars, spent)
@@ -214,7 +215,7 @@ class Door:
                 f"raise_cap: one run through this door may cost {self.leash.per_run} dollars at"
                 " most (--may-spend); a person can raise it further"
             )
-        async with self._starting:
+        async with self._starting, alone(hf.connection.settings):
             self.leash.check_day(dollars, await spent_today(hf.connection, besides=run.id))
             return await run.raise_cap(dollars, by=by)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
+import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,6 +25,7 @@ from holdfast.contracts.search import (
 )
 from holdfast.deployment.settings import Settings
 from holdfast.doors.tokens import Scopes
+from holdfast.embedded import StateDir, private
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.rendering.amounts import money
@@ -103,6 +108,19 @@ class Leash:
 
 
 # ---------------------------------------------------------------- what a day has cost
+
+
+@asynccontextmanager
+async def alone(settings: Settings) -> AsyncIterator[None]:
+    """Keep the other doors of this state directory waiting while one looks at what is left."""
+    state = StateDir.of(settings)
+    state.create()
+    handle = private.open_file(state.path / "leash.lock")
+    try:
+        await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 async def spent_today(connection: Connection, besides: str = "") -> Decimal:
