@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 # So that this can be run by itself, too.
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
@@ -25,6 +27,9 @@ from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded.state import Endpoint, StateDir
 from holdfast.intake import example
 from scratch import SCRIPT, SECONDS, Scratch, scratch
+from slack_deployed import standing
+from slack_drawn import page
+from slack_stand_in import ADA, BOT_USER, NAMES
 
 IMAGES = HOME / "docs" / "images"
 MOST_BYTES = 200_000
@@ -49,6 +54,55 @@ PORTS = """
 PACE = "latency: [0.9, 1.8]\n"
 GOAL = "What do these reports disagree about?"
 COASTS = ("north", "south", "west")
+SLACK_FOUND = "Base 2.00 %, then 2.50 % from 4 November; deposit 1.75 %, then 2.10 %."
+SLACK_ANSWER = """Two rates changed.
+
+| rate | before | after |
+|---|---|---|
+| base | 2.00 % | 2.50 % |
+| deposit | 1.75 % | 2.10 % |
+
+**Why.** Prices rose faster than the board had expected [rates]; two members wanted to wait [votes].
+- The base rate counts from 4 November.
+- Nothing else was decided."""
+SLACK_GOAL = "Which base rates changed in the minutes of November, and why?"
+SLACK: Mapping[str, Any] = {
+    "latencies": {"work": (1.5, 4.0), "synthesize": (2.0, 2.5)},
+    "rules": [
+        {
+            "call": "plan",
+            "plan": [
+                {
+                    "id": "rates",
+                    "role": "researcher",
+                    "title": "Find each rate that changed",
+                    "instruction": "List each rate in the minutes, before and after, as a table.",
+                },
+                {
+                    "id": "reasons",
+                    "role": "analyst",
+                    "title": "Say why each one changed",
+                    "instruction": "Give the reason that is stated for each change, as a list.",
+                    "depends_on": ["rates"],
+                },
+                {
+                    "id": "votes",
+                    "role": "researcher",
+                    "title": "Count the votes",
+                    "instruction": "List who voted for and against each change, as a table.",
+                },
+            ],
+        },
+        {
+            "text": "List who voted",
+            "call": "work",
+            "latency": (6.0, 6.0),
+            "result": "Two wanted to wait.",
+        },
+        {"text": "List each rate in", "call": "work", "result": SLACK_FOUND},
+        {"call": "synthesize", "result": SLACK_ANSWER},
+    ],
+}
 EXAMPLES = {
     "tech-support": {"ticket": "ticket.md"},
     "contract-review": {"contract": "contract.md", "rules": "rules.md"},
@@ -184,6 +238,35 @@ async def timeline(studio: Studio) -> None:
     )
 
 
+async def slack(name: str, studio: Studio, moment: str) -> None:
+    """A thread of Slack at a moment, drawn from the blocks that the door had sent."""
+    async with standing(SLACK) as stand:
+        said = stand.slack.write(f"<@{BOT_USER}> {SLACK_GOAL}")
+        await stand.slack.event(said)
+        ts = said["event"]["ts"]
+
+        def board(has: str) -> dict[str, Any] | None:
+            found = stand.slack.part(ts, "board")
+            return found[0] if found and has in json.dumps(found[0], ensure_ascii=False) else None
+
+        waiting = await stand.slack.until(lambda: board("holdfast_approve"))
+        await stand.slack.until(lambda: len(stand.slack.thread(ts)) == 2)
+        if moment != "plan":
+            await stand.slack.interact(stand.slack.press(waiting, "approve"))
+            await stand.slack.until(lambda: board("✓") and board("▸"))
+        if moment == "report":
+            await stand.slack.until(lambda: stand.slack.part(ts, "report"))
+        thread = [dict(each) for each in stand.slack.thread(ts)]
+    first = {"user": ADA, "text": f"<@{BOT_USER}> {SLACK_GOAL}"}
+    shown = (
+        [first, *thread] if moment == "plan" else thread[:1] if moment == "works" else thread[2:]
+    )
+    drawn = studio.made.folder / "thread.html"
+    drawn.write_text(page(shown, {**NAMES, BOT_USER: "holdfast"}), encoding="utf-8")
+    await studio.tab.open(f"file://{drawn}", width=760)
+    await studio.take(name, "[0, 0, 760, document.querySelector('main').offsetHeight]")
+
+
 PICTURES: Mapping[str, Callable[[Studio], Awaitable[None]]] = {
     "tech-support": partial(playbook, "tech-support", last="#plan"),
     "contract-review": partial(playbook, "contract-review", last="#plan"),
@@ -191,6 +274,9 @@ PICTURES: Mapping[str, Callable[[Studio], Awaitable[None]]] = {
     "page": review,
     "board": board,
     "timeline": timeline,
+    "slack-plan": partial(slack, "slack-plan", moment="plan"),
+    "slack-works": partial(slack, "slack-works", moment="works"),
+    "slack-report": partial(slack, "slack-report", moment="report"),
 }
 
 

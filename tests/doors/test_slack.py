@@ -34,6 +34,7 @@ dollars = 1
 raise_to = 3
 """
 ANSWER = "The rate rose to **2.5**. <!channel> [here](https://e.vil)"
+ASKS = works("", status="escalate", reason="ambiguous_input", why="Which bank?")
 SECRETS = Secrets(BOT_TOKEN, APP_TOKEN, SECRET)
 
 
@@ -44,6 +45,7 @@ class Stand:
     slack: Slack
     connection: Connection
     runs: Runs
+    model: ScriptedModel
     told: list[str] = field(default_factory=list)
 
     @asynccontextmanager
@@ -117,9 +119,10 @@ async def stand(
         (folder / "holdfast.toml").write_text(FILE.replace("CHANNEL", slack_.channel))
         settings = Settings(project=folder, state_dir=connection.settings.state_dir)
         ours = Connection(settings, connection.target, connection.client)
-        async with runs.worker(model(), projects=(folder,)):
+        asked = model()
+        async with runs.worker(asked, projects=(folder,)):
             with runs.env.with_time_skipping_disabled():
-                yield Stand(slack_, ours, runs)
+                yield Stand(slack_, ours, runs, asked)
 
 
 async def test_a_mention_starts_one_run_whose_thread_shows_it_from_plan_to_report(
@@ -232,6 +235,69 @@ async def test_a_door_that_was_killed_catches_up_also_in_a_thread_that_was_delet
         await stand.slack.until(lambda: all(map(stand.slack.is_single, (asked[0]["event"], root))))
     (board,) = stand.slack.part(asked[0]["event"]["ts"], "board")
     assert "a terminal" in json.dumps(board) and "holdfast_" not in json.dumps(board["blocks"])
+
+
+async def test_what_is_not_signed_or_is_nothing_that_slack_sends_starts_nothing(
+    stand: Stand,
+) -> None:
+    async with stand.door(port=0):
+        event = json.dumps(stand.slack.write(f"<@{BOT_USER}> Which rates changed?"))
+        signed, given = Slack.signed(event), Slack.signed
+        at, name = "X-Slack-Request-Timestamp", "X-Slack-Signature"
+        for body, headers, code in (
+            (event, {}, 401),
+            (event, given(event, secret="another"), 401),
+            (event, given(event, age=301), 401),
+            (event, given(event, age=-400), 401),
+            (event + " ", signed, 401),
+            (event, {**signed, at: "nan"}, 401),
+            (event, {**signed, at: "9" * 400}, 401),
+            (event, {**signed, name: "v0="}, 401),
+            ("[1]", given("[1]"), 404),
+            ("{", given("{"), 400),
+            ("payload=[1]", given("payload=[1]"), 400),
+            ('{"authorizations": [1]}', given('{"authorizations": [1]}'), 400),
+            ('{"type": "event_callback"}', given('{"type": "event_callback"}'), 404),
+        ):
+            assert (await stand.slack.post(stand.url, body, headers))[0] == code, body
+        assert await stand.count() == 0 and not stand.slack.thread("")
+        challenge = json.dumps({"type": "url_verification", "challenge": "3eZ"})
+        assert "3eZ" in (await stand.slack.post(stand.url, challenge))[1]
+        retried = {"X-Slack-Retry-Num": "1", "X-Slack-Retry-Reason": "http_timeout"}
+        for headers in (signed, {**signed, **retried}):
+            assert (await stand.slack.post(stand.url, event, headers))[0] == 200
+        said = {"event": json.loads(event)["event"]}
+        await stand.part(said, "board")
+        assert await stand.count() == 1
+    stand.run_of(said)
+
+
+async def test_an_agent_that_asks_is_answered_in_a_dialog(stand: Stand) -> None:
+    stand.model._left["t1"].appendleft(ASKS)
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+        await stand.slack.event(said)
+        run = stand.run_of(said)
+        board = await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+        await stand.slack.interact(stand.slack.press(board, "approve"))
+        board = await stand.part(said, "board", lambda text: "holdfast_answer" in text)
+        assert "t1 asks: ambiguous input: Which bank?" in json.dumps(board["blocks"])
+        # Slack closes a connection now and then.
+        await stand.slack.sockets[-1].send_json({"type": "disconnect", "reason": "refresh"})
+        await stand.slack.until(lambda: stand.slack.calls["apps.connections.open"] > 1)
+        await stand.slack.until(lambda: len(stand.slack.sockets) == 1)
+        await stand.slack.interact(stand.slack.press(board, "answer"))
+        (dialog,) = await stand.slack.until(lambda: stand.slack.dialogs)
+        refused = await stand.slack.interact(stand.slack.submit(dialog, {}))
+        assert refused["errors"] == {"text": "This needs words."}
+        sent = stand.slack.submit(dialog, {"text": "The one in the north."})
+        assert await stand.slack.interact(sent) == {}
+        await stand.part(said, "report")
+        state = await folded(stand.connection.handle(run.id))
+    assert state is not None
+    (_, answer) = state.orders
+    assert (answer.command, answer.order.text) == ("answer", "The one in the north.")
+    assert answer.order.by == f"slack:{ADA} (Ada)"
 
 
 async def test_limits_and_lost_answers_of_slack_double_nothing_and_lose_nothing(

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.client.questions import question_keys
 from holdfast.contracts import Report
 from holdfast.contracts.orders import Given
-from holdfast.contracts.view import PreviewRow, Question, Row, RunView
+from holdfast.contracts.view import Preview, PreviewRow, Question, Row, RunView
 from holdfast.deployment.invocation import STARTER, to_type
 from holdfast.doors.slack.words import MOST_SECTION, cut, divide, escape, from_markdown
 from holdfast.ledger.ranges import format_price
@@ -66,12 +66,14 @@ def board(
         _context(_standing(view)),
     ]
     blocks += _sections(cut("\n".join(_rows(view)), MOST_PLAN))
+    said: list[str] = []
     if view.phase == "approval" and view.preview:
-        sums = "\n".join(totals(view.preview, view.dollars_cap))
-        blocks += _sections(cut(escape(sums, lines=True), MOST_SUMS))
+        first, *said = totals(view.preview, view.dollars_cap)
+        sums = cut(escape("\n".join(said), lines=True), MOST_SUMS)
+        blocks += [*_sections(f"*{escape(first)}*"), _context(sums)]
     if not over:
         blocks += _questions(view)
-        notes = [*held, *(each for each in view.notes if each not in held)]
+        notes = [each for each in dict.fromkeys((*held, *view.notes)) if each not in said]
         blocks += [_context(cut(escape(each), MOST_NOTES // 5)) for each in notes[:5]]
     if orders:
         told = _listed([*order_lines(orders)][-MOST_ORDERS:])
@@ -131,9 +133,11 @@ def _row(row: Row, planned: PreviewRow | None) -> str:
 def _questions(view: RunView) -> Iterator[Block]:
     """Yield what the run asks, each with its buttons."""
     keys = question_keys(view)
+    share = MOST_ASKED // max(1, min(len(keys), MOST_QUESTIONS))
     for key, each in [*keys.items()][:MOST_QUESTIONS]:
-        said = asked(each, view, MOST_ASKED // min(len(keys), MOST_QUESTIONS))
-        yield from _sections(f"*{said}*" if each.kind == "plan" else said)
+        # The price of the plan stands above it.
+        said = asked(each, None if each.kind == "plan" else view.preview, share)
+        yield from _sections(f"*{said}.*" if each.kind == "plan" else said)
         buttons = [*_buttons(each, f"{view.run_id} {key}")]
         if buttons:
             yield {"type": "actions", "block_id": key, "elements": buttons}
@@ -143,10 +147,11 @@ def _questions(view: RunView) -> Iterator[Block]:
         )
 
 
-def asked(question: Question, view: RunView, most: int = MOST_SECTION) -> str:
+def asked(question: Question, plan: Preview | None, most: int = MOST_SECTION) -> str:
     """Return a question in a line."""
-    said = question_text(question, view.preview)
-    return cut(escape(f"{said[:1].upper()}{said[1:]}"), most - 10)
+    said = question_text(question, plan)
+    begun = said if question.subtask_id else f"{said[:1].upper()}{said[1:]}"
+    return cut(escape(begun), most - 10)
 
 
 def _buttons(question: Question, value: str) -> Iterator[Block]:
@@ -190,7 +195,7 @@ def _button(name: str, words: str, value: str, **more: Any) -> Block:
 def ask(question: Question, view: RunView, person: str) -> Message:
     """Return the line that calls a person to what a run asks: who edits a message tells nobody."""
     called = f"<@{person}> " if person else ""
-    said = f"{called}{asked(question, view)}"
+    said = f"{called}{asked(question, view.preview)}"
     return Message(said, (*_sections(said),))
 
 

@@ -34,7 +34,7 @@ from holdfast.rendering.amounts import money
 
 SAID = "said"
 """The part of a thread that says why nothing was started."""
-WAIT_SECONDS = 2.0
+WAIT_SECONDS = 1.0
 """How long Slack waits for a start: then it is acknowledged all the same, and goes on."""
 TRY_SECONDS = 600.0
 """How long a start is tried while no server answers."""
@@ -82,7 +82,7 @@ class Door:
 
     async def begin(self, asked: Asked) -> str:
         """Start the run that somebody asked for, once, however often Slack says it; return why
-        there is none. After two seconds it goes on without being waited for.
+        there is none. After a second it goes on without being waited for.
         """
         run_id = asked.place.run_id
         if run_id in self._following or run_id in self._told:
