@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.cli.main import main
 from holdfast.contracts import Report
 from holdfast.contracts.view import Preview, PreviewRow, Question, Row, RunView
 from holdfast.doors.slack import blocks, places
@@ -175,3 +176,29 @@ def test_the_manifest_is_for_socket_mode_or_for_the_address_that_is_named() -> N
     for wrong in ("http://x", "x", "https://", "https://a b", "https://a/?b", "https://a\x1b"):
         with pytest.raises(Refused, match="--url"):
             manifest(wrong)
+
+
+def test_the_command_says_in_a_line_what_it_lacks_before_anything_starts(
+    bare_environment: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOLDFAST_PROJECT", "")
+    tokens = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
+    for line, environment, why in (
+        (["slack"], {}, "SLACK_BOT_TOKEN in the environment"),
+        (["slack", "--url", "https://a"], {}, "--url is for --manifest"),
+        (["slack"], tokens, "slack needs a project"),
+        (["slack", "--port", "0"], tokens, "SLACK_SIGNING_SECRET"),
+    ):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert main(line) == 2
+        said = capsys.readouterr().err
+        assert why in " ".join(said.split()) and "Traceback" not in said
+    assert main(["slack", "--manifest"]) == 0
+    assert json.loads(capsys.readouterr().out)["features"]["slash_commands"]
+    assert not bare_environment.exists()

@@ -373,9 +373,9 @@ class Slack:
 
 
 @asynccontextmanager
-async def slack() -> AsyncIterator[Slack]:
+async def slack(given: Slack | None = None) -> AsyncIterator[Slack]:
     """Have a workspace for as long as the block lasts."""
-    workspace = Slack()
+    workspace = given or Slack()
     app = web.Application()
     methods = "|".join(each.replace(".", r"\.") for each in METHODS)
     app.add_routes(

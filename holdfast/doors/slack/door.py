@@ -273,7 +273,7 @@ class Door:
             question: Question | None = None
             if key != "run":
                 question = question_keys(await run.look(wait=False)).get(key)
-                if question is None:
+                if question is None or not _offers(question, given):
                     raise RunOver(OUTDATED)
             await self._order(run, name, question, given, by)
         except NoAnswer as error:
@@ -349,6 +349,11 @@ def person_of(requester: str) -> str:
     """Return Slack's id of who asked for a run."""
     named = requester.removeprefix("slack:").partition(" ")[0]
     return named if requester.startswith("slack:") and named.isalnum() else ""
+
+
+def _offers(question: Question, given: Mapping[str, str]) -> bool:
+    """True if what was chosen, if anything, can be done about a question."""
+    return "choice" not in given or given["choice"] in blocks.choices(question)
 
 
 def _words_of(error: Exception) -> str:
