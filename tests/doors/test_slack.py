@@ -210,17 +210,19 @@ async def test_a_command_over_http_is_rejected_with_words_by_those_alone_who_may
 async def test_a_door_that_was_killed_catches_up_also_in_a_thread_that_was_deleted(
     stand: Stand,
 ) -> None:
-    asked = [stand.slack.write(f"<@{BOT_USER}> Which rates changed?") for _ in range(2)]
+    asked = [stand.slack.write(f"<@{BOT_USER}> Which rates changed?") for _ in range(3)]
     async with stand.door():
         for said in asked:
             await stand.slack.event(said)
             await stand.part(said, "board", lambda text: "holdfast_approve" in text)
-    kept, lost = map(stand.run_of, asked)
-    await kept.approve(by="a terminal")
-    assert (await kept.report()).status == "complete"
-    for each in stand.slack.thread(asked[1]["event"]["ts"]):
-        stand.slack.delete(each["ts"])
-    stand.slack.delete(asked[1]["event"]["ts"])
+    kept, lost, over = map(stand.run_of, asked)
+    for run in (kept, over):
+        await run.approve(by="a terminal")
+        assert (await run.report()).status == "complete"
+    for said in asked[1:]:
+        ts = said["event"]["ts"]
+        for each in (*stand.slack.thread(ts), said["event"]):
+            stand.slack.delete(each["ts"])
     async with stand.door(), stand.door():
         report = await stand.part(asked[0], "report")
         assert "Complete" in json.dumps(report)
@@ -233,6 +235,7 @@ async def test_a_door_that_was_killed_catches_up_also_in_a_thread_that_was_delet
         await stand.part({"event": root}, "report")
         # Two doors may have posted the same: the later one is taken away.
         await stand.slack.until(lambda: all(map(stand.slack.is_single, (asked[0]["event"], root))))
+    assert over.id not in json.dumps(stand.slack.messages), "of what is over it stays deleted"
     (board,) = stand.slack.part(asked[0]["event"]["ts"], "board")
     assert "a terminal" in json.dumps(board) and "holdfast_" not in json.dumps(board["blocks"])
 

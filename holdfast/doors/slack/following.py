@@ -43,6 +43,7 @@ class Follower:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: set[str] = field(default_factory=set)
     """Keys of the questions that people were called to."""
+    _seen_open: bool = False
     _trouble: str = ""
 
     @property
@@ -88,8 +89,10 @@ class Follower:
         if look.away:
             return False
         if look.closed:
+            self.thread.revives = self._seen_open
             await self._tell_end(look)
             return True
+        self._seen_open = True
         view = look.view or await Run(self.connection, self.run_id).look(wait=False)
         orders = look.state.orders if look.state else ()
         await self.thread.put(BOARD, blocks.board(view, self.channel.highest, look.notes, orders))

@@ -178,7 +178,9 @@ async def _watch(handler: AsyncSocketModeHandler, token: str, door: Door) -> Non
             continue
         why = "the connection does not come up"
         try:
-            await handler.app.client.apps_connections_open(app_token=token)
+            opened = await handler.app.client.apps_connections_open(app_token=token)
+            # The SDK tries its first address again and again, which is good for a while only.
+            handler.client.wss_uri = opened["url"]
         except SlackApiError as error:
             why = error_of(error)
             if why in REVOKED:

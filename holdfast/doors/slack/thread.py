@@ -37,6 +37,8 @@ class Thread:
         self._root = place.thread
         self._lost = False
         """True if the thread of the person's own message is gone."""
+        self.revives = True
+        """False for a run that is over: a thread that somebody deleted stays deleted."""
         self._parts: dict[str, str] | None = None
         self._shown: dict[str, Message] = {}
 
@@ -83,7 +85,7 @@ class Thread:
                 self.place.channel, message, self.place.run_id, part, thread=root
             )
         except SlackApiError as error:
-            if error_of(error) not in GONE or self._lost:
+            if not self._may_lose(error):
                 raise
             self._lose()
             return await self._post(part, message)
@@ -100,7 +102,7 @@ class Thread:
             try:
                 found = await self._find(root)
             except SlackApiError as error:
-                if error_of(error) not in GONE or self._lost:
+                if not self._may_lose(error):
                     raise
                 self._lose()
                 return await self._known()
@@ -108,6 +110,10 @@ class Thread:
             for each in (late for _, *others in found.values() for late in others):
                 await self._take_away(each)
         return self._parts
+
+    def _may_lose(self, error: SlackApiError) -> bool:
+        """True if the thread is gone and may go on elsewhere, once."""
+        return error_of(error) in GONE and self.revives and not self._lost
 
     def _lose(self) -> None:
         """Go on in a thread of our own: the first message of this one is gone."""
