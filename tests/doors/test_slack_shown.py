@@ -202,3 +202,28 @@ def test_the_command_says_in_a_line_what_it_lacks_before_anything_starts(
     assert main(["slack", "--manifest"]) == 0
     assert json.loads(capsys.readouterr().out)["features"]["slash_commands"]
     assert not bare_environment.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("plan", ["approve", "reject"]),
+        ("call", ["approve", "decline"]),
+        ("subtask", ["answer"]),
+        ("decision", ["answer"]),
+        ("budget", []),
+        ("paused", ["resume"]),
+    ],
+)
+def test_each_question_has_its_buttons_and_the_cap_is_raised_only_where_there_is_room(
+    kind: str, names: list[str]
+) -> None:
+    asked = view(waiting=(Question(kind=kind, subtask_id="t1", text="x"),), dollars_cap=1)
+    for highest, steering in ((Decimal(2), ["raise", "cancel"]), (Decimal(1), ["cancel"])):
+        message = blocks.board(asked, highest, (), ())
+        sent(message)
+        rows = (each["elements"] for each in message.blocks if each["type"] == "actions")
+        shown = [each["action_id"].removeprefix("holdfast_") for row in rows for each in row]
+        assert shown == names + steering
+    closed = blocks.board(view(phase="closed", status="complete"), Decimal(2), (), ())
+    assert not [each for each in closed.blocks if each["type"] == "actions"]
