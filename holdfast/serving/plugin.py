@@ -13,6 +13,7 @@ from pathlib import Path
 
 from temporalio.client import ClientConfig
 from temporalio.plugin import SimplePlugin
+from temporalio.service import ConnectConfig, ServiceClient
 from temporalio.worker import ReplayerConfig, Worker, WorkerConfig
 
 from holdfast.activities.model_endpoint import ModelEndpoint
@@ -25,6 +26,7 @@ from holdfast.serving.nexus import RunsHandler
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.schedules import with_schedules
 from holdfast.storage import store_at
+from holdfast.telemetry.logs import offer_runtime
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
 
@@ -60,6 +62,13 @@ class HoldfastPlugin(SimplePlugin):
             workflow_runner=shared.workflow_runner,
             interceptors=shared.interceptors,
         )
+
+    async def connect_service_client(
+        self, config: ConnectConfig, next: Callable[[ConnectConfig], Awaitable[ServiceClient]]
+    ) -> ServiceClient:
+        if config.runtime is None:
+            offer_runtime()
+        return await super().connect_service_client(config, next)
 
     def configure_client(self, config: ClientConfig) -> ClientConfig:
         if sum(isinstance(each, HoldfastPlugin) for each in config["plugins"]) > 1:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -198,6 +199,15 @@ def runtime(metrics: PrometheusConfig | None = None) -> Runtime:
         ),
         worker_heartbeat_interval=BEAT,
     )
+
+
+@cache
+def offer_runtime() -> None:
+    """Make ours the runtime of a process that has none: by the SDK's own, which says once a minute
+    that a worker lives, one that just started is taken for one that was killed.
+    """
+    with suppress(RuntimeError):
+        Runtime.set_default(runtime())
 
 
 def measured_runtime(port: int) -> Runtime:

@@ -27,6 +27,7 @@ from holdfast.serving.own_tools import Given
 from holdfast.serving.plugin import HoldfastPlugin
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
+from holdfast.telemetry.logs import offer_runtime
 from holdfast.temporal.connection import Target
 from holdfast.untrusted.known_secrets import KnownSecrets
 
@@ -164,6 +165,7 @@ def _environment(folder: Path, endpoint: Mapping[str, str]) -> Iterator[None]:
 
 @asynccontextmanager
 async def _server() -> AsyncIterator[WorkflowEnvironment]:
+    offer_runtime()
     environment = await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(binary()),
         dev_server_log_level="never",
