@@ -56,14 +56,14 @@ from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
 from holdfast.plans import validity
 from holdfast.ports import Pricing, Store
 from holdfast.rules import keeping
-from holdfast.text.mistakes import refuse_choice
+from holdfast.text.mistakes import refuse_choice, refuse_other
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots
 
 if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
     from holdfast.activities.catalogue.catalogue import Catalogue
-    from holdfast.activities.catalogue.files import PlaybookFile
+    from holdfast.activities.catalogue.files import PlaybookFile, PlaybookInput
 
 PREVIEW_BYTES = 2_000
 """Bytes of each input that the planner sees: 500 tokens of four bytes."""
@@ -349,8 +349,12 @@ class Preparation:
             raise BadGoal(f"input {given.name!r}: to read it this worker {lacking}")
         if len(content) > INPUT_BYTES and not reader:
             raise BadGoal(f"input {given.name!r} is larger than {INPUT_BYTES} bytes")
-        if not reader and self._is_by_others(goal, given):
-            content = await asyncio.to_thread(_without_secrets, content)
+        spec = self._declared(goal, given)
+        if spec and not reader:
+            if why := refuse_other(spec.mentions, content.decode("utf-8", "replace")):
+                raise BadGoal(f"input {given.name!r}: {given.value!r:.300} {why}")
+            if spec.by_others:
+                content = await asyncio.to_thread(_without_secrets, content)
         return PinnedInput(
             name=given.name,
             kind=given.kind,
@@ -361,10 +365,9 @@ class Preparation:
             reader=reader,
         )
 
-    def _is_by_others(self, goal: Goal, given: GoalInput) -> bool:
+    def _declared(self, goal: Goal, given: GoalInput) -> PlaybookInput | None:
         playbook = self.catalogue.playbooks.get(goal.playbook)
-        declared = playbook.inputs.get(given.name) if playbook else None
-        return declared is not None and declared.by_others
+        return playbook.inputs.get(given.name) if playbook else None
 
     async def _snapshot(self, given: GoalInput, taking: Awaitable[PinnedInput]) -> PinnedInput:
         try:

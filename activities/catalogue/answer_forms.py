@@ -61,10 +61,19 @@ def explain_columns(columns: tuple[str, ...], most: int = MOST_COLUMNS) -> str:
     return f"{twice[0]!r} is given twice" if twice else ""
 
 
-def check_writer(form: AnswerForm, playbook: str, verify: int, *, use_models: bool) -> None:
-    """Raise BadForm if no model would write the answer: code knows no form but its own."""
+def check_writer(
+    form: AnswerForm, playbook: str, verify: int, *, use_models: bool, notice: str = ""
+) -> None:
+    """Raise BadForm if no model would write the answer, as code knows no form but its own, or if
+    data would have no room for what code is to put above it.
+    """
     if not form.is_data:
         return
+    if notice:
+        raise BadForm(
+            f"each answer of playbook {playbook!r} begins with a notice, for which data has no"
+            " room; leave --answer out"
+        )
     if verify:
         raise BadForm(
             f"playbook {playbook!r} has its answer written by code, in a form of its own; leave"
@@ -74,7 +83,7 @@ def check_writer(form: AnswerForm, playbook: str, verify: int, *, use_models: bo
         raise BadForm("a model must write such an answer, and this run asks none; add --models")
 
 
-def playbook_form(where: str, form: AnswerForm, verify: int) -> AnswerForm:
+def playbook_form(where: str, form: AnswerForm, verify: int, notice: str = "") -> AnswerForm:
     """Return the form of answers that a playbook file sets. Raise CatalogueError for what cannot be
     used.
     """
@@ -82,6 +91,8 @@ def playbook_form(where: str, form: AnswerForm, verify: int) -> AnswerForm:
         raise CatalogueError(
             f"{where}: answer: no effect beside `verify`, with which code writes it; remove one"
         )
+    if form.is_data and notice:
+        raise CatalogueError(f"{where}: answer: data has no room for `notice`; remove one")
     try:
         return check_form(form, "answer.result", "answer.columns")
     except BadForm as error:
@@ -92,7 +103,7 @@ def refuse_form(form: AnswerForm, playbook: PlaybookCard | None, *, use_models: 
     """Raise BadGoal for a form that came past the starter and cannot be used."""
     try:
         check_form(form)
-        verify, name = (playbook.verify, playbook.name) if playbook else (0, "")
-        check_writer(form, name, verify, use_models=use_models)
+        card = playbook or PlaybookCard(name="")
+        check_writer(form, card.name, card.verify, use_models=use_models, notice=card.notice)
     except BadForm as error:
         raise BadGoal(f"the form of the answer: {error}") from None

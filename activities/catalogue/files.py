@@ -119,6 +119,8 @@ class PlaybookInput(BaseModel):
     """True if only models read it: a run without them refuses it."""
     by_others: bool = False
     """True if strangers wrote it: what looks like a secret is taken out before it is kept."""
+    mentions: tuple[str, ...] = ()
+    """Words of which a file has at least one, in any case; empty: it may say anything."""
 
 
 class LensPlan(BaseModel):
@@ -164,6 +166,10 @@ class PlaybookFile(BaseModel):
     prove: int = Field(0, ge=0, le=20)
     """How many of the first remarks by rank a model verifies, in a run with models."""
     answer: AnswerForm = AnswerForm()
+    approval: Literal["", "always"] = ""
+    """`always`: a person approves each plan, whatever a caller says."""
+    notice: str = Field("", max_length=600, pattern=r"^[^\n]*$")
+    """What code puts above each answer."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
     lenses: LensPlan | None = None
@@ -191,6 +197,8 @@ class PlaybookFile(BaseModel):
             prove=self.prove,
             plan=plan,
             form=self.answer,
+            approval=self.approval,
+            notice=self.notice,
         )
 
 
@@ -353,9 +361,14 @@ def read_playbook(path: Path) -> PlaybookFile:
     if given and playbook.template != REVIEW:
         named = ", ".join(sorted(given))
         wrong.append(f"{named}: no effect but with `template: {REVIEW}`; remove it")
+    wrong += [
+        f"inputs.{name}.mentions: no effect but for a file; remove it"
+        for name, each in playbook.inputs.items()
+        if each.mentions and each.kind != "file"
+    ]
     if wrong:
         raise CatalogueError(f"{where}: {'; '.join(wrong)}")
-    form = playbook_form(where, playbook.answer, playbook.verify)
+    form = playbook_form(where, playbook.answer, playbook.verify, playbook.notice)
     return playbook.model_copy(update={"answer": form})
 
 

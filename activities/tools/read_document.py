@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import anyio.to_thread
@@ -16,6 +16,7 @@ from holdfast.activities.toolset.inputs import cited_as, place_of, quote_path, r
 from holdfast.activities.toolset.tool import Here, Result, ToolError, tool
 from holdfast.deployment import extras
 from holdfast.text import one_line, pluralize, says_something
+from holdfast.text.mistakes import refuse_other
 from holdfast.untrusted.redact import redact, without_keys
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -28,6 +29,8 @@ OLD_OFFICE = bytes.fromhex("d0cf11e0a1b11ae1")
 OFFICE = {b"word/document.xml": "docx", b"xl/workbook.xml": "xlsx", b"ppt/presentation.xml": "pptx"}
 LOOK_SECONDS, ALL_LOOK_SECONDS = 5.0, 15.0
 """The same for a look at whether there is anything to read."""
+LOOK_LETTERS = 100_000
+"""Characters of a document that are looked at for words that it is to mention."""
 SCRIPTS = {"pdf": "read_pdf.py", "csv": "read_text.py", "html": "read_text.py"}
 ENDINGS = {"csv": "csv", "tsv": "csv", "html": "html", "htm": "html", "xhtml": "html"}
 NOTHING = "has nothing in it that can be read"
@@ -88,16 +91,17 @@ def lacking_for(kind: str) -> str:
     return "" if kind in ("csv", "text") else extras.lacking("documents")
 
 
-async def explain_unreadable(content: bytes) -> str:
-    """Return why nobody would read a word of a document, as the rest of a sentence. Empty if there
-    is one, or that cannot be told soon, or not here.
+async def explain_unreadable(content: bytes, mentions: Sequence[str] = ()) -> str:
+    """Return why nobody would read a word of a document, or none of those that it is to mention, as
+    the rest of a sentence. Empty if there is one, or that cannot be told soon, or not here.
     """
     try:
         kind = kind_of(content, "document")
     except ToolError as error:
         return str(error).partition(" ")[2]
     if kind not in ("pdf", *OFFICE.values()):
-        return "" if says_something(decode(content)) else NOTHING
+        text = decode(content)
+        return refuse_other(mentions, text) if says_something(text) else NOTHING
     if lacking_for(kind):
         # Who runs it may be on another machine, and says what is missing there.
         return ""
@@ -106,7 +110,7 @@ async def explain_unreadable(content: bytes) -> str:
         "first": 1,
         "last": 0,
         "sheet": "",
-        "letters": 1,
+        "letters": LOOK_LETTERS if mentions else 1,
         "seconds": LOOK_SECONDS,
     }
     try:
@@ -116,8 +120,10 @@ async def explain_unreadable(content: bytes) -> str:
         return ""
     if any(note.startswith("stopped before") for note in answer["notes"]):
         return ""
-    words = any(says_something(text.replace("|", "")) for _, text in answer["parts"])
-    return str(answer["refused"] or ("" if words else NOTHING))
+    if answer["refused"]:
+        return str(answer["refused"])
+    text = "\n".join(text for _, text in answer["parts"])
+    return refuse_other(mentions, text) if says_something(text.replace("|", "")) else NOTHING
 
 
 async def _parse(content: bytes, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:

@@ -55,7 +55,7 @@ Verdict = Literal["confirmed", "refuted", "open"]
 """What became of a remark that somebody verified; `open`: what there is to see does not tell."""
 CheckKind = Literal[
     "valid_json", "keys", "regex", "contains", "min_words", "max_words", "cites_sources",
-    "number_between"
+    "number_between", "adds_up", "acyclic"
 ]  # fmt: skip
 
 HARD_SUBTASK_LIMIT = 1_000

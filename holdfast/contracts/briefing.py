@@ -102,6 +102,10 @@ class PlaybookCard(Contract):
     plan: Plan | None = None
     form: AnswerForm = AnswerForm()
     """The form of the answer where the caller does not say."""
+    approval: Literal["", "always"] = ""
+    """`always`: a person approves each plan, whatever the goal says."""
+    notice: str = ""
+    """What stands above each answer, put there by code."""
     source: str = ""
     """Source, to end a sentence with; empty: it is shipped."""
 

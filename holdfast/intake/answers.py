@@ -49,7 +49,8 @@ def form_of(wanted: WantedForm, playbook: PlaybookFile | None, *, use_models: bo
             AnswerForm(kind=kind, result={**given}, columns=columns), where, "--columns"
         )
         name, verify = (playbook.name, playbook.verify) if playbook else ("", 0)
-        check_writer(form, name, verify, use_models=use_models)
+        notice = playbook.notice if playbook else ""
+        check_writer(form, name, verify, use_models=use_models, notice=notice)
     except BadForm as error:
         own = str(error).startswith(("--schema", "--columns"))
         raise Refused(str(error) if own else f"--answer {kind}: {error}") from error

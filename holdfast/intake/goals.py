@@ -89,7 +89,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
         raise Refused(problem)
-    await check_documents(inputs)
+    await check_documents(inputs, declared)
     without = _works_without_models(ready, catalogue)
     use_models = wish.models or not without
     for name in [] if use_models else [one.name for one in inputs]:
@@ -109,13 +109,18 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         limits=limits,
         use_models=use_models,
         unpriced=wish.unpriced,
-        approval=wish.approval,
+        approval=_approval(wish, playbook),
         ask_people=wish.ask_people,
         wait_for_raise=wish.wait_for_raise,
         form=form,
         roles=_check_roles(wish, ready, catalogue),
         notify=notify,
     )
+
+
+def _approval(wish: Wish, playbook: PlaybookFile | None) -> Approval:
+    """Return when the plan is approved: as the playbook says, then as was asked."""
+    return Approval(when="always") if playbook and playbook.approval else wish.approval
 
 
 def _check(

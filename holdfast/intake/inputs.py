@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.activities.catalogue.files import PlaybookFile
+from holdfast.activities.catalogue.files import PlaybookFile, PlaybookInput
 from holdfast.activities.preparation import INPUT_BYTES
 from holdfast.activities.repositories.documents import (
     DOCUMENT_BYTES,
@@ -17,7 +18,7 @@ from holdfast.activities.repositories.documents import (
 from holdfast.contracts import GoalInput, InputKind
 from holdfast.errors import Refused
 from holdfast.text import one_line, says_something
-from holdfast.text.mistakes import refuse_choice
+from holdfast.text.mistakes import refuse_choice, refuse_other
 from holdfast.untrusted.folders import read_regular, resolve_path
 
 LITERAL = "text:"
@@ -58,7 +59,12 @@ def input_of(
     if declared and not says_something(value.removeprefix(LITERAL)):
         what = f"the text after {LITERAL!r} is empty, and a {_KINDS[declared.kind]} is needed"
         raise Refused(f"--input {name}: {what}; give {name}=PATH")
-    return _path_input(name, value, declared.kind if declared else None, below)
+    given = _path_input(name, value, declared.kind if declared else None, below)
+    if declared and declared.mentions and unread_of(given)[1] is None:
+        text = read_regular(Path(given.value), DOCUMENT_BYTES).decode("utf-8", "replace")
+        if why := refuse_other(declared.mentions, text):
+            raise Refused(f"--input {name}: {given.value!r} {why}")
+    return given
 
 
 def _is_below(leads: Path, places: tuple[Path, ...]) -> bool:
@@ -134,18 +140,21 @@ def _check_file(name: str, path: Path) -> None:
         raise Refused(f"{what}: larger than {INPUT_BYTES >> 20} MiB; give a smaller one")
 
 
-async def check_documents(inputs: tuple[GoalInput, ...]) -> None:
-    """Refuse a document that does not open or has no word in it; one that is slow to read
-    passes.
+async def check_documents(
+    inputs: tuple[GoalInput, ...], declared: Mapping[str, PlaybookInput]
+) -> None:
+    """Refuse a document that does not open, has no word in it or none of those that its input
+    mentions; one that is slow to read passes.
     """
     for each in inputs:
         _, reader = unread_of(each)
+        mentions = declared[each.name].mentions if each.name in declared else ()
         if reader == "read_document":
             # Only here, because what reads documents takes a moment to load.
             from holdfast.activities.tools.read_document import explain_unreadable
 
             content = await asyncio.to_thread(read_regular, Path(each.value), DOCUMENT_BYTES)
-            if why := await explain_unreadable(content):
+            if why := await explain_unreadable(content, mentions):
                 raise Refused(f"--input {each.name}: {each.value!r} {one_line(why)}")
 
 

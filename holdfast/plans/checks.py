@@ -9,6 +9,8 @@ import json
 import re as linear
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NoReturn
 
 import re2
@@ -19,7 +21,11 @@ from holdfast.contracts import Check, CheckKind, Draft, Plan
 PATTERN_LENGTH = 200
 WORDS_LENGTH = 6
 """Digits of a number of words."""
+DIGITS = 15
+"""Digits of a number that is added up: sums of a thousand of them are exact."""
 NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
+LISTED = linear.compile(r"(\w+)\.(\w+) ?, ?(\w+)")
+"""A list of the result, a key of its rows, and a key beside it."""
 
 
 def verdicts(checks: tuple[Check, ...], draft: Draft) -> tuple[str, ...]:
@@ -83,6 +89,8 @@ def _problem(check: Check) -> str:
         return f"{check.kind}: needs a number of words, not {argument!r}"
     if check.kind == "number_between" and _bounds(argument) is None:
         return f"number_between: needs two numbers as 'low,high', not {argument!r}"
+    if check.kind in ("adds_up", "acyclic") and not LISTED.fullmatch(argument.strip()):
+        return f"{check.kind}: needs 'list.key,key', not {argument!r}"
     named = argument.replace(",", " ") if check.kind == "keys" else argument
     if check.kind in ("valid_json", "cites_sources") and argument.strip():
         return f"{check.kind}: takes no argument; {argument!r} has no effect"
@@ -102,10 +110,10 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= WORDS_LENGTH
 
 
-def _parse(content: str) -> Any:
+def _parse(content: str, number: Callable[[str], Any] = float) -> Any:
     """Parse the JSON of an answer. ValueError, also where it is nested too deeply."""
     try:
-        return json.loads(content, parse_constant=_no_constant)
+        return json.loads(content, parse_constant=_no_constant, parse_float=number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -179,6 +187,65 @@ def _number_between(argument: str, draft: Draft) -> str:
     return f"no number between {argument.replace(',', ' and ')} is in the result"
 
 
+def _listed(argument: str, draft: Draft) -> tuple[Mapping[str, Any], str, list[Any], str, str]:
+    """Return the result, and the list, its rows and the two keys that a check names. ValueError if
+    the result has no such list.
+    """
+    found = LISTED.fullmatch(argument.strip())
+    assert found, "a plan with another argument is refused"
+    name, inner, outer = found.groups()
+    whole = _parse(draft.content, Decimal)
+    rows = whole.get(name) if isinstance(whole, dict) else None
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and inner in row for row in rows
+    ):
+        raise ValueError(f"it has no list {name!r} whose rows have {inner!r}")
+    return whole, name, rows, inner, outer
+
+
+def _adds_up(argument: str, draft: Draft) -> str:
+    try:
+        whole, name, rows, inner, outer = _listed(argument, draft)
+        total = sum((_exact(row[inner]) for row in rows), Decimal())
+        said = _exact(whole.get(outer))
+    except ValueError as error:
+        return f"the result does not add up: {error}"
+    return "" if total == said else f"{name}.{inner} adds up to {total:f}, and {outer} is {said:f}"
+
+
+def _exact(value: object) -> Decimal:
+    """Return a number, or a text that is one, without a rounding. ValueError for all else."""
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"{value!r:.80} is no number") from None
+    if isinstance(value, bool) or not number.is_finite():
+        raise ValueError(f"{value!r:.80} is no number")
+    if len(number.as_tuple().digits) > DIGITS or abs(number.adjusted()) > DIGITS:
+        raise ValueError(f"{value!r:.80} has more than {DIGITS} digits")
+    return number
+
+
+def _acyclic(argument: str, draft: Draft) -> str:
+    try:
+        _, name, rows, inner, outer = _listed(argument, draft)
+    except ValueError as error:
+        return f"the result has no order: {error}"
+    edges = {str(row[inner]): [*map(str, _several(row.get(outer)))] for row in rows}
+    unknown = {each for needed in edges.values() for each in needed if each not in edges}
+    if unknown:
+        return f"{name}.{outer} names what is not in the list: {', '.join(sorted(unknown))}"
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return f"{name}.{outer} goes round in a circle: {' → '.join(reversed(error.args[1]))}"
+    return ""
+
+
+def _several(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else () if value in (None, "") else (value,)
+
+
 @dataclass(frozen=True)
 class _Kind:
     """A kind of check: how to decide it, and how planners are told of it."""
@@ -197,6 +264,8 @@ _CHECKS: Mapping[CheckKind, _Kind] = {
     "max_words": _Kind(_max_words, "a number"),
     "cites_sources": _Kind(_cites_sources, "no argument"),
     "number_between": _Kind(_number_between, "low,high"),
+    "adds_up": _Kind(_adds_up, "list.key,total key"),
+    "acyclic": _Kind(_acyclic, "list.id key,prerequisites key"),
 }
 KINDS = ", ".join(f"{name} ({kind.argument})" for name, kind in _CHECKS.items())
 """The checks that a plan may ask for, for planners: `{checks}` in a system prompt."""

@@ -46,7 +46,7 @@ def run_view(state: State) -> RunView:
         waiting=waiting(state),
         preview=state.estimate,
         notes=(*_standstill(state), *notes(state)),
-        answer=written.answer if written else "",
+        answer=state.answer if closed else "",
         verdict=_verdict(written.data) if written else "",
         flags=written.flags if written else (),
         doubtful=written.doubtful if written else (),

@@ -93,7 +93,11 @@ def _propose(state: State, plan: Plan) -> State:
 
 
 def needs_approval(state: State) -> bool:
-    """True if a person must see the plan first. An unknown price is above every amount."""
+    """True if a person must see the plan first. An unknown price is above every amount, and what
+    its playbook says no goal can change.
+    """
+    if state.only_approved:
+        return True
     approval, estimate = state.goal.approval, state.estimate
     if approval.when != "above" or estimate is None:
         return approval.when == "always"

@@ -102,6 +102,8 @@ def _brought(state: State) -> Iterator[str]:
     playbook, used = state.brief.playbook, {each.subtask.role for each in state.work.values()}
     if playbook and playbook.source:
         yield f"playbook {playbook.name}, {playbook.source}"
+    if playbook and state.only_approved:
+        yield f"playbook {playbook.name} has a person approve each plan: no option changes that"
     for role in state.brief.roles:
         if role.source and role.name in used:
             yield f"role {role.name}, {role.source}"

@@ -101,7 +101,7 @@ def report(state: State) -> Report:
         plan=state.plan,
         revisions=state.replanning.revisions,
         findings=state.findings,
-        answer=synthesis.answer if synthesis else "",
+        answer=state.answer,
         form=state.form,
         document=synthesis.document if synthesis else None,
         data=synthesis.data if synthesis else {},

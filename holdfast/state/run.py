@@ -119,6 +119,20 @@ class State:
         return self.briefing
 
     @property
+    def only_approved(self) -> bool:
+        """True if nothing runs but a plan as a person approved it, whatever the goal says."""
+        playbook = self.briefing.playbook if self.briefing else None
+        return playbook is not None and playbook.approval == "always"
+
+    @property
+    def answer(self) -> str:
+        """The answer as people get it, below the notice of its playbook; empty: there is none."""
+        answer = self.finishing.synthesis.answer if self.finishing.synthesis else ""
+        playbook = self.briefing.playbook if self.briefing else None
+        notice = playbook.notice if playbook else ""
+        return f"> **{notice}**\n\n{answer}" if notice and answer.strip() else answer
+
+    @property
     def form(self) -> AnswerForm:
         """The form of the answer: the caller's, else the playbook's."""
         if self.goal.form.kind or self.briefing is None or self.briefing.playbook is None:

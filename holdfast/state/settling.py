@@ -100,7 +100,7 @@ def _matters(state: State, subtask_id: str) -> bool:
     """True if a replan is worth it: others need the subtask, or nothing is left to answer with."""
     if not state.goal.use_models or state.stop is not None or state.work[subtask_id].ending:
         return False
-    if state.replanning.count >= state.goal.limits.replans:
+    if state.replanning.count >= state.goal.limits.replans or state.only_approved:
         return False
     if state.work.has_other_attempt(subtask_id):
         return False

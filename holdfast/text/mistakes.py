@@ -33,6 +33,13 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {alike[0]!r}?)" if alike else ""
 
 
+def refuse_other(mentions: Sequence[str], text: str) -> str:
+    """Return why a text is not what it is taken for: it has none of these words, in any case."""
+    if not mentions or any(each.casefold() in text.casefold() for each in mentions):
+        return ""
+    return f"has none of the words {', '.join(mentions)}; give the file that was meant"
+
+
 def refuse_choice(choices: Sequence[str], value: str) -> str:
     """Return why a value is not one of the choices, if there are any and it is not."""
     if not choices or value in choices:

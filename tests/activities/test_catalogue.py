@@ -419,6 +419,18 @@ def test_role_names_are_unique_over_all_playbooks(tmp_path: Path) -> None:
             "    - {id: a, title: t, instruction: i, role: r, depend_on: [b]}\n",
             "plan.subtasks[0].depend_on: no effect",
         ),
+        (
+            "name: other\ndescription: d\napproval: never\n",
+            "approval: Input should be '' or 'always'",
+        ),
+        (
+            "name: other\ndescription: d\nnotice: Careful.\nanswer: {kind: table}\n",
+            "answer: data has no room for `notice`",
+        ),
+        (
+            "name: other\ndescription: d\ninputs: {a: {kind: folder, mentions: [x]}}\n",
+            "inputs.a.mentions: no effect but for a file",
+        ),
     ],
 )
 def test_a_playbook_file_with_a_mistake_cannot_be_used_and_its_place_is_said(

@@ -271,6 +271,15 @@ async def test_an_input_that_the_playbook_does_not_declare_is_refused_and_not_re
     assert said == f"playbook 'code-review' has no input 'steal'; it has: {known}"
 
 
+async def test_a_file_without_a_word_of_what_it_is_taken_for_is_refused(
+    preparation: Preparation, allowed: Path
+) -> None:
+    (allowed / "case.md").write_text("Bread and two lemons")
+    inputs = given(allowed / "case.md", name="case")
+    said = await refusal(preparation, goal(playbook="patient-case", inputs=inputs))
+    assert "case.md' has none of the words patient, " in said and "\n" not in said
+
+
 async def test_the_text_of_a_pull_request_is_kept_without_secrets(
     preparation: Preparation, allowed: Path
 ) -> None:

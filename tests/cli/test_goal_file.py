@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.shared.asked import read_asked
 from holdfast.contracts import Approval
-from holdfast.deployment.settings import Settings
+from holdfast.deployment.settings import HOME, Settings
 from holdfast.errors import Refused
 from holdfast.intake.goals import Wish
 
@@ -97,7 +98,7 @@ def test_what_cannot_be_asked_is_refused_in_a_line_that_names_the_place(
     assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("what", ["goal", "report", "event"])
+@pytest.mark.parametrize("what", ["goal", "report", "event", "playbook"])
 def test_the_schemas_that_are_printed_are_schemas(
     what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,3 +109,8 @@ def test_the_schemas_that_are_printed_are_schemas(
         valid = Draft202012Validator(schema)
         assert valid.is_valid({"goal": "G", "inputs": {"a": {"rows": [{"x": 1}]}}})
         assert not valid.is_valid({"goal": "G", "dolars": 1})
+    if what == "playbook":
+        valid = Draft202012Validator(schema)
+        for file in HOME.glob("playbooks/*/playbook.yaml"):
+            valid.validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+        assert not valid.is_valid({"name": "n", "description": "d", "approval": "never"})

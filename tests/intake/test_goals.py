@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,12 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.preparation import INPUT_BYTES
 from holdfast.activities.tools import read_document
 from holdfast.cli.commands.care import export
-from holdfast.contracts import Goal, Limits, RoleCard
+from holdfast.contracts import Approval, Goal, Limits, RoleCard
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake import goals
 from holdfast.intake.connection import Connection
-from holdfast.intake.goals import Wish, goal_of, limits_of
+from holdfast.intake.goals import Wish, approval_of, goal_of, limits_of
 from scripted import plans, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -211,6 +212,41 @@ def test_a_document_with_a_word_in_it_is_accepted(content: bytes, tmp_path: Path
     wish = Wish(playbook="contract-review", inputs=("contract=contract",))
     goal = asyncio.run(goal_of(wish, SHIPPED, Settings(), embedded=False))
     assert goal.inputs[0].kind == "file"
+
+
+CASE = Wish(playbook="patient-case", inputs=("case=case",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"Bread and two lemons",
+        b'{"shopping": ["bread"]}',
+        b"[1, 2]",
+        pdf(["Bread"]),
+        "Käse".encode("cp1252"),
+    ],
+)
+def test_a_case_file_that_says_nothing_that_a_case_does_is_refused_in_a_line(
+    content: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "case").write_bytes(content)
+    with pytest.raises(
+        Refused, match=r"^--input case: '.*/case' has none of the words patient, "
+    ) as no:
+        asyncio.run(goal_of(CASE, SHIPPED, Settings(), embedded=False))
+    assert "\n" not in str(no.value) and "Bread" not in str(no.value)
+
+
+@pytest.mark.parametrize("content", [b'{"Patient": {"born": 1961}}', pdf(["", "Diagnose: keine"])])
+@pytest.mark.parametrize("approval", ["auto", "100"])
+def test_no_goal_can_leave_out_the_approval_that_its_playbook_wants(
+    content: bytes, approval: str, tmp_path: Path
+) -> None:
+    (tmp_path / "case").write_bytes(content)
+    wish = replace(CASE, approval=approval_of(approval, Approval()))
+    goal = asyncio.run(goal_of(wish, SHIPPED, Settings(), embedded=False))
+    assert goal.approval == Approval(when="always")
 
 
 def test_a_document_that_is_not_soon_looked_at_is_left_to_whoever_reads_it(

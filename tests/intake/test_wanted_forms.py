@@ -61,6 +61,15 @@ def test_a_form_is_taken_into_the_goal_with_the_objects_of_its_schema_closed(
     assert "- the answer as **table**: a, b" in details(asked("table", None, "a,b"))
 
 
+def test_data_is_refused_where_each_answer_begins_with_a_notice(tmp_path: Path) -> None:
+    (tmp_path / "case.md").write_text("Patient: none")
+    case = {"playbook": "patient-case", "inputs": (f"case={tmp_path / 'case.md'}",)}
+    assert refused("table", **case) == (
+        "--answer table: each answer of playbook 'patient-case' begins with a notice, for which"
+        " data has no room; leave --answer out"
+    )
+
+
 def deep(levels: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(levels):

@@ -40,6 +40,13 @@ def problem(kind: CheckKind, argument: str) -> str:
         ("max_words", " 3 ", "one two three"),
         ("number_between", "1000,2000", "It was 1,500.50 dollars"),
         ("number_between", "-5,-1", "It fell by -3"),
+        (
+            "adds_up",
+            "rows.value,total",
+            '{"rows": [{"value": 0.1}, {"value": "0.2"}], "total": 0.3}',
+        ),
+        ("adds_up", "rows.value, total", '{"rows": [], "total": "0.00"}'),
+        ("acyclic", "rows.id,needs", '{"rows": [{"id": "a", "needs": ["b"]}, {"id": "b"}]}'),
     ],
 )
 def test_what_a_check_accepts(kind: CheckKind, argument: str, content: str) -> None:
@@ -57,6 +64,31 @@ def test_what_a_check_accepts(kind: CheckKind, argument: str, content: str) -> N
         ("keys", "name", '["name"]', "keys are missing: name"),
         ("keys", "name", "[]", "the list is empty"),
         ("keys", "name", "name: x", "so it has no keys"),
+        (
+            "adds_up",
+            "rows.value,total",
+            '{"rows": [{"value": 10.10}, {"value": "20.20"}], "total": 30.31}',
+            "rows.value adds up to 30.30, and total is 30.31",
+        ),
+        ("adds_up", "rows.value,total", '{"rows": [{"value": true}], "total": 1}', "is no number"),
+        ("adds_up", "rows.value,total", '{"rows": [{"value": "NaN"}], "total": 1}', "is no number"),
+        ("adds_up", "rows.value,total", '{"rows": [{"value": 1}]}', "None is no number"),
+        ("adds_up", "rows.value,total", '{"rows": [{"value": 1e99}]}', "more than 15 digits"),
+        ("adds_up", "rows.value,total", '{"total": 1}', "no list 'rows' whose rows have 'value'"),
+        ("adds_up", "rows.value,total", "in words", "does not add up"),
+        (
+            "acyclic",
+            "rows.id,needs",
+            '{"rows": [{"id": "a", "needs": ["b"]}, {"id": "b", "needs": "a"}]}',
+            "rows.needs goes round in a circle: a → b → a",
+        ),
+        (
+            "acyclic",
+            "rows.id,needs",
+            '{"rows": [{"id": "a", "needs": ["c"]}]}',
+            "names what is not in the list: c",
+        ),
+        ("acyclic", "rows.id,needs", "[]", "the result has no order"),
         ("keys", "name", "[" * 100_000, "so it has no keys"),
         ("regex", "^a+$", "b", "nothing matches the pattern '^a+$'"),
         ("contains", "total", "sum", "the text 'total' is missing"),
@@ -100,6 +132,8 @@ def test_every_failed_check_has_its_sentence() -> None:
         ("number_between", "nan,nan", "needs two numbers"),
         ("contains", " ", "needs an argument"),
         ("keys", " , ", "needs an argument"),
+        ("adds_up", "total", "needs 'list.key,key', not 'total'"),
+        ("acyclic", "a.b", "needs 'list.key,key', not 'a.b'"),
     ],
 )
 def test_a_check_that_cannot_be_carried_out_is_refused_with_the_plan(

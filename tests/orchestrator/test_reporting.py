@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Literal
 
 import pytest
 
@@ -274,6 +275,26 @@ def test_the_least_confidence_of_the_limits_is_that_of_a_reviews_remarks(
     run = Drive(Plan(goal="g", subtasks=(subtask("a"),)), limits, briefing)
     end(run, "work-a-1")
     assert gathering.for_synthesis(run.state).min_confidence == least
+
+
+@pytest.mark.parametrize("approval", ["", "always"])
+def test_what_a_playbook_has_approved_is_what_runs_and_no_planner_changes_it(
+    approval: Literal["", "always"],
+) -> None:
+    playbook = PlaybookCard(name="case", approval=approval, notice="Checked by nobody.")
+    briefing = BRIEFING.model_copy(update={"playbook": playbook})
+    plan = Plan(goal="g", subtasks=(subtask("a"), subtask("b", "a"), subtask("c")))
+    run = Drive(plan, AMPLE.model_copy(update={"replans": 2}), briefing)
+    if approval:
+        assert not run.in_flight, "though its goal says auto"
+        run.put(Steered(1, "approve", Order(by="ana")))
+    end(run, "work-a-1", "refused")
+    assert ("replan-1" in in_flight(run)) is not bool(approval)
+    if approval:
+        report = closed(run)
+        assert [each.subtask_id for each in report.gaps] == ["a", "b"]
+        assert report.answer == "> **Checked by nobody.**\n\nthe answer"
+        assert running.run_view(run.state).answer == report.answer
 
 
 def test_who_cancelled_a_run_is_said() -> None:
