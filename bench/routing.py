@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -40,7 +41,7 @@ from holdfast.state.run import first_state
 from holdfast.temporal.connection import Target
 
 PLAYBOOK = "tech-support"
-ROLES = ("troubleshooter", "documenter", "escalator")
+ROLES = ("troubleshooter", "documenter", "refund-clerk", "escalator")
 COLUMNS = (
     ("planner", "cases", "right role", "right second role, where the first is right", "dollars"),
     ("labelled", *ROLES, "another", "no plan"),
@@ -102,8 +103,9 @@ async def asked(served: Served, folder: Path, case: Case, tier: Tier) -> Ask:
     """The call by which a run of the playbook would plan this case."""
     ticket = folder / f"{case.id}.md"
     ticket.write_text(f"{case.text}\n", encoding="utf-8")
-    given = GoalInput(name="ticket", kind="file", value=str(ticket))
-    goal = Goal(text="Answer the case", playbook=PLAYBOOK, inputs=(given,), use_models=True)
+    given = [GoalInput(name="ticket", kind="file", value=str(ticket))]
+    given.append(GoalInput(name="refunds", kind="file", value=str(_refunds(folder))))
+    goal = Goal(text="Answer the case", playbook=PLAYBOOK, inputs=tuple(given), use_models=True)
     prepare = next(each for each in served.preparing if each.__name__ == "prepare")
     briefing: Briefing = await ActivityEnvironment().run(prepare, goal)
     state = first_state(case.id, goal, datetime.now(UTC), case.id)
@@ -111,8 +113,14 @@ async def asked(served: Served, folder: Path, case: Case, tier: Tier) -> Ask:
     return paid_call(state, PLAN, "plan", gathering.for_plan(state), model=briefing.model(tier))
 
 
+def _refunds(folder: Path) -> Path:
+    """Return the refund rules of the example, where a run may read them."""
+    example = HOME / "playbooks" / PLAYBOOK / "examples" / "refunds.csv"
+    return Path(shutil.copy(example, folder))
+
+
 async def chosen(served: Served, case: Case, ask: Ask) -> Choice:
-    """What the planner answers; a plan with several roles is none of the three."""
+    """What the planner answers; a plan with several roles is none of these."""
     plan = next(each for each in served.asking if each.__name__ == "plan")
     try:
         reply = await ActivityEnvironment().run(plan, ask.call, ask.material)

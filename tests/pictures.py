@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from PIL import Image
+
 from browser import Tab, tab
+from examples import APPROVED, INPUTS, approve, given
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded.state import Endpoint, StateDir
 from holdfast.intake import example
@@ -39,6 +43,7 @@ TALL = 2_000
 """Pixels: no picture is of something below."""
 AROUND = 24
 """Pixels that are kept beside what a picture is of."""
+COLOURS = 64
 PORTS = """
   - call: plan
     text: What do these reports disagree about
@@ -103,11 +108,6 @@ SLACK: Mapping[str, Any] = {
         {"call": "synthesize", "result": SLACK_ANSWER},
     ],
 }
-EXAMPLES = {
-    "tech-support": {"ticket": "ticket.md"},
-    "contract-review": {"contract": "contract.md", "rules": "rules.md"},
-    "competitive-intelligence": {"competitors": "competitors.md", "material": "material"},
-}
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,17 @@ class Studio:
     made: Scratch
     tab: Tab
 
-    def starter(self, *arguments: str, models: bool = False) -> str:
-        """What a command printed on stdout."""
+    def starter(self, *arguments: str, models: bool = False, codes: Sequence[int] = (0,)) -> str:
+        """What a command printed on stdout that ended with one of these codes."""
+        done = self.call(*arguments, models=models)
+        assert done.returncode in codes, done.stderr
+        return done.stdout
+
+    def call(self, *arguments: str, models: bool = False) -> subprocess.CompletedProcess[str]:
+        """How a command ended."""
         program = str(self.made.project / ".venv" / "bin" / "python")
         given = self.made.endpoint if models else {}
-        done = subprocess.run(
+        return subprocess.run(
             [program, "starter.py", *arguments],
             cwd=self.made.project,
             timeout=SECONDS,
@@ -129,9 +135,8 @@ class Studio:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            check=True,
+            check=False,
         )
-        return done.stdout
 
     @property
     def page(self) -> Path:
@@ -172,9 +177,17 @@ class Studio:
         left, top, right, bottom = await self.tab.value(box)
         clip = {"x": left, "y": top, "width": right - left, "height": bottom - top, "scale": 1}
         shot = await self.tab.call("Page.captureScreenshot", format="png", clip=clip)
-        content = base64.b64decode(shot["data"])
+        content = small(base64.b64decode(shot["data"]))
         assert len(content) < MOST_BYTES, f"{name}: {len(content):,} bytes; show less"
         (IMAGES / f"{name}.png").write_bytes(content)
+
+
+def small(content: bytes) -> bytes:
+    """The same picture in as many colours as its text and lines need: a third of the bytes."""
+    smaller = io.BytesIO()
+    few = Image.open(io.BytesIO(content)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(smaller, "PNG", optimize=True)
+    return smaller.getvalue()
 
 
 def around(first: str, last: str) -> str:
@@ -192,10 +205,11 @@ def around(first: str, last: str) -> str:
 
 async def playbook(name: str, studio: Studio, last: str) -> None:
     """The page of a playbook's example, from its title to its plan."""
-    folder = f"playbooks/{name}/examples"
-    given = [f"{key}={folder}/{file}" for key, file in EXAMPLES[name].items()]
-    inputs = [part for each in given for part in ("--input", each)]
-    studio.starter("run", "--yes", "--playbook", name, *inputs, models=True)
+    run = ("start", "--yes", "--id", name, "--playbook", name)
+    studio.starter(*run, *given(name, f"playbooks/{name}/examples"), models=True)
+    if name in APPROVED:
+        approve(lambda: studio.call("approve", name, models=True).returncode)
+    studio.starter("watch", name, models=True, codes=(0, 3))
     await studio.tab.open(f"file://{studio.page}")
     await studio.take(name, around("header", last))
 
@@ -268,9 +282,7 @@ async def slack(name: str, studio: Studio, moment: str) -> None:
 
 
 PICTURES: Mapping[str, Callable[[Studio], Awaitable[None]]] = {
-    "tech-support": partial(playbook, "tech-support", last="#plan"),
-    "contract-review": partial(playbook, "contract-review", last="#plan"),
-    "competitive-intelligence": partial(playbook, "competitive-intelligence", last="#plan svg"),
+    **{name: partial(playbook, name, last="#plan svg") for name in INPUTS},
     "page": review,
     "board": board,
     "timeline": timeline,

@@ -26,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from examples import all_rules
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.embedded import down
 from pages import Snippet, difference, snippets
@@ -49,8 +50,7 @@ ASKS_BACK = """
 SCRIPT = "rules:" + "".join(
     ASKS_BACK.format(goal=goal) for goal in ("How did the year go?", "How did May go?")
 )
-EXAMPLES = sorted(HOME.glob("playbooks/*/examples/script.yaml"))
-SCRIPT += "".join(each.read_text("utf-8").partition("rules:\n")[2] for each in EXAMPLES)
+SCRIPT += all_rules()
 """The endpoint's: everything succeeds at once, but two agents ask back, and the examples of
 playbooks get the answers that come with them.
 """

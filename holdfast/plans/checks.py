@@ -9,7 +9,7 @@ import json
 import re as linear
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, localcontext
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NoReturn
 
@@ -21,8 +21,8 @@ from holdfast.contracts import Check, CheckKind, Draft, Plan
 PATTERN_LENGTH = 200
 WORDS_LENGTH = 6
 """Digits of a number of words."""
-DIGITS = 15
-"""Digits of a number that is added up: sums of a thousand of them are exact."""
+DIGITS, EXACT = 15, 50
+"""Digits of a number that is added up, before or behind the point, and of its exact sum."""
 NUMBER = linear.compile(r"-?\d[\d,]*(?:\.\d+)?")
 LISTED = linear.compile(r"(\w+)\.(\w+) ?, ?(\w+)")
 """A list of the result, a key of its rows, and a key beside it."""
@@ -206,7 +206,8 @@ def _listed(argument: str, draft: Draft) -> tuple[Mapping[str, Any], str, list[A
 def _adds_up(argument: str, draft: Draft) -> str:
     try:
         whole, name, rows, inner, outer = _listed(argument, draft)
-        total = sum((_exact(row[inner]) for row in rows), Decimal())
+        with localcontext(prec=EXACT):
+            total = sum((_exact(row[inner]) for row in rows), Decimal())
         said = _exact(whole.get(outer))
     except ValueError as error:
         return f"the result does not add up: {error}"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from examples import rows_of_playbooks
 from holdfast.cli.main import program
 from holdfast.deployment.settings import HOME, Settings
 from pages import FIGURE, snippets
@@ -73,13 +74,19 @@ def test_every_picture_is_shown_and_small() -> None:
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_each_playbook_has_a_page_with_example_picture_price_and_where_it_fails(name: str) -> None:
+def test_each_playbook_has_a_page_with_example_picture_and_where_it_fails_and_a_row(
+    name: str,
+) -> None:
     page = (HOME / "docs" / f"{name}.md").read_text("utf-8")
-    assert {"An example", "What it costs", "Where it fails"} <= {*HEADING.findall(page)}
-    assert "](images/" in page and f"docs/{name}.md" in README
-    costs = page.partition("## What it costs")[2].partition("\n## ")[0]
-    for said in ("typically", "at least", "scripted answers"):
-        assert said in costs, f"docs/{name}.md: What it costs: {said}"
+    assert {"An example", "Where it fails"} <= {*HEADING.findall(page)}
+    assert "](images/" in page
+    given, comes, expected, scripted, fails = rows_of_playbooks()[name]
+    assert given and comes and fails and "$" in expected and " calls" in scripted
+
+
+def test_each_row_of_playbooks_is_of_one_and_the_readme_leads_there() -> None:
+    assert {*rows_of_playbooks()} == {*WITH_EXAMPLES}
+    assert "](docs/playbooks.md)" in README
 
 
 def test_each_picture_that_is_made_anew_is_there() -> None:

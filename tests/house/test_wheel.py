@@ -4,18 +4,21 @@ and its command reviews a repository from an empty folder.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from building import build
+from examples import APPROVED, INPUTS, all_rules, approve, given, rows_of_playbooks
 from holdfast import __version__
 from holdfast.deployment.settings import HOME, NAME
 
@@ -210,3 +213,48 @@ def test_an_installed_wheel_makes_a_project_like_one_of_its_playbooks(
     told = run(command, "doctor", "--all", folder=tmp_path / "mine", **place)
     assert told.returncode == 0, told.stdout + told.stderr
     assert "playbook tech-support" in told.stdout and "count_words" in told.stdout
+
+
+@dataclass(frozen=True)
+class Made:
+    """A project folder that `init --like` has made, and how commands are called in it."""
+
+    folder: Path
+    place: Mapping[str, str]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run(NAME, *arguments, folder=self.folder, **self.place)
+
+
+@pytest.fixture(scope="module")
+def project(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """A project like all playbooks with an example, beside an endpoint with their scripts."""
+    folder = tmp_path_factory.mktemp("books")
+    (folder / "script.yaml").write_text("rules:\n" + all_rules(), encoding="utf-8")
+    with scripted(folder / "script.yaml") as endpoint:
+        place = place_of(command, folder) | endpoint
+        for name in INPUTS:
+            made = run(command, "init", "mine", "--like", name, folder=folder, **place)
+            assert made.returncode == 0, made.stderr
+        project = Made(folder / "mine", place)
+        yield project
+        assert "Stopped (pids " in project.run("down").stderr
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_each_example_runs_from_a_wheel_in_a_project_that_init_made_like_it(
+    name: str, project: Made
+) -> None:
+    inputs = given(name, f"playbooks/{name}/examples")
+    begun = project.run("start", "--yes", "--id", name, "--playbook", name, *inputs)
+    assert begun.returncode == 0, begun.stderr
+    if name in APPROVED:
+        approve(lambda: project.run("approve", name).returncode)
+    done = project.run("watch", name, "--json")
+    # The example of research has a question that no source answers.
+    assert done.returncode == (3 if name == "research" else 0), done.stderr
+    report = json.loads(done.stdout)
+    assert "(scripted)" in report["answer"]
+    _, _, expected, scripted, _ = rows_of_playbooks()[name]
+    assert expected.startswith(f"${float(report['dollars_estimated']):.2f}, ")
+    assert scripted.startswith(f"{report['model_calls']} calls, ")

@@ -238,8 +238,10 @@ def test_a_case_file_that_says_nothing_that_a_case_does_is_refused_in_a_line(
     assert "\n" not in str(no.value) and "Bread" not in str(no.value)
 
 
-@pytest.mark.parametrize("content", [b'{"Patient": {"born": 1961}}', pdf(["", "Diagnose: keine"])])
-@pytest.mark.parametrize("approval", ["auto", "100"])
+@pytest.mark.parametrize(
+    ("content", "approval"),
+    [(b'{"Patient": {"born": 1961}}', "auto"), (pdf(["", "Diagnose: keine"]), "100")],
+)
 def test_no_goal_can_leave_out_the_approval_that_its_playbook_wants(
     content: bytes, approval: str, tmp_path: Path
 ) -> None:

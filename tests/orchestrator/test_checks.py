@@ -45,6 +45,7 @@ def problem(kind: CheckKind, argument: str) -> str:
             "rows.value,total",
             '{"rows": [{"value": 0.1}, {"value": "0.2"}], "total": 0.3}',
         ),
+        ("adds_up", "r.n,sum", '{"r": [{"n": 1e15}, {"n": 1e-15}, {"n": -1e15}], "sum": 1e-15}'),
         ("adds_up", "rows.value, total", '{"rows": [], "total": "0.00"}'),
         ("acyclic", "rows.id,needs", '{"rows": [{"id": "a", "needs": ["b"]}, {"id": "b"}]}'),
     ],

@@ -107,7 +107,7 @@ CHECK = Addition(
     "test_a_check_is_offered_accepted_and_judged",
     2,
     more={
-        "holdfast/contracts/base.py": (('    "number_between"\n', '    "begins_with",\n'),),
+        "holdfast/contracts/base.py": (('    "number_between", ', '    "begins_with",\n'),),
         "holdfast/plans/checks.py": (
             (
                 "@dataclass(frozen=True)\nclass _Kind:",

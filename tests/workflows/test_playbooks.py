@@ -4,36 +4,38 @@ adapter is the real one and the server is the simulator. The `runs` fixture repl
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from conftest import Runs, seen
+from conftest import Runs, folded, seen
 from documents import pdf
+from examples import INPUTS, PLAYBOOKS
 from holdfast.activities.asking.prices import Prices
 from holdfast.activities.claude.adapter import Claude
-from holdfast.contracts import Goal, GoalInput, Report
-from holdfast.deployment.settings import HOME, Settings
+from holdfast.contracts import Goal, GoalInput, Order, Report
+from holdfast.deployment.invocation import to_type
+from holdfast.deployment.settings import Settings
+from holdfast.intake.plans import read_plan
 from holdfast.rendering import findings
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.report import as_markdown
 from holdfast.replaying.replay import replay
-from holdfast.simulator.script import read_script
+from holdfast.simulator.script import Script, read_script
 from holdfast.simulator.server import Simulator
 from holdfast.text import inline
 from holdfast.workflows import WORKFLOWS
 
 pytestmark = pytest.mark.anyio
-PLAYBOOKS = HOME / "playbooks"
-INPUTS = {
-    "tech-support": {"ticket": "ticket.md"},
-    "contract-review": {"contract": "contract.md", "rules": "rules.md"},
-    "competitive-intelligence": {"competitors": "competitors.md", "material": "material"},
-}
 
 
 def goal(runs: Runs, playbook: str, *only: str, **fields: object) -> Goal:
@@ -54,10 +56,19 @@ def _kind(path: Path) -> str:
     return "folder" if path.is_dir() else "file"
 
 
+def refund(runs: Runs, **fields: object) -> Goal:
+    """The example about money, with the table of refund rules."""
+    wanted = goal(runs, "tech-support", **fields)
+    folder = runs.folder / "tech-support"
+    files = {"ticket": folder / "charged-twice.md", "refunds": folder / "refunds.csv"}
+    given = [GoalInput(name=name, kind="file", value=str(path)) for name, path in files.items()]
+    return wanted.model_copy(update={"inputs": tuple(given)})
+
+
 @asynccontextmanager
-async def model(playbook: str) -> AsyncIterator[Claude]:
-    """An endpoint that answers by the example's script."""
-    script = read_script(PLAYBOOKS / playbook / "examples" / "script.yaml")
+async def model(playbook: str, script: Script | None = None) -> AsyncIterator[Claude]:
+    """An endpoint that answers by the example's script, or by this one."""
+    script = script or read_script(PLAYBOOKS / playbook / "examples" / "script.yaml")
     async with Simulator(script) as simulator:
         price = Prices.of(Settings(_env_file=None)).price
         claude = Claude(key="scripted", base_url=simulator.url, price=price)
@@ -137,6 +148,167 @@ async def test_a_team_for_each_competitor_works_at_the_default_cap_and_looks_int
         assert await replay(await handle.fetch_history(), WORKFLOWS, runs.store) == ()
     spent = sum(each.dollars or 0 for each in report.findings)
     assert report.dollars is not None and spent < report.dollars < 1
+
+
+# ---------------------------------------------------------------- the other domains
+
+
+async def test_a_patient_case_waits_for_a_person_whatever_the_goal_says_and_sends_nothing_before(
+    runs: Runs,
+) -> None:
+    wanted = goal(runs, "patient-case", approval={"when": "auto"})
+    async with model(wanted.playbook) as claude, runs.worker(claude):
+        handle = await runs.start(wanted, skipping=False)
+        view = await seen(handle, lambda view: view.phase == "approval")
+        assert view.preview is not None
+        assert any("a person approve each plan" in each for each in view.preview.brought)
+        state = await folded(handle)
+        assert state is not None and state.first_paid is None and not state.ledger.reserved
+        await handle.execute_update("approve", Order(by="Dr. Who"))
+        report = await handle.result()
+    assert report.status == "complete"
+    [order] = report.orders
+    assert (order.command, order.order.by) == ("approve", "Dr. Who")
+    assert report.answer.startswith("> **No diagnosis and no advice on treatment. ")
+    data = {each.subtask_id: each.data for each in report.findings}["summary"]
+    assert str(data["notice"]).startswith("No diagnosis and no advice on treatment")
+    assert data["contradictions"] == [
+        "Penicillin allergy (Allergies); amoxicillin ordered on 2026-10-12 (Course)"
+    ]
+
+
+@pytest.mark.long
+async def test_each_figure_of_a_portfolio_is_a_tools_and_its_notice_stands_in_each_view(
+    runs: Runs,
+) -> None:
+    report = await report_of(runs, goal(runs, "portfolio"))
+    assert report.status == "complete"
+    found = {each.subtask_id: each for each in report.findings}
+    assert [each.tool_calls for each in found.values()] == [1, 2, 2]
+    assert found["positions"].data["total"] == "34351.70"
+    assert found["trades"].data["net_cash"] == "-2462.30"
+    assert not report.flags, "no figure of the answer is one that no finding has"
+    notice = "No investment advice, and no order to buy or sell."
+    assert report.answer.startswith(f"> **{notice}")
+    for text in (as_markdown(report, to_type), as_html(Pictured(report, to_type))):
+        assert notice in text
+
+
+async def test_two_levels_hand_down_goal_inputs_and_money_and_hand_up_findings_gaps_and_bill(
+    runs: Runs,
+) -> None:
+    report = await report_of(runs, goal(runs, "research"))
+    assert report.status == "complete_with_gaps"
+    [gap] = report.gaps
+    assert gap.subtask_id == "sources" and "No source says how loud the ferry is" in gap.why
+    left = Decimal(2)
+    for finding in report.findings:
+        handle = runs.client.get_workflow_handle(f"{report.run_id}.{finding.subtask_id}.1")
+        state = await folded(handle)
+        assert state is not None and report.plan is not None
+        down, [subtask] = (
+            state.goal,
+            [each for each in report.plan.subtasks if each.id == finding.subtask_id],
+        )
+        assert down.text == subtask.instruction and down.depth == 1
+        names = {each.name for each in down.inputs} | {each.name for each in down.pinned}
+        assert names == {*subtask.inputs, *(f"finding-of-{each}" for each in subtask.depends_on)}
+        assert down.limits.dollars <= left / 2
+        left -= finding.dollars or 0
+        up = await runs.client.get_workflow_handle(handle.id, result_type=Report).result()
+        assert up.answer in finding.content and up.dollars == finding.dollars
+    sources = await runs.client.get_workflow_handle(
+        f"{report.run_id}.sources.1", result_type=Report
+    ).result()
+    assert [each.subtask_id for each in sources.gaps] == ["noise"]
+    assert report.findings[0].status == "escalated", "what the team has goes on all the same"
+    assert report.findings[1].status == report.findings[2].status == "complete"
+
+
+@pytest.mark.long
+async def test_a_launch_is_planned_by_three_teams_at_once_and_its_steps_have_no_circle(
+    runs: Runs,
+) -> None:
+    report = await report_of(runs, goal(runs, "product-launch"))
+    assert report.status == "complete"
+    assert [each.status for each in report.findings] == ["complete"] * 4
+    assert report.plan is not None
+    cards = {each.role for each in report.plan.subtasks}
+    assert {"marketing-team", "operations-team", "legal-team"} < cards
+    assert report.findings[3].data["holds"] == "unclear"
+
+
+@pytest.mark.long
+async def test_a_text_has_a_subtask_for_each_section_of_its_outline_and_its_facts_are_looked_up(
+    runs: Runs,
+) -> None:
+    report = await report_of(runs, goal(runs, "content"))
+    assert report.status == "complete"
+    outline = report.findings[0].data["sections"]
+    team = await runs.client.get_workflow_handle(
+        f"{report.run_id}.sections.1", result_type=Report
+    ).result()
+    assert isinstance(outline, list) and team.plan is not None
+    assert len(team.plan.subtasks) == len(outline) == 2
+    assert "ferry.md says 2024" in report.findings[2].content
+    assert "2023" in report.findings[1].content and "2023" not in report.answer
+
+
+async def test_a_circle_among_the_modules_of_a_course_is_found_by_code_and_the_next_try_is_told(
+    runs: Runs,
+) -> None:
+    report = await report_of(runs, goal(runs, "curriculum"))
+    assert report.status == "complete"
+    first, second = report.findings[0].tries
+    assert first.why == "modules.requires goes round in a circle: values → loops → values"
+    assert second.verdict == "accepted"
+
+
+@pytest.mark.long
+async def test_money_ends_at_a_rule_of_the_table_before_it_ends_at_a_person(runs: Runs) -> None:
+    report = await report_of(runs, refund(runs))
+    assert report.status == "complete"
+    [case] = report.findings
+    assert report.plan is not None
+    assert [(each.role, each.secondary) for each in report.plan.subtasks] == [
+        ("refund-clerk", "escalator")
+    ]
+    assert case.tool_calls == 1 and "refunded in full" in report.answer
+
+
+async def test_what_no_refund_rule_decides_is_handed_to_a_person(runs: Runs) -> None:
+    wanted = refund(runs, ask_people=True)
+    no_rule = {"status": "escalate", "reason": "out_of_scope", "why": "No row fits.", "result": ""}
+    script = read_script(PLAYBOOKS / "tech-support" / "examples" / "script.yaml")
+    rules = [
+        each.model_copy(update={"result": "", "fields": no_rule})
+        if each.call == "take_turn" and not each.tools
+        else each
+        for each in script.rules
+    ]
+    changed = script.model_copy(update={"rules": tuple(rules)})
+    async with model(wanted.playbook, changed) as claude, runs.worker(claude):
+        handle = await runs.start(wanted, skipping=False)
+        view = await seen(handle, lambda view: view.waiting)
+        await handle.execute_update("supply", Order(subtask_id="case", text="Paid.", by="ann"))
+        report = await handle.result()
+    assert [each.role for each in report.findings[0].tries][:2] == ["", "escalator"]
+    assert [each.kind for each in view.waiting] == ["decision"] and report.answer == "Paid."
+
+
+@pytest.mark.long
+async def test_companies_of_a_text_become_a_comparison_whose_words_code_has_counted(
+    runs: Runs,
+) -> None:
+    folder = PLAYBOOKS / "competitive-intelligence" / "examples"
+    plan = read_plan(folder / "companies.yaml")
+    wanted = goal(runs, "competitive-intelligence", "competitors", plan=plan)
+    market = GoalInput(name="competitors", kind="file", value=str(runs.folder / "market.md"))
+    shutil.copy(folder / "market.md", runs.folder)
+    report = await report_of(runs, wanted.model_copy(update={"inputs": (market,)}))
+    assert report.status == "complete"
+    assert [each["name"] for each in json.loads(report.findings[0].content)][2] == "Auk Logistics"
+    assert len(report.answer.split()) <= 201 and "1.56 times" in report.answer
 
 
 async def test_what_a_role_goes_without_is_said_before_the_run_begins(runs: Runs) -> None:
