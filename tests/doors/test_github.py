@@ -228,9 +228,10 @@ async def test_a_limit_is_waited_for_and_a_lost_answer_doubles_nothing(desk: Des
         Failure("POST /graphql", 403, {"retry-after": "7"}, "You have exceeded a secondary limit"),
         Failure("GET /files", 403, soon, "API rate limit exceeded"),
         Failure("POST /graphql", 502),
+        Failure("POST /graphql", 200),
         Failure("POST /reviews", 429, {}, "secondary rate limit"),
         Failure("POST /reviews", 502, done=True),
-        Failure("POST /issues", 0, done=True),
+        Failure("POST /issues", 200, done=True),
         Failure("POST /check-runs", 0, done=True),
         Failure("POST /sarifs", 503),
     ]

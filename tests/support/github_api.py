@@ -207,6 +207,9 @@ def _failed(request: web.Request, failure: Failure) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.abort()
         return web.Response()
+    if failure.status < 300:
+        # A proxy answers in the server's place.
+        return web.Response(body=b"<p>\xff", status=failure.status)
     return web.json_response(
         {"message": failure.message}, status=failure.status, headers=failure.headers
     )

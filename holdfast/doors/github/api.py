@@ -122,6 +122,8 @@ class Api:
         """
         body = {"query": document, "variables": variables}
         answer = (await self._answer("POST", self._graphql, body=body, again=True)).json()
+        if not isinstance(answer, dict):
+            raise ApiFailed("GraphQL: the answer is none of GraphQL's")
         data, errors = answer.get("data") or {}, answer.get("errors") or []
         if errors and not any(data.values()):
             raise NotAllowed(f"GraphQL: {_plain(errors[0].get('message', ''))}")
@@ -165,8 +167,8 @@ class Api:
                     raise Unclear(f"{method} {path}: the answer was lost ({kept})") from None
                 await self._wait(2.0**attempt, f"{self._host} did not answer ({kept})")
                 continue
-            if answer.status_code >= 500:
-                said = f"{self._host} answers {answer.status_code}"
+            if said := _broken(answer):
+                said = f"{self._host} answers {said}"
                 if last or not again:
                     raise Unclear(f"{method} {path}: {said}")
                 await self._wait(2.0**attempt, said)
@@ -221,19 +223,31 @@ def _good(answer: httpx2.Response, method: str, path: str) -> httpx2.Response:
     raise NotTaken(said) if code == 422 else ApiFailed(said)
 
 
-def _message(answer: httpx2.Response) -> str:
+def _broken(answer: httpx2.Response) -> str:
+    """Return what shows that a server, or a proxy before it, failed; empty for any real answer."""
+    if answer.status_code >= 500:
+        return str(answer.status_code)
+    if answer.status_code < 300 and answer.content and _read(answer) is None:
+        return f"{answer.status_code} with what is no JSON"
+    return ""
+
+
+def _read(answer: httpx2.Response) -> Any:
+    """Return what the body says; None if it is no JSON."""
     try:
-        found = answer.json()
+        return answer.json()
     except ValueError:
-        return ""
+        return None
+
+
+def _message(answer: httpx2.Response) -> str:
+    found = _read(answer)
     return _plain(found.get("message", "")) if isinstance(found, dict) else ""
 
 
 def _errors(answer: httpx2.Response) -> list[Json]:
-    try:
-        found = answer.json().get("errors")
-    except (ValueError, AttributeError):
-        return []
+    answered = _read(answer)
+    found = answered.get("errors") if isinstance(answered, dict) else None
     return found if isinstance(found, list) else []
 
 
