@@ -29,6 +29,7 @@ from holdfast.calls.envelopes import mend
 from holdfast.calls.fix import FIX, Edit, FixMaterial, TryFixMaterial
 from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
+from holdfast.calls.match import MATCH, Matched, MatchMaterial
 from holdfast.calls.ping import PING, Pinged, PingMaterial
 from holdfast.calls.plan import PLAN, PlanMaterial
 from holdfast.calls.prove import (
@@ -133,6 +134,11 @@ class Agents:
     async def choose(self, call: Call, material: GroupsMaterial) -> Reply[ChosenGroups]:
         """Return the groups of roles that a planner is shown for this goal."""
         return await self._ask(call, material, CHOOSE)
+
+    @activity.defn
+    async def match(self, call: Call, material: MatchMaterial) -> Reply[Matched]:
+        """Return whether the template fits this goal that comes close by its words."""
+        return await self._ask(call, material, MATCH)
 
     @activity.defn
     async def work(self, call: Call, material: WorkMaterial) -> Reply[Draft]:

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     # Only named in annotations: workflows import this module for its signature.
     from holdfast.activities.catalogue.catalogue import Catalogue
     from holdfast.activities.catalogue.files import PlaybookFile, PlaybookInput
+    from holdfast.activities.library.library import Library
 
 PREVIEW_BYTES = 2_000
 """Bytes of each input that the planner sees: 500 tokens of four bytes."""
@@ -120,6 +121,8 @@ class Preparation:
     """Return how proofs of remarks can be run here. Raise BadGoal for a test command that is not
     there.
     """
+    library: Library | None = None
+    """The templates of this worker; None: it has none."""
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
 
     @activity.defn
@@ -188,8 +191,18 @@ class Preparation:
             )
         refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable, **barred})
+        async with beating():
+            briefing = await self._with_template(goal, briefing)
         _refuse_small_cap(goal, briefing)
         return briefing
+
+    async def _with_template(self, goal: Goal, briefing: Briefing) -> Briefing:
+        """Add the template that gives the plan, where a planner would be asked for one."""
+        ready = goal.plan or (briefing.playbook and briefing.playbook.plan)
+        if self.library is None or not (goal.templates and goal.use_models) or ready:
+            return briefing
+        found = await self.library.find(goal, briefing)
+        return briefing.model_copy(update={"template": found.use, "untemplated": found.why_not})
 
     async def _proving(self, goal: Goal, playbook: PlaybookFile | None) -> Proving | None:
         proves = goal.use_models and playbook is not None and playbook.prove > 0

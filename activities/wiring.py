@@ -24,6 +24,9 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.templates import TEMPLATES
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.activities.examine import Lenses
+from holdfast.activities.library.library import Library
+from holdfast.activities.library.outcomes import read_outcomes_here
+from holdfast.activities.library.shelves import Shelves, shelves_for
 from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
 from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
@@ -138,6 +141,11 @@ class _Parts:
             capped=self.settings.capped_by,
             untold=self.untold,
             proving=self._proofs().find_way,
+            library=Library(
+                Shelves(shelves_for(self.settings.project, self.state.path)),
+                self.catalogue,
+                read_outcomes_here,
+            ),
         )
 
     def _proofs(self) -> Proofs:

@@ -13,6 +13,7 @@ FINDING = re.compile(r'<material source="(?:finding of )?subtask ([\w.-]+)')
 REMARK = re.compile(r'<material source="remark (\d+)">')
 GOAL = re.compile(r"<goal>\n(.*?)\n</goal>", re.DOTALL)
 GROUP = re.compile(r"^- ([^:(\n]+?)(?::[^\n]*)? \([^\n]*\)$", re.MULTILINE)
+TEMPLATE = re.compile(r"^Template: (.+)$", re.MULTILINE)
 INSTRUCTION = re.compile(r"<instruction>\n(.*?)\n</instruction>", re.DOTALL)
 CONFIDENCE = 90
 
@@ -75,6 +76,9 @@ def _special(call: str, prompt: str, script: Script, rule: Rule | None) -> dict[
     match call:
         case "choose":
             return {"reason": f"{MARK} all could help", "groups": GROUP.findall(prompt)}
+        case "match":
+            named = _first(TEMPLATE, prompt)
+            return {"reason": f"{MARK} the same", "template_id": named, "confidence": CONFIDENCE}
         case "plan":
             goal = _first(GOAL, prompt)
             return planned(prompt, _excerpt(goal), script, rule)

@@ -14,6 +14,7 @@ from holdfast.calls.critique import CritiqueMaterial, Issue
 from holdfast.calls.digest import DigestMaterial
 from holdfast.calls.findings import author_says
 from holdfast.calls.judge import JudgeMaterial
+from holdfast.calls.match import MatchMaterial
 from holdfast.calls.plan import PlanMaterial
 from holdfast.calls.refine import RefineMaterial
 from holdfast.calls.replan import ReplanMaterial, Standing
@@ -46,9 +47,20 @@ LEAST_SHARE = 4
 
 
 def ready_plan(state: State) -> Plan | None:
-    """Return the plan that a person or a playbook gives: no planner is asked."""
-    playbook = state.brief.playbook
-    return state.goal.plan or (playbook.plan if playbook else None)
+    """Return the plan that a person, a playbook or a template gives: no planner is asked."""
+    playbook, template = state.brief.playbook, state.brief.template
+    ready = state.goal.plan or (playbook.plan if playbook else None)
+    return template.plan if ready is None and template and template.sure else ready
+
+
+def for_match(state: State) -> MatchMaterial:
+    assert state.brief.template is not None, "a question about a template has one"
+    return MatchMaterial(
+        goal=state.goal.text,
+        template=state.brief.template,
+        inputs=tuple(each.model_copy(update={"preview": ""}) for each in state.brief.inputs),
+        about=about(state),
+    )
 
 
 def for_plan(state: State) -> PlanMaterial:

@@ -15,6 +15,7 @@ from holdfast.calls.digest import DIGEST
 from holdfast.calls.fix import FIX, TRY_FIX
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind, Kind
+from holdfast.calls.match import MATCH
 from holdfast.calls.ping import PING
 from holdfast.calls.plan import PLAN
 from holdfast.calls.prove import PROVE, TRY_PROOF
@@ -38,6 +39,7 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     PROVE,
     FIX,
     CHOOSE,
+    MATCH,
     CRITIQUE,
 )
 KINDS: Mapping[str, Kind[Any]] = {

@@ -55,6 +55,8 @@ class StartOptions(TypedDict, total=False):
     wait_for_raise: bool
     columns: Sequence[str]
     """Names of the columns of a table."""
+    template: bool
+    """False: plan anew, whatever the plan library has."""
     single: bool
     """One agent has the whole goal, without a planner."""
     role: str

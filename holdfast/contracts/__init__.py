@@ -39,6 +39,7 @@ from holdfast.contracts.briefing import (
     PlaybookCard,
     Proving,
     RoleCard,
+    TemplateUse,
     ToolReads,
 )
 from holdfast.contracts.calls import (
@@ -168,6 +169,7 @@ __all__ = [
     "Strategy",
     "Subtask",
     "Synthesis",
+    "TemplateUse",
     "Tier",
     "Timings",
     "ToolReads",

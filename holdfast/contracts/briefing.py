@@ -110,6 +110,23 @@ class PlaybookCard(Contract):
     """Source, to end a sentence with; empty: it is shipped."""
 
 
+class TemplateUse(Contract):
+    """A template of the plan library, filled in for a goal."""
+
+    name: str
+    version: str
+    """What its runs are found by: its name, with a digest of its file."""
+    plan: Plan
+    goal: str
+    """The goal that the plan was first made for."""
+    runs: tuple[str, ...] = ()
+    """The runs that it was made of."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """What the goal has in place of the template's parameters."""
+    sure: bool = True
+    """False: the goal comes close by its words, and a model says whether it is the same."""
+
+
 class Proving(Contract):
     """How this deployment can run what proves a remark."""
 
@@ -174,6 +191,10 @@ class Briefing(Contract):
     """The most that this deployment lets a run spend; None: what the Goal says."""
     proving: Proving | None = None
     """None in older runs, which prove nothing."""
+    template: TemplateUse | None = None
+    """The template that the goal's words fit; None: it is planned, or has its plan."""
+    untemplated: str = ""
+    """Why a template is not used that they fit; empty: there is no such."""
     today: str = ""
     """Day on which the run was prepared, in UTC, as in 2026-11-23; models are told it."""
 

@@ -231,5 +231,7 @@ class Goal(Contract):
     """Roles of the teams from the root run down to this one."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner is offered; empty: all that there are."""
+    templates: bool = False
+    """True if a template of the plan library may give the plan, where a planner would."""
     notify: Notify | None = None
     """Addresses of the web that are told of the run; None: nobody is. A team tells nobody."""

@@ -13,9 +13,11 @@ PLAYBOOK = SearchAttributeKey.for_keyword("HoldfastPlaybook")
 DOLLARS = SearchAttributeKey.for_float("HoldfastDollars")
 WAITING = SearchAttributeKey.for_bool("HoldfastWaiting")
 REQUESTER = SearchAttributeKey.for_keyword("HoldfastRequester")
+PLAN = SearchAttributeKey.for_keyword("HoldfastPlan")
+"""The template that a finished run's plan is from, else the shape of the plan."""
 SEARCH_ATTRIBUTES = {
     key.name: key.indexed_value_type.name.capitalize()
-    for key in (STATUS, PLAYBOOK, DOLLARS, WAITING, REQUESTER)
+    for key in (STATUS, PLAYBOOK, DOLLARS, WAITING, REQUESTER, PLAN)
 }
 """Type of each search attribute, as a server wants it."""
 
@@ -23,6 +25,8 @@ OUTAGE = "outage"
 """Status of a run that waits for the model endpoint."""
 MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assumed", "why"
 MEMO_REMARKS = "remarks"
+MEMO_PLAN = "plan"
+"""Memo field: how a run went whose plan is a template's; `well`, or what went wrong."""
 MEMO_TITLE = "title"
 MEMO_PROJECT = "project"
 MEMO_REQUESTER = "requester"

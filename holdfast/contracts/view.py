@@ -155,6 +155,10 @@ class Preview(Contract):
     """
     choice: str = ""
     """Which of many roles the planner was shown, and why; empty: all, of few."""
+    template: str = ""
+    """Says which template of the plan library the plan is from and what that saves, or why one is
+    not used whose words fit; empty: neither.
+    """
     single: str = ""
     """Says that the only subtask's finding is the answer, and why one is enough; else empty."""
     alone: PreviewRow | None = None

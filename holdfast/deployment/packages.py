@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-GROUPS = ("holdfast.roles", "holdfast.playbooks", "holdfast.tools", "holdfast.lenses")
+GROUPS = (
+    "holdfast.roles",
+    "holdfast.playbooks",
+    "holdfast.tools",
+    "holdfast.lenses",
+    "holdfast.templates",
+)
 
 
 @dataclass(frozen=True, order=True)
 class Brought:
-    """An entry point by which a package brings roles, playbooks, tools or lenses."""
+    """An entry point by which a package brings roles, playbooks, tools, lenses or templates."""
 
     package: str
     version: str

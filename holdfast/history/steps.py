@@ -28,7 +28,8 @@ from holdfast.state.run import State
 
 PREPARE = Prepare().id
 WORDS = {
-    PREPARE: "Prepare", "choose": "Choice of roles", "plan": "Plan",
+    PREPARE: "Prepare", "choose": "Choice of roles",
+    "match": "Match of a template", "plan": "Plan",
     "replan": "Change of the plan", "digest": "Digests",
     "synthesize": "Answer", "critique": "Check of the answer", "judge": "Judgement",
     "reach": "Look for the endpoint",

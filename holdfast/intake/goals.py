@@ -59,6 +59,8 @@ class Wish:
     """Addresses that web hooks tell of the run."""
     on: tuple[str, ...] = ()
     """Of what they tell, each perhaps a list with commas; empty: of all."""
+    templates: bool = True
+    """False if a planner is to plan whatever the plan library has."""
     below: tuple[Path, ...] | None = None
     """The only places that inputs may name; None: those that this user can read."""
 
@@ -115,6 +117,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         form=form,
         roles=_check_roles(wish, ready, catalogue),
         notify=notify,
+        templates=wish.templates,
     )
 
 

@@ -273,5 +273,6 @@ def _same(one: Goal, other: Goal) -> bool:
         "search_attributes": (),
         "requester": "",
         "approval": Approval(),
+        "templates": False,
     }
     return one.model_copy(update=own) == other.model_copy(update=own)

@@ -116,6 +116,8 @@ class RunRequest(_Given):
     """The role of that agent."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner may assign; none named: all."""
+    template: bool = True
+    """A template of the plan library may give the plan."""
     notify: tuple[str, ...] = ()
     """Addresses that web hooks tell of the run."""
     on: tuple[Occasion, ...] = ()
@@ -149,6 +151,7 @@ class RunRequest(_Given):
             below=None if below is None else (*below, *kept),
             notify=self.notify,
             on=self.on,
+            templates=self.template,
         )
 
     def _all_limits(self) -> dict[str, Decimal | int | None]:

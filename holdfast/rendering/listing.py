@@ -13,10 +13,12 @@ from holdfast.contracts.search import (
     DOLLARS,
     MEMO_ASSUMED,
     MEMO_DOLLARS,
+    MEMO_PLAN,
     MEMO_REMARKS,
     MEMO_STATUS,
     MEMO_WHY,
     OUTAGE,
+    PLAN,
     PLAYBOOK,
     REQUESTER,
     STATUS,
@@ -25,6 +27,7 @@ from holdfast.contracts.search import (
 )
 from holdfast.rendering.remarks import by_severity
 from holdfast.rendering.running import waits
+from holdfast.rules import templates
 from holdfast.rules.reporting import status_of
 from holdfast.state.moves import StopReason
 from holdfast.state.run import State
@@ -53,6 +56,8 @@ def search_attributes(state: State) -> list[SearchAttributeUpdate[Any]]:
         values.append(REQUESTER.value_set(state.goal.requester))
     if state.phase == "closed" and state.ledger.all_priced:
         values.append(DOLLARS.value_set(float(state.ledger.paid.dollars)))
+    if state.phase == "closed" and (source := templates.source_of_plan(state)):
+        values.append(PLAN.value_set(source))
     return values
 
 
@@ -76,7 +81,9 @@ def memo(state: State) -> dict[str, str]:
     ledger = state.ledger
     asked = ledger.paid.calls + ledger.held.calls > 0
     dollars = str(ledger.paid.dollars + ledger.held.dollars) if ledger.all_priced else UNPRICED
+    went = templates.how_it_went(state, status_of(state)) if state.phase == "closed" else ""
     return {
+        **({MEMO_PLAN: went} if went else {}),
         MEMO_STATUS: status_of(state),
         MEMO_DOLLARS: dollars if asked else "",
         MEMO_ASSUMED: str(ledger.all_assumed + ledger.held.dollars),

@@ -85,7 +85,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     path = " → ".join([*first, *([f"{more} more"] if more else [])])
     work = f"about {seconds(plan.makespan)} of work"
     lines = [f"Expected: {_price_under(plan, cap)} · {work}"]
-    lines += filter(None, (plan.choice, plan.single, _alone(plan), plan.overstaffed))
+    lines += filter(None, (plan.template, plan.choice, plan.single, _alone(plan), plan.overstaffed))
     lines += _under(plan, cap)
     if len(plan.critical_path) > 1:
         lines.append(f"Critical path: {path}")

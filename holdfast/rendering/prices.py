@@ -25,7 +25,7 @@ KINDS_OF_STEPS = WORDS | {
     LOST: "Lost by a reset of the run",
 }
 PARTS = {
-    "planning": ("choose", "plan", "replan"),
+    "planning": ("match", "choose", "plan", "replan"),
     "work": ("work", "agent", "team"),
     "checks": ("review", "refine", "prove", "fix", "critique"),
     "answer": ("digest", "judge", "synthesize"),

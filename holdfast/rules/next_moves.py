@@ -15,7 +15,7 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
 from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
-from holdfast.rules import agents, keeping, notices, passing, teams
+from holdfast.rules import agents, keeping, notices, passing, teams, templates
 from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
@@ -97,6 +97,9 @@ def _overdue(state: State) -> Move | None:
 def _plan(state: State) -> Move | None:
     if state.flights or state.stop:
         return None
+    match = templates.next_match(state)
+    if match is not None:
+        return match
     material = gathering.for_plan(state)
     # The last go, after all others were refused, is the strongest model's.
     first = policies.STRONGEST if state.plan_tries == policies.REPAIRS else None

@@ -8,6 +8,7 @@ from decimal import Decimal
 from holdfast.calling.reserving import usual_model
 from holdfast.calls.choose import ChosenGroups, groups_of
 from holdfast.calls.kind import AnyKind
+from holdfast.calls.match import Matched
 from holdfast.calls.plan import PLAN
 from holdfast.calls.replan import REPLAN, Change, Patch
 from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Usage, policies
@@ -39,6 +40,18 @@ def take_groups(state: State, choice: ChosenGroups | None, why: str) -> State:
     said = f"Of {count} roles the planner was shown the {shown} of {' and '.join(choice.groups)}"
     told = f": {one_line(choice.why)}" if choice.why.strip() else ""
     return replace(state, groups=choice.groups, choice=sentence(f"{said}{told}"))
+
+
+def take_match(state: State, matched: Matched | None, why: str) -> State:
+    """Take over the template's plan if it fits; else the goal is planned."""
+    used = state.brief.template
+    assert used is not None, "a question about a template has one"
+    if matched is not None and matched.fits:
+        return judge_plan(replace(state, matched=True), used.plan, "")
+    because = (matched.why if matched else why).strip()
+    told = f"Template {used.name} came close and was not used"
+    note = sentence(f"{told}: {one_line(because)}" if because else told)
+    return replace(state, matched=False, notes=(*state.notes, note))
 
 
 def judge_plan(state: State, plan: Plan | None, why: str) -> State:

@@ -14,6 +14,7 @@ from holdfast.calls.digest import DIGEST
 from holdfast.calls.fix import FIX
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind
+from holdfast.calls.match import MATCH
 from holdfast.calls.plan import PLAN
 from holdfast.calls.prove import PROVE
 from holdfast.calls.review import REVIEW
@@ -29,6 +30,7 @@ from holdfast.plans import composing
 from holdfast.rules import agents, approvals, one_agent, teams, tight
 from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
 from holdfast.rules.prices import list_sources
+from holdfast.rules.templates import say_template, used_template
 from holdfast.state import graph
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -69,6 +71,7 @@ def predict(state: State) -> Preview:
         lowered=lowered,
         enough=tight.find_enough(state, _rows, ample) if short else None,
         choice=state.choice,
+        template=say_template(state),
         single=one_agent.say_single(state),
         alone=_one_agent(state),
         by_tier=_by_tier(tight.with_cap(state, tight.AMPLE)) if asks else {},
@@ -144,8 +147,10 @@ def _planning(state: State) -> Iterator[PreviewRow]:
     if not ledger.paid.calls:
         return
     paid = ledger.paid.dollars if ledger.all_priced else None
-    tier = usual_model(state.brief, PLAN).tier
-    yield _own("planning", "making this plan", tier, range_of(paid, paid, paid), paid=True)
+    matched = used_template(state) is not None
+    title = "matching a template" if matched else "making this plan"
+    tier = usual_model(state.brief, MATCH if matched else PLAN).tier
+    yield _own("planning", title, tier, range_of(paid, paid, paid), paid=True)
 
 
 def _own(

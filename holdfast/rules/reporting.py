@@ -17,6 +17,7 @@ from holdfast.rules import keeping, leaving
 from holdfast.rules.notices import failure_notes
 from holdfast.rules.one_agent import say_single
 from holdfast.rules.prices import list_sources, shares_of
+from holdfast.rules.templates import say_template
 from holdfast.rules.unread import find_unread
 from holdfast.state import graph
 from holdfast.state.paying import bill_notes
@@ -167,6 +168,8 @@ def notes(state: State) -> tuple[str, ...]:
     ]
     if state.choice:
         found.append(state.choice)
+    if state.plan and (template := say_template(state)):
+        found.append(template)
     if state.estimate and state.estimate.overstaffed:
         found.append(state.estimate.overstaffed)
     reused = [each.subtask_id for each in state.findings if each.reused_from]

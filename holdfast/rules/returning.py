@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from holdfast.calling import finishing, outages
 from holdfast.calls.choose import ChosenGroups
+from holdfast.calls.match import Matched
 from holdfast.calls.reach import Reached
 from holdfast.calls.refine import Refined
 from holdfast.calls.replan import Patch
@@ -34,7 +35,7 @@ from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
 PREPARE = Prepare().id
-OWN_REPAIR = ("plan", "replan", "choose")
+OWN_REPAIR = ("plan", "replan", "choose", "match")
 """These calls are told all errors at once, malformed or invalid alike; a choice is done without."""
 STOPS: Mapping[TroubleKind, StopReason] = {"stopping": "endpoint", "allowance": "allowance"}
 """Every further call would end the same way."""
@@ -92,6 +93,8 @@ def _take(state: State, move: Ask, value: Contract | None, problem: Problem | No
             return planning.judge_plan(state, _as(Plan, value), why)
         case "choose":
             return planning.take_groups(state, _as(ChosenGroups, value), why)
+        case "match":
+            return planning.take_match(state, _as(Matched, value), why)
         case "replan":
             return planning.judge_patch(state, _as(Patch, value), why)
         case "review":

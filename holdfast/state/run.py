@@ -48,6 +48,8 @@ class State:
     """
     choice: str = ""
     """Says which groups they are, and why."""
+    matched: bool | None = None
+    """True if a model found that the template fits; None: none was asked, or not yet."""
     plan: Plan | None = None
     plan_errors: tuple[str, ...] = ()
     plan_tries: int = 0

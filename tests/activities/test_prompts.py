@@ -35,6 +35,7 @@ from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
 from holdfast.calls.fix import FixMaterial, fix_prompt
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
+from holdfast.calls.match import MatchMaterial, match_prompt
 from holdfast.calls.plan import PlanMaterial, plan_prompt
 from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, prove_prompt
 from holdfast.calls.refine import RefineMaterial, refine_prompt
@@ -57,6 +58,7 @@ from holdfast.contracts import (
     Remark,
     RoleCard,
     Synthesis,
+    TemplateUse,
     policies,
 )
 from holdfast.contracts import Draft as WorkDraft
@@ -170,6 +172,23 @@ PROMPTS = {
             GroupsMaterial(
                 goal="Compare two contracts",
                 roles=GROUPED,
+                inputs=(REPORT,),
+                about=About(today="2026-11-23"),
+            )
+        ),
+    ),
+    "match": (
+        SYSTEM["matcher"],
+        match_prompt(
+            MatchMaterial(
+                goal="How do Initech and Hooli compare?",
+                template=TemplateUse(
+                    name="prices",
+                    version="template prices 1a2b",
+                    goal="Compare Acme and Globex",
+                    values={"one": "Initech", "other": "Hooli"},
+                    plan=Plan(goal="Compare Initech and Hooli", subtasks=(SUBTASK,)),
+                ),
                 inputs=(REPORT,),
                 about=About(today="2026-11-23"),
             )

@@ -63,6 +63,8 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "POLICY": ("", "nope", "Skip ", "skip,allow"),
     "OWNER/NAME": ("", "x", "a/b/c", "../x", "a b/c", "é/x"),
     "SCHEDULE": ("", "a b", "../x", "x" * 65, "-x"),
+    "TEMPLATE": ("", "a b", "../x", "x" * 300, "-x"),
+    "NAME=WORDS": ("", "x", "=", "=x", "a=", "a b", "\u00e9=x"),
     "SUBTASK": (),
     "ROLE": (),
     "REVISION": (),
@@ -82,6 +84,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "cancel": ("r1",), "reset": ("r1",), "export": ("r1",), "replay": ("text",),
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
+    "template": ("save", "r1"),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 

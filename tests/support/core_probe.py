@@ -43,6 +43,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "init": ("mine",),
     "token": ("list",),
     "schedule": ("list",),
+    "template": ("list",),
     "github": ("--pull", "1", "--repository", "a/b"),
     **dict.fromkeys(
         ("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve", "slack"), ()

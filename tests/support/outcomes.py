@@ -11,6 +11,7 @@ from holdfast.calls.choose import ChosenGroups
 from holdfast.calls.critique import Critique, Issue
 from holdfast.calls.digest import Digest
 from holdfast.calls.judge import Judgement
+from holdfast.calls.match import Matched
 from holdfast.calls.ping import Pinged
 from holdfast.calls.reach import Reached
 from holdfast.calls.refine import Refined
@@ -145,6 +146,8 @@ def value_of(ask: Ask, outcome: str, plan: Plan) -> Any:
     match ask.call.kind:
         case "choose":
             return ChosenGroups(groups=("common",))
+        case "match":
+            return Matched(fits=not failed)
         case "plan":
             return plan
         case "review":

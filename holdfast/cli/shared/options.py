@@ -103,6 +103,9 @@ NotifyOn = Annotated[
         callback=not_empty,
     ),
 ]
+NoTemplate = Annotated[
+    bool, typer.Option("--no-template", help="Plan anew, whatever the plan library has.")
+]
 Single = Annotated[
     bool,
     typer.Option(

@@ -13,6 +13,7 @@ from holdfast.cli.shared.delivery import deliver, files_of, place, with_files
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.client.doing import Turns
 from holdfast.client.ended import Ended, is_damaged, read_end
+from holdfast.client.templates import propose
 from holdfast.contracts import ReviewData
 from holdfast.contracts.remarks import read_review, stands
 from holdfast.deployment.invocation import STARTER, to_type
@@ -62,6 +63,8 @@ async def print_outcome(
     if made is not None and (review := read_review(made)):
         _say_verdict(judge(review, made.status), review)
     say(f"Come back with: {to_type('show', run_id)} (all runs: {STARTER} list)", "dim")
+    if made is not None and (proposed := await propose(connection, ended)):
+        say(proposed, "dim")
     if made is not None:
         code = pipeline.pass_on(made, code)
         deliver(made, reports, out, ended.look)

@@ -27,6 +27,7 @@ from holdfast.cli.shared.options import (
     Inputs,
     LimitPairs,
     Models,
+    NoTemplate,
     NotifyOn,
     NotifyUrls,
     PlanFile,
@@ -145,6 +146,7 @@ def command(
     single: Single = False,
     role: SingleRole = "",
     roles: Roles = None,
+    no_template: NoTemplate = False,
     limits: LimitPairs = None,
     models: Models = False,
     unpriced: Unpriced = False,
@@ -181,6 +183,8 @@ def command(
         "answer": _answer(answer, schema, columns),
     }
     asked = {field: value for field, value in fields.items() if value}
+    if no_template:
+        asked["template"] = False
     if goal_file is not None:
         if asked:
             raise Exit(

@@ -36,6 +36,7 @@ from holdfast.cli.shared.options import (
     LimitPairs,
     Links,
     Models,
+    NoTemplate,
     NotifyOn,
     NotifyUrls,
     OutFile,
@@ -92,6 +93,7 @@ def command(
     single: Single = False,
     role: SingleRole = "",
     roles: Roles = None,
+    no_template: NoTemplate = False,
     limits: LimitPairs = None,
     run_id: GivenId = "",
     as_json: AsJson = False,
@@ -148,6 +150,7 @@ def command(
         tuple(roles or ()),
         tuple(notify or ()),
         (on,) if on else (),
+        templates=not no_template,
     )
     decided = bool(approval or yes or dry)
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=decided)

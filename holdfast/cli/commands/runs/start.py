@@ -20,6 +20,7 @@ from holdfast.cli.shared.options import (
     Inputs,
     LimitPairs,
     Models,
+    NoTemplate,
     NotifyOn,
     NotifyUrls,
     PlanFile,
@@ -60,6 +61,7 @@ def command(
     single: Single = False,
     role: SingleRole = "",
     roles: Roles = None,
+    no_template: NoTemplate = False,
     limits: LimitPairs = None,
     run_id: GivenId = "",
     models: Models = False,
@@ -96,6 +98,7 @@ def command(
         tuple(roles or ()),
         tuple(notify or ()),
         (on,) if on else (),
+        templates=not no_template,
     )
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval or yes))
     ours = embedded or not settings.uses_own_server

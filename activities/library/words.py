@@ -1,0 +1,184 @@
+"""Take a goal apart: its words as far as they matter, and its literal values, each of a kind."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+TokenKind = Literal["word", "number", "date", "quote", "file", "slot"]
+
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
+    r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
+)
+_YEAR = r"(?:19|20)\d\d"
+_DATES: Mapping[str, str] = {
+    "years": rf"\b{_YEAR}\s?[-–—/]\s?(?:{_YEAR}|\d\d(?![-/\d]))\b",
+    "day": (
+        r"\b(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+        rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? {_MONTH},? {_YEAR}"
+        rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? {_YEAR})\b"
+    ),
+    "quarter": rf"\bQ[1-4](?:[ /-]?{_YEAR})\b",
+    "quarter-alone": r"\bQ[1-4]\b",
+    "half": rf"\bH[12](?:[ /-]?{_YEAR})\b",
+    "month": rf"\b(?:{_MONTH},? {_YEAR}|\d{{4}}-\d\d(?![-\d]))(?!\w)",
+    "month-alone": (
+        r"\b(?:January|February|April|June|July|August|September|October|November|December)\b"
+    ),
+    "year": rf"(?<![\w$€£.,-]){_YEAR}(?![\w%-]|[.,]\d)",
+}
+"""Expressions of a day, a month and so on, the longest first: each is a grain of its own."""
+_PARTS = (
+    r"(?P<slot>\{[a-z][a-z0-9_]*\})",
+    r"(?P<quote>\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“\n]{1,200}“|«[^»\n]{1,200}»|`[^`\n]{1,200}`"
+    r"|(?<![\w])'[^'\n]{1,200}'(?!\w)|(?<!\w)‘[^’\n]{1,200}’(?!\w))",
+    r"(?P<file>https?://[^\s<>\"]{0,300}[^\s<>\".,;:!?)]|[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{0,60}\w"
+    r"|(?:[\w~.-]{0,60}/){0,12}[\w-]{1,80}(?:\.[\w-]{1,20}){0,4}\.[a-z][a-z0-9]{1,4}\b(?!\w)"
+    r"|(?<![\w/])[~.]{0,2}/[\w./-]{0,200}\w)",
+    *(rf"(?P<date_{name.replace('-', '_')}>{form})" for name, form in _DATES.items()),
+    r"(?P<number>[$€£]?\d+(?:[.,]\d+)*(?:\s?%|[$€£])?)(?![\w])",
+    r"(?P<short>(?i:what|who|where|how|it|that|there|let)['’]s\b)",
+    r"(?P<own>['’]s\b)",
+    r"(?P<word>[^\W_]+(?:(?:['’](?!s\b)|[-_])[^\W_]+)*)",
+)
+_TOKEN = re.compile("|".join(_PARTS))
+_COUNTED = "two three four five six seven eight nine ten eleven twelve"
+NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split(), 2)}
+_DROPPED = frozenset(("a", "an", "the", "please", "kindly"))
+"""Words without which a goal asks for the same."""
+_PHRASES: Mapping[str, str] = {
+    # How a wish begins and ends says nothing of what is wished.
+    "can you": "", "could you": "", "would you": "", "will you": "", "i need you to": "",
+    "i want you to": "", "i would like you to": "", "i'd like you to": "", "we need you to": "",
+    "we want you to": "", "we would like you to": "", "i want to know": "", "i need to know": "",
+    "we need to know": "", "i would like to know": "", "i'd like to know": "", "i need": "",
+    "we need": "", "i want": "", "we want": "", "i would like": "", "i'd like": "",
+    "we would like": "", "let me know": "tell", "help me": "", "help us": "", "for me": "",
+    "for us": "", "thank you": "", "thanks": "", "hi": "", "hello": "", "hey": "",
+    # The same order in other words.
+    "give me": "tell", "give us": "tell", "tell me": "tell", "tell us": "tell", "show me": "tell",
+    "show us": "tell", "give": "tell", "show": "tell", "say": "tell", "provide": "tell",
+    "summary of": "summarize", "sum up": "summarize", "tell summarize": "summarize",
+    "write summarize": "summarize", "comparison of": "compare", "tell compare": "compare",
+    "write compare": "compare", "list of": "list", "tell list": "list", "write list": "list",
+    "tell which": "which", "tell what": "what", "tell who": "who", "tell how": "how",
+    "tell why": "why", "tell when": "when", "tell where": "where", "tell whether": "whether",
+    "for what reason": "why", "most common": "most frequent", "bullet": "bullet point",
+    "bullet point": "bullet point", "each": "every",
+    "enumerate": "list", "list out": "list", "write down": "list", "draw up": "write",
+    "prepare": "write", "draft": "write", "create": "write", "produce": "write", "make": "write",
+    "compose": "write", "find out": "find", "identify": "find", "determine": "find",
+    "figure out": "find", "look for": "find", "work out": "find", "most important": "main",
+    "key": "main", "principal": "main", "chief": "main", "biggest": "largest",
+    "greatest": "largest", "vendor": "supplier", "client": "customer", "firm": "company",
+    "are": "is", "were": "was", "what's": "what is", "who's": "who is", "where's": "where is",
+    "how's": "how is", "it's": "it is", "that's": "that is", "there's": "there is",
+    "don't": "do not", "doesn't": "do not", "does": "do", "pros and cons": "for and against",
+    "advantage and disadvantage": "for and against", "versus": "vs", "analyse": "analyze",
+    "concerning": "about", "regarding": "about", "on the subject of": "about",
+    "go through": "review", "go over": "review", "assess": "evaluate", "per cent": "percent",
+    "staff": "employee",
+}  # fmt: skip
+"""Words that mean the same to a planner, as they stand once each is in its own plain form."""
+_BRITISH = re.compile(r"(?<=\w{3})(is|ys)(?=(?:e|ed|es|ing|ation)$)")
+LONGEST_PHRASE = 5
+MOST_LETTERS = 4_000
+"""A longer goal is one of its own: no template is made of it, and none is looked for."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word or a value of a text."""
+
+    kind: TokenKind
+    form: str
+    """Its plain form; of a date its grain and itself, of a slot the parameter's name."""
+    start: int
+    end: int
+    grain: str = ""
+    """What a date or a number is exactly: another grain is another question."""
+
+
+@functools.cache
+def plain(word: str) -> str:
+    """Return a word as it is compared: small, American, singular."""
+    word = word.lower().replace("’", "'")
+    if word.endswith("our") and len(word) > 5:
+        word = f"{word[:-3]}or"
+    word = _BRITISH.sub(lambda each: "iz" if each[1] == "is" else "yz", word)
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "ches", "shes", "xes")):
+        return word[:-2]
+    if word.endswith("s") and len(word) > 3 and not word.endswith(("ss", "us", "is", "'s")):
+        return word[:-1]
+    return word
+
+
+_SAME = {
+    tuple(plain(each) for each in said.split()): tuple(means.split())
+    for said, means in _PHRASES.items()
+}
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return what a text asks for, in order: without articles and courtesies, words in plain form,
+    values whole.
+    """
+    return _without_phrases([*_raw(text)])
+
+
+def values_of(text: str) -> list[Token]:
+    """Return the literal values in a text: what is quoted, files, dates, numbers."""
+    return [each for each in _raw(text) if each.kind not in ("word", "slot")]
+
+
+def _raw(text: str) -> Iterator[Token]:
+    for found in _TOKEN.finditer(text):
+        name = found.lastgroup or "word"
+        said, start, end = found[0], found.start(), found.end()
+        if name.startswith("date_"):
+            grain = name.removeprefix("date_")
+            yield Token("date", said.lower(), start, end, grain)
+        elif name == "number":
+            unit = "%" if "%" in said else next((each for each in "$€£" if each in said), "")
+            yield Token("number", said.replace(" ", ""), start, end, unit)
+        elif name == "slot":
+            yield Token("slot", said[1:-1], start, end)
+        elif name in ("quote", "file"):
+            yield Token("quote" if name == "quote" else "file", said, start, end)
+        elif name == "own":
+            # `Acme's prices` are the prices of Acme, and no other word.
+            continue
+        elif (word := said.lower()) in NUMBER_WORDS:
+            yield Token("number", NUMBER_WORDS[word], start, end)
+        else:
+            yield Token("word", plain(said), start, end)
+
+
+def _without_phrases(tokens: list[Token]) -> list[Token]:
+    tokens = [each for each in tokens if each.kind != "word" or each.form not in _DROPPED]
+    # Twice: `give me` becomes `tell`, and `tell summary of` then `summarize`.
+    return _replaced(_replaced(tokens))
+
+
+def _replaced(tokens: list[Token]) -> list[Token]:
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        for size in range(min(LONGEST_PHRASE, len(tokens) - at), 0, -1):
+            part = tokens[at : at + size]
+            means = _SAME.get(tuple(each.form if each.kind == "word" else "" for each in part))
+            if means is not None:
+                start, end = part[0].start, part[-1].end
+                found += [Token("word", each, start, end) for each in means]
+                at += size
+                break
+        else:
+            found.append(tokens[at])
+            at += 1
+    return found
