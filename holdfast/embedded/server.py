@@ -9,18 +9,23 @@ import socket
 import sqlite3
 import sys
 import time
+from collections.abc import Collection
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
 from google.protobuf.duration_pb2 import Duration
+from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.namespace.v1 import NamespaceConfig
-from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.operatorservice.v1 import (
+    AddSearchAttributesRequest,
+    ListSearchAttributesRequest,
+)
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.contracts.search import SEARCH_ATTRIBUTES, STATUS
 from holdfast.deployment import extras
 from holdfast.embedded import processes
 from holdfast.embedded.processes import Record
@@ -162,7 +167,11 @@ async def _answers(address: str) -> bool:
         attributes = await client.operator_service.list_search_attributes(
             ListSearchAttributesRequest(namespace=NAMESPACE), timeout=timedelta(seconds=1)
         )
-        if not SEARCH_ATTRIBUTES.keys() <= attributes.custom_attributes.keys():
+        missing = SEARCH_ATTRIBUTES.keys() - attributes.custom_attributes.keys()
+        if missing:
+            # A server that an older version started has the older ones; one that only starts, none.
+            if STATUS.name not in missing:
+                await _add(client, missing)
             return False
         found = await client.workflow_service.describe_namespace(
             DescribeNamespaceRequest(namespace=NAMESPACE), timeout=timedelta(seconds=1)
@@ -182,6 +191,15 @@ async def _answers(address: str) -> bool:
     except (RuntimeError, RPCError, TimeoutError):
         return False
     return True
+
+
+async def _add(client: Client, names: Collection[str]) -> None:
+    kinds = {name: f"INDEXED_VALUE_TYPE_{SEARCH_ATTRIBUTES[name].upper()}" for name in names}
+    request = AddSearchAttributesRequest(
+        namespace=NAMESPACE,
+        search_attributes={name: IndexedValueType.Value(kind) for name, kind in kinds.items()},
+    )
+    await client.operator_service.add_search_attributes(request, timeout=timedelta(seconds=1))
 
 
 def stop(state: StateDir, serving: Record | None) -> bool:
