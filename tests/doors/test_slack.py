@@ -366,3 +366,41 @@ async def test_a_question_is_answered_and_a_cap_raised_within_what_the_channel_a
         assert told["text"] == doors.OUTDATED
         await stand.slack.interact(stand.slack.press(board, "cancel"))
         await stand.part(said, "report", lambda text: "Cancelled" in text or "Complete" in text)
+
+
+async def test_a_mention_that_no_door_has_started_is_started_by_the_next(stand: Stand) -> None:
+    missed = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+    stand.slack.write("Nobody is asked here.")
+    stand.slack.slow["users.info"] = 2.5
+    async with stand.door() as serving:
+        await stand.part(missed, "board")
+        late = stand.slack.write(f"<@{BOT_USER}> Which rates fell?")
+        with pytest.raises(TimeoutError):
+            await stand.slack.event(late)
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        assert await stand.count() == 2, "what was begun is finished"
+    async with stand.door():
+        for each in (missed, late):
+            await stand.slack.event(each, 1)
+            await stand.part(each, "board")
+            stand.run_of(each)
+    assert await stand.count() == 2
+
+
+async def test_a_dialog_that_was_altered_decides_nothing_else(stand: Stand) -> None:
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+        await stand.slack.event(said)
+        run = stand.run_of(said)
+        board = await stand.part(said, "board", lambda text: "holdfast_reject" in text)
+        await stand.slack.interact(stand.slack.press(board, "raise"))
+        (dialog,) = await stand.slack.until(lambda: stand.slack.dialogs)
+        sent = stand.slack.submit(dialog, {"dollars": "5000"})
+        sent["view"]["callback_id"] = "holdfast_reject"
+        chosen = {"value": {"type": "static_select", "selected_option": {"value": "raise"}}}
+        sent["view"]["state"]["values"]["choice"] = chosen
+        await stand.slack.interact(sent)
+        (told,) = await stand.slack.until(lambda: stand.slack.ephemeral)
+        assert told["text"] == doors.OUTDATED
+        assert (await run.look()).dollars_cap == 1

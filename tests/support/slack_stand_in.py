@@ -58,6 +58,8 @@ class Slack:
     """What methods answer first: an error, 429 or another status, or `lost`: done and not said."""
     limits: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Of methods: so many calls in so many seconds; what is more is put off."""
+    slow: dict[str, float] = field(default_factory=dict)
+    """Seconds that methods take."""
     revoked: bool = False
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     acknowledged: dict[str, asyncio.Future[Json]] = field(default_factory=dict)
@@ -233,6 +235,7 @@ class Slack:
             given |= await request.json()
         else:
             given |= dict(await request.post())
+        await asyncio.sleep(self.slow.get(method, 0))
         if off := self._put_off(method):
             return web.json_response(
                 {"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": str(off)}

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,7 @@ from slack_bolt.authorization import AuthorizeResult
 from holdfast.client.live.forms import dollars_of
 from holdfast.doors.slack import places
 from holdfast.doors.slack.blocks import ACTION, NEED_WORDS
-from holdfast.doors.slack.door import Asked, Door
+from holdfast.doors.slack.door import Asked, Door, asked_of
 from holdfast.doors.slack.words import escape, plain
 from holdfast.errors import Refused
 from holdfast.rendering.amounts import money
@@ -70,15 +71,9 @@ class Mentions:
 
     async def take(self, event: dict[str, Any]) -> None:
         """Start the run that a message asks for which mentions the bot."""
-        if event.get("bot_id") or event.get("subtype") or event.get("edited"):
-            return
-        channel, person = str(event.get("channel", "")), str(event.get("user", ""))
-        thread = str(event.get("thread_ts") or "")
-        place = places.of_mention(channel, str(event.get("ts", "")), thread)
-        if place and person:
-            bot = f"<@{self._door.workspace.user}>"
-            goal = plain(str(event.get("text", "")).replace(bot, " "))
-            await self._door.begin(Asked(place, person, goal))
+        asked = asked_of(event, self._door.mentioned)
+        if asked:
+            await self._door.begin(asked)
 
 
 class Commands:
@@ -94,7 +89,10 @@ class Commands:
             await ack("Runs are started in channels.")
             return
         person, goal = str(command.get("user_id", "")), plain(str(command.get("text", "")))
-        why = await self._door.begin(Asked(place, person, goal))
+        # Slack says a command once only, and waits three seconds for an answer.
+        why = ""
+        with suppress(TimeoutError):
+            why = await self._door.begin(Asked(place, person, goal))
         await ack(escape(why))
 
 

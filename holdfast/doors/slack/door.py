@@ -24,8 +24,9 @@ from holdfast.doors.slack import blocks
 from holdfast.doors.slack.blocks import Message
 from holdfast.doors.slack.channels import Channel
 from holdfast.doors.slack.following import Follower
-from holdfast.doors.slack.places import PREFIX, Place, parse
+from holdfast.doors.slack.places import PREFIX, Place, of_mention, parse
 from holdfast.doors.slack.thread import Thread
+from holdfast.doors.slack.words import plain
 from holdfast.doors.slack.workspace import AWAY, BOT, REVOKED, Revoked, Workspace, error_of
 from holdfast.errors import HoldfastError, IdTaken, NoAnswer, RunOver, Unreachable
 from holdfast.intake.connection import DESCRIBED, Connection
@@ -35,7 +36,15 @@ from holdfast.rendering.amounts import money
 SAID = "said"
 """The part of a thread that says why nothing was started."""
 WAIT_SECONDS = 1.0
-"""How long Slack waits for a start: then it is acknowledged all the same, and goes on."""
+"""How long Slack waits for a start, of three that it has. What goes on longer is not acknowledged,
+so that Slack says it again to whoever is there then.
+"""
+MISSED_SECONDS = 3600.0
+"""How old a mention may be that a door finds when it opens, and starts. Far below the time that any
+server keeps what is closed, so no run of it is forgotten.
+"""
+CLOSE_SECONDS = 5.0
+"""How long a door that is closed finishes what it was asked for."""
 TRY_SECONDS = 600.0
 """How long a start is tried while no server answers."""
 AGAIN_SECONDS = 5.0
@@ -69,6 +78,8 @@ class Door:
     revoked: asyncio.Future[tuple[str, str]] = field(default_factory=asyncio.Future)
     """Done once Slack takes a token no more: which, and what it says."""
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    _brief: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Those of them that end by themselves."""
     _starting: dict[str, asyncio.Task[str]] = field(default_factory=dict)
     _following: dict[str, Follower] = field(default_factory=dict)
     _told: dict[str, None] = field(default_factory=dict)
@@ -82,19 +93,24 @@ class Door:
 
     async def begin(self, asked: Asked) -> str:
         """Start the run that somebody asked for, once, however often Slack says it; return why
-        there is none. After a second it goes on without being waited for.
+        there is none. Raise TimeoutError where that takes longer than Slack waits; it goes on.
         """
+        task = self._begin_once(asked)
+        if task is None:
+            return ""
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await asyncio.shield(task)
+
+    def _begin_once(self, asked: Asked) -> asyncio.Task[str] | None:
         run_id = asked.place.run_id
         if run_id in self._following or run_id in self._told:
-            return ""
+            return None
         task = self._starting.get(run_id)
         if task is None:
-            task = self._spawn(self._begin(asked))
+            task = self._spawn(self._begin(asked), brief=True)
             self._starting[run_id] = task
             task.add_done_callback(lambda _: self._starting.pop(run_id, None))
-        await asyncio.wait({task}, timeout=WAIT_SECONDS)
-        failed = not task.done() or task.cancelled() or task.exception()
-        return "" if failed else task.result()
+        return task
 
     async def _begin(self, asked: Asked) -> str:
         why = self.refusal(asked)
@@ -204,6 +220,31 @@ class Door:
         finally:
             self._following.pop(follower.run_id, None)
 
+    async def catch_up(self) -> None:
+        """Start what was asked for in the last hour, and is no run: no door was there then, or it
+        ended before it had started that.
+        """
+        since = f"{datetime.now(UTC).timestamp() - MISSED_SECONDS:.6f}"
+        for channel in self.channels:
+            try:
+                missed = [
+                    asked
+                    async for each in self.workspace.messages(channel, since)
+                    if self.mentioned in str(each.get("text"))
+                    and (asked := asked_of({**each, "channel": channel}, self.mentioned))
+                ]
+            except (SlackApiError, *AWAY) as error:
+                self._check(error)
+                log.warning("a channel could not be read", channel=channel, why=error_of(error))
+                continue
+            for asked in missed:
+                self._begin_once(asked)
+
+    @property
+    def mentioned(self) -> str:
+        """Return how a message mentions the bot."""
+        return f"<@{self.workspace.user}>"
+
     async def keep_up(self) -> None:
         """Take up what is open, and first what has ended while no door was there; for ever."""
         since = datetime.now(UTC) - timedelta(days=ENDED_DAYS)
@@ -273,8 +314,11 @@ class Door:
             question: Question | None = None
             if key != "run":
                 question = question_keys(await run.look(wait=False)).get(key)
-                if question is None or not _offers(question, given):
+                if question is None:
                     raise RunOver(OUTDATED)
+            # Slack shows no other choice; who alters what it sends has no say.
+            if "choice" in given and not (question and _offers(question, given)):
+                raise RunOver(OUTDATED)
             await self._order(run, name, question, given, by)
         except NoAnswer as error:
             await self.workspace.tell(channel, person, f"{error}. The order stands.", thread)
@@ -316,21 +360,30 @@ class Door:
 
     def do(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something behind an answer that Slack has been given."""
+        self._spawn(work, brief=True)
+
+    def stay(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something for as long as the door is open."""
         self._spawn(work)
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def _spawn(self, work: Coroutine[Any, Any, Any], *, brief: bool = False) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
+        if brief:
+            self._brief.add(task)
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._brief.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("a mistake of ours", exc_info=error)
 
     async def close(self) -> None:
-        """Leave all threads as they are; the runs go on."""
+        """Finish what takes seconds, and leave all threads as they are; the runs go on."""
+        if self._brief:
+            await asyncio.wait({*self._brief}, timeout=CLOSE_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -345,6 +398,17 @@ class Door:
             self.revoked.set_result((variable, why))
 
 
+def asked_of(message: Mapping[str, Any], mentioned: str) -> Asked | None:
+    """Return what a person asks for in a message; None if no person wrote it, or it was changed."""
+    if message.get("bot_id") or message.get("subtype") or message.get("edited"):
+        return None
+    channel, at = str(message.get("channel", "")), str(message.get("ts", ""))
+    place = of_mention(channel, at, str(message.get("thread_ts") or ""))
+    person = str(message.get("user", ""))
+    text = plain(str(message.get("text", "")).replace(mentioned, " "))
+    return Asked(place, person, text) if place and person else None
+
+
 def person_of(requester: str) -> str:
     """Return Slack's id of who asked for a run."""
     named = requester.removeprefix("slack:").partition(" ")[0]
@@ -352,8 +416,8 @@ def person_of(requester: str) -> str:
 
 
 def _offers(question: Question, given: Mapping[str, str]) -> bool:
-    """True if what was chosen, if anything, can be done about a question."""
-    return "choice" not in given or given["choice"] in blocks.choices(question)
+    """True if what was chosen can be done about a question."""
+    return given["choice"] in blocks.choices(question)
 
 
 def _words_of(error: Exception) -> str:

@@ -107,7 +107,8 @@ async def serve(
     )
     try:
         async with speaking as where:
-            door.do(door.keep_up())
+            door.stay(door.keep_up())
+            door.do(door.catch_up())
             tell(f"In Slack {where}, in {len(channels)} channel{'s' * (len(channels) != 1)}.")
             raise Revoked(_refused(*await door.revoked))
     finally:

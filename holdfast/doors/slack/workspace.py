@@ -176,7 +176,7 @@ class Workspace:
         each, the earliest first.
         """
         found: dict[str, list[str]] = defaultdict(list)
-        async for each in self._messages(channel, since, thread):
+        async for each in self.messages(channel, since, thread):
             made = each.get("metadata") or {}
             of = made.get("event_payload") or {}
             ours = each.get("bot_id") == self.bot and made.get("event_type") == EVENT_TYPE
@@ -184,9 +184,10 @@ class Workspace:
                 found[str(of.get("part"))].append(str(each["ts"]))
         return {part: sorted(each, key=_moment) for part, each in found.items()}
 
-    async def _messages(
-        self, channel: str, since: str, thread: str
+    async def messages(
+        self, channel: str, since: str, thread: str = ""
     ) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield what was written since a moment in a channel, or in one of its threads."""
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             await self.pace.turn("conversations")
