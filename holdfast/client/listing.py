@@ -61,12 +61,14 @@ class Listed:
 
 
 async def list_runs(connection: Connection, at_once: int = 1_000) -> AsyncIterator[Listed]:
-    """Yield the runs that people started, newest first; their child runs are not listed.
-    `at_once`: how many the server is asked for at a time.
+    """Yield the runs that people started, newest first; their child runs are not listed, and of a
+    run that was reset only where it is now. `at_once`: how many the server is asked for at a time.
     """
     found = connection.client.list_workflows(RUNS, page_size=at_once, rpc_timeout=PAGE_TIME)
+    seen: set[str] = set()
     async for each in found:
-        if not is_part(each):
+        if not is_part(each) and each.id not in seen:
+            seen.add(each.id)
             yield await listed(each)
 
 

@@ -473,6 +473,32 @@ async def test_what_cannot_be_done_is_said_in_a_line_without_the_token(
     assert not bare_environment.exists(), "nothing was started"
 
 
+@pytest.mark.parametrize("how", ["edited", "staged", "new"])
+async def test_files_that_are_not_the_commits_are_not_judged_in_its_name(
+    desk: Desk, how: str
+) -> None:
+    desk.push({"shop.py": functions("old", "new")})
+    name = "extra.py" if how == "new" else "shop.py"
+    (desk.repository.path / name).write_text("GOOD = 1\n")
+    if how == "staged":
+        desk.repository.git("add", name)
+    with pytest.raises(Refused, match=f"'{name}' is not as commit"):
+        await desk.tell()
+    assert desk.github.requests == []
+
+
+@pytest.mark.parametrize("answer", ["[]", '{"data": {"repository": {"pullRequest": {}}}}'])
+async def test_an_answer_of_another_shape_leaves_its_part_out_and_the_rest_is_done(
+    desk: Desk, answer: str
+) -> None:
+    desk.push({"shop.py": functions("old", "new")})
+    desk.github.failures = [Failure("POST /graphql", 200, message=answer)]
+    teller = await desk.tell()
+    (said,) = teller.left_out
+    assert said.startswith("review threads: ") and "is not as GitHub describes it" in said
+    assert desk.github.checks[0]["conclusion"] == "failure" and len(desk.summaries) == 1
+
+
 async def test_a_token_goes_to_no_address_in_the_clear() -> None:
     with pytest.raises(Refused, match="a token goes to https alone"):
         Api("secret", "http://github.example")

@@ -208,8 +208,8 @@ def _failed(request: web.Request, failure: Failure) -> web.StreamResponse:
         request.transport.abort()
         return web.Response()
     if failure.status < 300:
-        # A proxy answers in the server's place.
-        return web.Response(body=b"<p>\xff", status=failure.status)
+        # A proxy answers in the server's place, or the server as it never should.
+        return web.Response(body=failure.message.encode() or b"<p>\xff", status=failure.status)
     return web.json_response(
         {"message": failure.message}, status=failure.status, headers=failure.headers
     )

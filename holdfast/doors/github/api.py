@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -122,11 +123,10 @@ class Api:
         """
         body = {"query": document, "variables": variables}
         answer = (await self._answer("POST", self._graphql, body=body, again=True)).json()
-        if not isinstance(answer, dict):
-            raise ApiFailed("GraphQL: the answer is none of GraphQL's")
-        data, errors = answer.get("data") or {}, answer.get("errors") or []
-        if errors and not any(data.values()):
-            raise NotAllowed(f"GraphQL: {_plain(errors[0].get('message', ''))}")
+        with as_described():
+            data, errors = answer.get("data") or {}, answer.get("errors") or []
+            if errors and not any(data.values()):
+                raise NotAllowed(f"GraphQL: {_plain(errors[0].get('message', ''))}")
         return data, errors
 
     @property
@@ -211,6 +211,15 @@ class Api:
     @property
     def _host(self) -> str:
         return urlsplit(self.address).netloc
+
+
+@contextmanager
+def as_described() -> Iterator[None]:
+    """Raise ApiFailed where an answer has not the shape that GitHub describes."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise ApiFailed(f"an answer is not as GitHub describes it ({_plain(error)})") from error
 
 
 def _good(answer: httpx2.Response, method: str, path: str) -> httpx2.Response:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.contracts import Remark, Severity
-from holdfast.doors.github.api import Api, Json, NotAllowed
+from holdfast.doors.github.api import Api, Json, NotAllowed, as_described
 from holdfast.doors.github.event import Asked
 from holdfast.text import sentence, visible
 
@@ -47,7 +47,8 @@ class Check:
 async def tell_check(api: Api, asked: Asked, check: Check) -> str:
     """Make a check run, or a commit status where the token may not; return which."""
     try:
-        await _check_run(api, asked, check)
+        with as_described():
+            await _check_run(api, asked, check)
         return "check run"
     except NotAllowed:
         body = {

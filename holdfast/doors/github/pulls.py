@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.contracts import Remark
 from holdfast.doors.github import threads
-from holdfast.doors.github.api import Api, Json, NotAllowed, NotTaken
+from holdfast.doors.github.api import Api, Json, NotAllowed, NotTaken, as_described
 from holdfast.doors.github.event import Asked
 from holdfast.doors.github.threads import Line, Mark, Thread
 from holdfast.rendering.comment import as_thread
@@ -73,14 +73,16 @@ class PullState:
 async def read_pull(api: Api, asked: Asked) -> PullState:
     """Return what the pull request has of ours. Only what this very token wrote is believed."""
     state = PullState("")
-    async for page in _pages(api, asked, COMMENTS, "comments"):
-        state = replace(state, head=page["headRefOid"])
-        for each in page["comments"]["nodes"]:
-            if not state.summary and each["viewerDidAuthor"] and threads.is_summary(each["body"]):
-                state = replace(state, summary=each["databaseId"], said=each["body"])
     found: list[Thread] = []
-    async for page in _pages(api, asked, THREADS, "reviewThreads"):
-        found += filter(None, map(_thread, page["reviewThreads"]["nodes"]))
+    with as_described():
+        async for page in _pages(api, asked, COMMENTS, "comments"):
+            state = replace(state, head=page["headRefOid"])
+            ours = (each for each in page["comments"]["nodes"] if each["viewerDidAuthor"])
+            for each in ours:
+                if not state.summary and threads.is_summary(each["body"]):
+                    state = replace(state, summary=each["databaseId"], said=each["body"])
+        async for page in _pages(api, asked, THREADS, "reviewThreads"):
+            found += filter(None, map(_thread, page["reviewThreads"]["nodes"]))
     return replace(state, threads=tuple(found))
 
 
@@ -124,9 +126,10 @@ async def read_difference(api: Api, asked: Asked) -> set[Line]:
     """Return the lines that GitHub takes comments at."""
     assert asked.pull is not None
     found: set[Line] = set()
-    async for each in api.pages(f"/repos/{asked.repository}/pulls/{asked.pull.number}/files"):
-        # Too large, or binary: it has none.
-        found.update(threads.lines_of(each["filename"], each.get("patch", "")))
+    with as_described():
+        async for each in api.pages(f"/repos/{asked.repository}/pulls/{asked.pull.number}/files"):
+            # Too large, or binary: it has none.
+            found.update(threads.lines_of(each["filename"], each.get("patch", "")))
     return found
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.activities.repositories.git import Git, GitFailed, open_git
+from holdfast.activities.repositories.manifest import display_path
 from holdfast.client.holdfast import Holdfast
 from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.errors import BadGoal
@@ -61,6 +62,11 @@ async def range_of(repository: Path, asked: Asked, since: str = "") -> Range:
                 f"{str(repository)!r} has {there[:12] or 'no commit'} checked out, and"
                 f" {asked.head[:12]} is to be reviewed; check that out (actions/checkout: ref)"
             )
+        if changed := await _find_change(git, there):
+            raise Refused(
+                f"{changed!r} is not as commit {there[:12]} has it, which is to be judged; check it"
+                " out anew, before other steps write there"
+            )
         if not asked.base:
             return Range(asked.head, "")
         base = await git.merge_base(asked.base, asked.head)
@@ -72,6 +78,14 @@ async def range_of(repository: Path, asked: Asked, since: str = "") -> Range:
         # Commits that somebody has rewritten since are no beginning.
         grown = bool(since) and await git.merge_base(since, asked.head) == since
         return Range(asked.head, base, since if grown else "")
+
+
+async def _find_change(git: Git, commit: str) -> str:
+    """Return a file of the working tree that is not as a commit has it; empty if there is none."""
+    index, tree = await git.index(), await git.tree(commit)
+    staged = (path for path in index.keys() | tree.keys() if index.get(path) != tree.get(path))
+    first = next(iter([*sorted(staged), *await git.modified(), *await git.untracked()]), b"")
+    return display_path(first)
 
 
 async def codes_of(
