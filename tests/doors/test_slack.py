@@ -404,3 +404,24 @@ async def test_a_dialog_that_was_altered_decides_nothing_else(stand: Stand) -> N
         (told,) = await stand.slack.until(lambda: stand.slack.ephemeral)
         assert told["text"] == doors.OUTDATED
         assert (await run.look()).dollars_cap == 1
+
+
+async def test_the_thread_of_a_command_is_found_again_in_a_busy_channel(stand: Stand) -> None:
+    async with stand.door():
+        assert await stand.slack.slash(stand.slack.command("Which rates changed?")) == {}
+        root = await stand.slack.until(
+            lambda: next((m for m in stand.slack.messages if "asks: " in m["text"]), None)
+        )
+        await stand.part({"event": root}, "board", lambda text: "holdfast_approve" in text)
+    run = Run(stand.connection, root["metadata"]["event_payload"]["run"])
+    stand.runs.handles.append(stand.connection.handle(run.id))
+    late = int(root["ts"].partition(".")[0]) + 4_000
+    stand.slack.messages += [
+        {"ts": f"{late + n}.000001", "user": EVE, "text": "Lunch?", "channel": stand.slack.channel}
+        for n in range(1_100)
+    ]
+    async with stand.door():
+        await run.approve(by="a terminal")
+        await stand.part({"event": root}, "report")
+    assert stand.slack.is_single(root)
+    assert sum("asks: " in m["text"] for m in stand.slack.messages) == 1

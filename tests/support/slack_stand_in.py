@@ -332,11 +332,15 @@ class Slack:
 
     def conversations_history(self, given: Json) -> Json:
         self._check_channel(given)
-        return self._page([m for m in self.messages if "thread_ts" not in m], given)
+        # The newest first, other than in a thread.
+        return self._page([m for m in self.messages if "thread_ts" not in m][::-1], given)
 
     def _page(self, found: list[Json], given: Json) -> Json:
-        oldest = tuple(map(int, str(given.get("oldest") or "0.0").split(".")))
-        later = [m for m in found if tuple(map(int, m["ts"].split("."))) > oldest]
+        oldest, latest = (
+            tuple(map(int, str(given.get(name) or default).split(".")))
+            for name, default in (("oldest", "0.0"), ("latest", "9999999999.0"))
+        )
+        later = [m for m in found if oldest < tuple(map(int, m["ts"].split("."))) < latest]
         start, most = int(given.get("cursor") or 0), int(given.get("limit") or 100)
         page = [dict(m) for m in later[start : start + most]]
         if str(given.get("include_all_metadata")).lower() not in ("1", "true"):

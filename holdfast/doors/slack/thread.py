@@ -15,6 +15,8 @@ from holdfast.doors.slack.workspace import GONE, Workspace, error_of
 ROOT = "root"
 SKEW_SECONDS = 300.0
 """How far Slack's clock and the server's may be apart."""
+BEGUN_SECONDS = 3600.0
+"""How long after the start of its run a thread is begun, unless no door was there."""
 LOST = "the thread before was deleted"
 log = structlog.get_logger("holdfast.slack")
 
@@ -125,7 +127,10 @@ class Thread:
         """Return the first message of the thread; where no person's is, one of ours."""
         if self._root:
             return self._root
-        found = await self._find()
+        # Most threads are begun with their run; a thousand messages may have followed since.
+        found = await self._find(until=f"{float(self._since) + BEGUN_SECONDS:.6f}")
+        if ROOT not in found:
+            found = await self._find()
         if ROOT not in found:
             goal, person = self._asked
             message = blocks.root(goal, person, LOST if self._lost else "")
@@ -137,9 +142,9 @@ class Thread:
         self._root = first
         return first
 
-    async def _find(self, thread: str = "") -> Mapping[str, list[str]]:
+    async def _find(self, thread: str = "", until: str = "") -> Mapping[str, list[str]]:
         return await self._workspace.find(
-            self.place.channel, self.place.run_id, self._since, thread
+            self.place.channel, self.place.run_id, self._since, thread, until
         )
 
     async def _take_away(self, at: str) -> None:

@@ -170,13 +170,13 @@ class Workspace:
     # ------------------------------------------------------------ finding
 
     async def find(
-        self, channel: str, run_id: str, since: str, thread: str = ""
+        self, channel: str, run_id: str, since: str, thread: str = "", until: str = ""
     ) -> Mapping[str, list[str]]:
         """Return our messages of a run in a channel or a thread by their parts: the timestamps of
-        each, the earliest first.
+        each, the earliest first. Of more than a thousand messages the last are looked through.
         """
         found: dict[str, list[str]] = defaultdict(list)
-        async for each in self.messages(channel, since, thread):
+        async for each in self.messages(channel, since, thread, until):
             made = each.get("metadata") or {}
             of = made.get("event_payload") or {}
             ours = each.get("bot_id") == self.bot and made.get("event_type") == EVENT_TYPE
@@ -185,9 +185,9 @@ class Workspace:
         return {part: sorted(each, key=_moment) for part, each in found.items()}
 
     async def messages(
-        self, channel: str, since: str, thread: str = ""
+        self, channel: str, since: str, thread: str = "", until: str = ""
     ) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield what was written since a moment in a channel, or in one of its threads."""
+        """Yield what was written between two moments in a channel, or in one of its threads."""
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             await self.pace.turn("conversations")
@@ -204,6 +204,7 @@ class Workspace:
                 page = await self.client.conversations_history(
                     channel=channel,
                     oldest=since,
+                    latest=until or None,
                     limit=PAGE,
                     cursor=cursor,
                     include_all_metadata=True,
