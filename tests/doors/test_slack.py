@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -357,6 +358,7 @@ async def test_a_question_is_answered_and_a_cap_raised_within_what_the_channel_a
             refused = await stand.slack.interact(stand.slack.submit(dialog, {"dollars": wrong}))
             assert why in refused["errors"]["dollars"]
         assert await stand.slack.interact(stand.slack.submit(dialog, {"dollars": "$2.5"})) == {}
+        assert (await run.look()).dollars_cap == Decimal("2.5"), "it is done when Slack is answered"
         await stand.part(said, "board", lambda text: "of at most $2.50" in text)
         outdated = stand.slack.press(board, "approve")
         await stand.slack.interact(outdated)
@@ -404,6 +406,27 @@ async def test_a_dialog_that_was_altered_decides_nothing_else(stand: Stand) -> N
         (told,) = await stand.slack.until(lambda: stand.slack.ephemeral)
         assert told["text"] == doors.OUTDATED
         assert (await run.look()).dollars_cap == 1
+
+
+async def test_who_is_taken_out_of_the_file_decides_nothing_from_then_on(stand: Stand) -> None:
+    folder = stand.connection.settings.project
+    assert folder is not None
+    file = folder / "holdfast.toml"
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+        await stand.slack.event(said)
+        run = stand.run_of(said)
+        board = await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+        for text, why in (
+            (file.read_text().replace(ADA, EVE), "not one of those who may decide"),
+            ("[slack", "holdfast.toml cannot be used at the moment"),
+        ):
+            file.write_text(text)
+            stand.slack.ephemeral.clear()
+            await stand.slack.interact(stand.slack.press(board, "approve"))
+            (told,) = await stand.slack.until(lambda: stand.slack.ephemeral)
+            assert why in told["text"]
+        assert (await run.look()).phase == "approval"
 
 
 async def test_the_thread_of_a_command_is_found_again_in_a_busy_channel(stand: Stand) -> None:

@@ -27,6 +27,7 @@ COMMAND = "/holdfast"
 OURS = re.compile(f"{ACTION}[a-z]+")
 DIALOGS = ("reject", "decline", "answer", "raise")
 """Buttons that ask for words before they do anything."""
+SLOW = "It takes longer than usual. See whether the thread shows it, and send it again if not."
 Json = Mapping[str, Any]
 QUIET = "holdfast.slack.sdk"
 """The logger of Slack's SDK, which repeats what the door itself says in a line."""
@@ -101,8 +102,9 @@ class Buttons:
         self._door = door
 
     async def take(self, ack: AsyncAck, body: dict[str, Any], action: dict[str, Any]) -> None:
-        """Give the order of a button, or open its dialog."""
-        await ack()
+        """Give the order of a button, or open its dialog. It is acknowledged when that is done, so
+        that Slack tells whoever pressed it where a door was closed meanwhile.
+        """
         name = str(action.get("action_id", "")).removeprefix(ACTION)
         run_id, _, key = str(action.get("value", "")).partition(" ")
         person = str((body.get("user") or {}).get("id", ""))
@@ -114,9 +116,10 @@ class Buttons:
             door.do(door.workspace.tell(channel, person, why, thread))
         elif name in DIALOGS:
             trigger = str(body.get("trigger_id", ""))
-            door.do(door.open_dialog(name, run_id, key, person, trigger, thread))
+            await door.do_first(door.open_dialog(name, run_id, key, person, trigger, thread))
         else:
-            door.do(door.decide(name, run_id, key, person, thread, {}))
+            await door.do_first(door.decide(name, run_id, key, person, thread, {}))
+        await ack()
 
 
 class Dialogs:
@@ -142,9 +145,11 @@ class Dialogs:
             block = "dollars" if name == "raise" else "text"
             await ack(response_action="errors", errors={block: str(error)})
             return
-        await ack()
         thread = str(context.get("thread", ""))
-        door.do(door.decide(name, run_id, key, person, thread, given))
+        if await door.do_first(door.decide(name, run_id, key, person, thread, given)):
+            await ack()
+        else:
+            await ack(response_action="errors", errors={block: SLOW})
 
     def _checked(self, name: str, channel: str, given: dict[str, str]) -> dict[str, str]:
         """Return what was typed. Refused if it cannot be an order."""

@@ -9,11 +9,12 @@ raise_to = 5
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
+import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.activities.catalogue.catalogue import Catalogue
@@ -27,6 +28,8 @@ CHANNEL = re.compile(r"[CGD][A-Z0-9]{2,20}")
 OWN = ("people", "raise_to")
 NOT_HERE = {"id": "each message has a run of its own", "goal": "it is what people write"}
 LETTERS = 60
+BROKEN = "holdfast.toml cannot be used at the moment, so nothing is started or decided here."
+log = structlog.get_logger("holdfast.slack")
 Person = Annotated[str, Field(pattern=r"^[UW][A-Z0-9]{2,20}$")]
 
 
@@ -50,6 +53,42 @@ class Channel(BaseModel):
     def highest(self) -> Decimal:
         """The highest cap that a run of this channel can have."""
         return self.raise_to or self.dollars
+
+
+class Channels:
+    """The channels as the project's file names them: who is taken out of it decides nothing from
+    then on. While it cannot be used nobody does.
+    """
+
+    broken = ""
+    """What is told while the file cannot be used."""
+
+    def __init__(self, folder: Path, catalogue: Callable[[], Catalogue]) -> None:
+        """Raise BadSettings if the file cannot be used."""
+        self._folder = folder
+        self._catalogue = catalogue
+        self._as_of = self._stamp()
+        self._channels = read_channels(folder, catalogue())
+
+    def now(self) -> Mapping[str, Channel]:
+        """Return the channels by their ids."""
+        stamp = self._stamp()
+        if stamp != self._as_of:
+            self._as_of = stamp
+            try:
+                self._channels = read_channels(self._folder, self._catalogue())
+                self.broken = ""
+            except BadSettings as error:
+                log.error("nobody may start or decide until this is put right", why=str(error))
+                self._channels, self.broken = {}, BROKEN
+        return self._channels
+
+    def _stamp(self) -> tuple[int, int, int]:
+        try:
+            found = (self._folder / project.FILE).stat()
+        except OSError:
+            return (0, 0, 0)
+        return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def read_channels(folder: Path, catalogue: Catalogue) -> Mapping[str, Channel]:

@@ -22,7 +22,7 @@ from holdfast.contracts.search import RUNS
 from holdfast.contracts.view import Question
 from holdfast.doors.slack import blocks
 from holdfast.doors.slack.blocks import Message
-from holdfast.doors.slack.channels import Channel
+from holdfast.doors.slack.channels import Channel, Channels
 from holdfast.doors.slack.following import Follower
 from holdfast.doors.slack.places import PREFIX, Place, of_mention, parse
 from holdfast.doors.slack.thread import Thread
@@ -43,6 +43,8 @@ MISSED_SECONDS = 3600.0
 """How old a mention may be that a door finds when it opens, and starts. Far below the time that any
 server keeps what is closed, so no run of it is forgotten.
 """
+ORDER_SECONDS = 2.0
+"""How long Slack waits for an order before it is acknowledged: whose order is not, is told so."""
 CLOSE_SECONDS = 5.0
 """How long a door that is closed finishes what it was asked for."""
 TRY_SECONDS = 600.0
@@ -74,7 +76,7 @@ class Door:
 
     connection: Connection
     workspace: Workspace
-    channels: Mapping[str, Channel]
+    known: Channels
     revoked: asyncio.Future[tuple[str, str]] = field(default_factory=asyncio.Future)
     """Done once Slack takes a token no more: which, and what it says."""
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -84,6 +86,11 @@ class Door:
     _following: dict[str, Follower] = field(default_factory=dict)
     _told: dict[str, None] = field(default_factory=dict)
     """Messages that start nothing and were told so, the last of them."""
+
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        """Return the channels as the project names them now."""
+        return self.known.now()
 
     @property
     def holdfast(self) -> Holdfast:
@@ -128,7 +135,7 @@ class Door:
         """Return why nobody may start that here; empty if they may."""
         channel = self.channels.get(asked.place.channel)
         if channel is None:
-            return (
+            return self.known.broken or (
                 "This channel starts no runs: it is not named in holdfast.toml, as"
                 f" [slack.{asked.place.channel}]."
             )
@@ -267,7 +274,10 @@ class Door:
         place = parse(run_id)
         known = self.channels.get(place.channel) if place else None
         if place is None or known is None or place.channel != channel:
-            return "This run is not one of this channel, as holdfast.toml names it."
+            return (
+                self.known.broken
+                or "This run is not one of this channel, as holdfast.toml names it."
+            )
         if person not in known.people:
             return "You are not one of those who may decide in this channel."
         return ""
@@ -361,6 +371,11 @@ class Door:
     def do(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something behind an answer that Slack has been given."""
         self._spawn(work, brief=True)
+
+    async def do_first(self, work: Coroutine[Any, Any, object]) -> bool:
+        """Do something before Slack is answered; return False if it takes too long, and goes on."""
+        done, _ = await asyncio.wait({self._spawn(work, brief=True)}, timeout=ORDER_SECONDS)
+        return bool(done)
 
     def stay(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something for as long as the door is open."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.deployment.settings import Settings
 from holdfast.doors.slack.app import QUIET, make_app
-from holdfast.doors.slack.channels import Channel, read_channels
+from holdfast.doors.slack.channels import Channel, Channels
 from holdfast.doors.slack.door import Door
 from holdfast.doors.slack.workspace import (
     AWAY,
@@ -74,14 +74,14 @@ class Secrets:
         return tuple(filter(None, (self.bot, self.app, self.signing)))
 
 
-def channels_of(settings: Settings) -> dict[str, Channel]:
+def channels_of(settings: Settings) -> Channels:
     """Return the channels of the project. BadSettings if there is none."""
     folder = settings.project
     if folder is None:
         raise BadSettings(
             "slack needs a project, whose holdfast.toml names channels; make one with init"
         )
-    return {**read_channels(folder, Catalogue.of(folder))}
+    return Channels(folder, lambda: Catalogue.of(folder))
 
 
 async def serve(
@@ -94,11 +94,12 @@ async def serve(
     """Stand at the door until cancelled. Revoked when Slack takes a token no more. `port`: where to
     listen; None for Socket Mode.
     """
-    channels = channels_of(connection.settings)
+    known = channels_of(connection.settings)
+    channels = known.now()
     client = make_client(secrets.bot, base_url)
     workspace = await _enter(client)
     await _check_channels(workspace, channels, tell)
-    door = Door(connection, workspace, channels)
+    door = Door(connection, workspace, known)
     app = make_app(door)
     speaking = (
         _listening(app, secrets.signing, port)
@@ -132,7 +133,7 @@ def _refused(variable: str, why: str) -> str:
 
 
 async def _check_channels(
-    workspace: Workspace, channels: dict[str, Channel], tell: Callable[[str], None]
+    workspace: Workspace, channels: Mapping[str, Channel], tell: Callable[[str], None]
 ) -> None:
     """Say of which channels nothing can be read: the bot is not there, or lacks a scope."""
     for each in channels:

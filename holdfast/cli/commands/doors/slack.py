@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from typing import Annotated
 
 import typer
@@ -14,6 +16,8 @@ from holdfast.cli.shared.options import Embedded
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
+
+TERMINATED = "SIGTERM"
 
 
 def command(
@@ -54,7 +58,16 @@ def command(
 
     async def stand(connection: Connection) -> int:
         configure_logging(None, settings.log_level, (*settings.secrets, *secrets.all))
-        await serving.serve(connection, secrets, port, say)
+        standing = asyncio.current_task()
+        assert standing is not None
+        # As at Ctrl-C, what somebody was told is taken is finished first.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, standing.cancel, TERMINATED)
+        try:
+            await serving.serve(connection, secrets, port, say)
+        except asyncio.CancelledError as error:
+            if error.args != (TERMINATED,):
+                raise
+            standing.uncancel()
         return Code.COMPLETE
 
     return with_connection(settings, embedded, stand)
