@@ -68,6 +68,9 @@ def times_of(typed: TypedTimes, before: Times | None = None) -> Times:
     more: dict[str, object] = {"zone": zone}
     if typed.jitter:
         more["jitter_seconds"] = duration(typed.jitter, "--jitter", 0)
+        every = when["every_seconds"]
+        if isinstance(every, int) and 0 < every < cast(int, more["jitter_seconds"]):
+            raise Refused(f"--jitter {typed.jitter}: longer than --every; give at most that")
     if typed.catch_up:
         more["catch_up_seconds"] = duration(typed.catch_up, "--catch-up", LEAST_CATCH_UP)
     if typed.overlap:
@@ -107,7 +110,10 @@ def _once(text: str, zone: tzinfo) -> datetime:
         raise Refused(
             f"--once {text!r:.60}: write a time as 2027-01-31T06:00, in the zone of --zone"
         ) from error
-    at = (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).replace(microsecond=0)
+    local = at if at.tzinfo else at.replace(tzinfo=zone)
+    at = local.astimezone(UTC).replace(microsecond=0)
+    if at.astimezone(local.tzinfo).time() != local.replace(microsecond=0).time():
+        raise Refused(f"--once {text}: clocks leave that time out that day; give one that comes")
     if at <= datetime.now(UTC):
         raise Refused(f"--once {text}: that is over; give a time to come")
     return at

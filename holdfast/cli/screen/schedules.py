@@ -28,7 +28,8 @@ def lines(shown: Shown) -> Iterator[str]:
         paid, most = money(shown.paid), money(scheduled.budget)
         yield f"  budget: {paid} of {most} in {BUDGET_DAYS} days"
     if shown.next:
-        yield f"  next: {', '.join(map(_at, shown.next))}"
+        when = "next, once resumed" if shown.paused else "next"
+        yield f"  {when}: {', '.join(map(_at, shown.next))}"
     for each in shown.last:
         yield f"  last: {_at(each.at)}  {for_terminal(_outcome(each.outcome))}"
     if shown.missed:
