@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -219,6 +220,40 @@ async def test_where_a_person_answered_or_closed_nothing_is_repeated_and_nothing
     desk.push({"shop.py": functions("old", "new", "newer")})
     await desk.tell()
     assert len(desk.github.talks) == 4 and closed.resolved
+
+
+async def test_two_jobs_at_once_leave_one_summary_and_no_thread_twice(desk: Desk) -> None:
+    desk.push({"shop.py": functions("old", "new", "newer")})
+    desk.github.meet = {part: asyncio.Barrier(2) for part in ("POST /reviews", "POST /issues/")}
+    desk.github.failures = [Failure("POST deleteIssueComment", 502, done=True)]
+    tellers = await asyncio.gather(desk.tell(), desk.tell())
+    assert [each.left_out for each in tellers] == [[], []]
+    assert len(desk.github.reviews) == 2, "both saw that there was nothing"
+    assert desk.open() == ["shop.py:6", "shop.py:10"] and len(desk.summaries) == 1
+
+
+async def test_doubles_are_deleted_later_but_for_what_a_person_answered_or_closed(
+    desk: Desk,
+) -> None:
+    desk.push({"shop.py": functions("old", "new", "newer", "newest")})
+    await desk.tell()
+    first = [*desk.github.talks]
+    talks, comments = deepcopy(first), deepcopy(desk.github.comments)
+    for number, said in enumerate([*comments, *(each.said[0] for each in talks)], 9000):
+        said.id = number
+    for each in talks:
+        each.id += "-again"
+    answered, closed, _ = talks
+    answered.said.append(Said(1, PERSON, "No, it is defined."))
+    closed.resolved = True
+    theirs = Said(9999, PERSON, comments[0].body)
+    desk.github.talks[:0], desk.github.comments[:0] = talks, [*comments, theirs]
+    teller = await desk.tell()
+    assert desk.github.talks == [answered, closed, *first] and teller.left_out == []
+    assert [each.id < 9000 for each in desk.github.comments] == [False, True], "the earliest stays"
+    desk.push({"shop.py": functions("old")})
+    await desk.tell()
+    assert [each.resolved for each in desk.github.talks] == [False, *[True] * 4]
 
 
 async def test_a_limit_is_waited_for_and_a_lost_answer_doubles_nothing(desk: Desk) -> None:

@@ -203,10 +203,15 @@ def test_other_events_ask_for_what_they_brought() -> None:
         ("pull_request_target", "{}", "this reviews on pull_request, push"),
         ("push", "[]", "no JSON of an event"),
         ("push", '{"a": ' * 9000, "no JSON of an event"),
-        ("push", "{}", "its payload has no 'repository'"),
+        ("push", "{}", "as GitHub describes it ('repository')"),
         ("push", '{"repository": {"full_name": "../x"}}', "give it as OWNER/NAME"),
         ("push", '{"repository": {"full_name": "a/b"}, "after": "--x"}', "is no commit"),
-        ("pull_request", '{"pull_request": 3, "repository": {"full_name": "a/b"}}', "has no"),
+        ("pull_request", '{"pull_request": 3, "repository": {"full_name": "a/b"}}', "describes it"),
+        (
+            "pull_request",
+            '{"pull_request": {"number": "x"}, "repository": {"full_name": "a/b"}}',
+            "describes it",
+        ),
     ],
 )
 def test_an_event_that_cannot_be_meant_is_refused_in_a_line(

@@ -7,6 +7,7 @@ Each request and each answer is held to what GitHub publishes of its API
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -61,7 +62,7 @@ class Failure:
     """What comes in place of the next answer to such a request."""
 
     request: str
-    """Method and part of the path, as `POST /reviews`."""
+    """Method and part of the path or of the query, as `POST /reviews`."""
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     message: str = ""
@@ -89,6 +90,8 @@ class GitHub:
     sarifs: list[Json] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    meet: dict[str, asyncio.Barrier] = field(default_factory=dict)
+    """Requests, as of a failure, that are answered once several of them are there."""
     page: int = 100
     """Items of a page of GraphQL, for tests of pages."""
     address: str = ""
@@ -174,7 +177,11 @@ async def _answer(github: GitHub, request: web.Request) -> web.StreamResponse:
     line = f"{request.method} {request.path}"
     github.requests.append(line)
     body = await request.json() if request.can_read_body else None
-    failure = next((each for each in github.failures if _meant(each, line)), None)
+    named = f"{line} {body['query']}" if request.path == "/graphql" and body else line
+    for part, barrier in github.meet.items():
+        if _meant(part, named):
+            await barrier.wait()
+    failure = next((each for each in github.failures if _meant(each.request, named)), None)
     if failure:
         github.failures.remove(failure)
         if not failure.done:
@@ -196,8 +203,8 @@ async def _answer(github: GitHub, request: web.Request) -> web.StreamResponse:
     return web.json_response(answer, status=status)
 
 
-def _meant(failure: Failure, line: str) -> bool:
-    method, _, part = failure.request.partition(" ")
+def _meant(wanted: str, line: str) -> bool:
+    method, _, part = wanted.partition(" ")
     return line.startswith(f"{method} ") and part in line
 
 
@@ -511,7 +518,7 @@ class Graph:
         assert isinstance(value, Said)
         return {
             "id": f"ID_{value.id}",
-            "databaseId": value.id,
+            "fullDatabaseId": str(value.id),
             "body": value.body,
             "viewerDidAuthor": value.author == self.who,
         }[name]
@@ -536,12 +543,29 @@ class Graph:
             assert said.author == self.who
             said.body = given["body"]
             return {"pullRequestReviewComment": said}
+        if name.startswith("delete"):
+            return self._delete(name, given["id"])
         # GitHub wants this of who closes a talk: github/gh-aw#35726.
         if not {"pulls", "contents"} <= self.may:
             return self._forbidden(name)
         talk = next(each for each in self.github.talks if each.id == given["threadId"])
         talk.resolved = name == "resolveReviewThread"
         return {"thread": talk}
+
+    def _delete(self, name: str, id_: str) -> Any:
+        if "pulls" not in self.may:
+            return self._forbidden(name)
+        issue = name == "deleteIssueComment"
+        for place in [self.github.comments] if issue else [e.said for e in self.github.talks]:
+            for said in place:
+                if f"ID_{said.id}" == id_:
+                    assert said.author == self.who
+                    place.remove(said)
+                    self.github.talks = [each for each in self.github.talks if each.said]
+                    return {"clientMutationId": None}
+        message = f"Could not resolve to a node with the global id of '{id_}'."
+        self.errors.append({"type": "NOT_FOUND", "path": [name], "message": message})
+        return None
 
     def _forbidden(self, name: str) -> None:
         self.errors.append(

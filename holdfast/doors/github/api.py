@@ -48,6 +48,10 @@ class NotAllowed(ApiFailed):
     """The token may not do this, or does not see what it is done to."""
 
 
+class NotThere(NotAllowed):
+    """What a mutation is about is not there, or no longer."""
+
+
 class NotTaken(ApiFailed):
     """GitHub does not take this (422), as for a line that is not in the difference."""
 
@@ -112,21 +116,21 @@ class Api:
         again after a failure of the server, too; left out: true of all but POST.
         """
         again = method != "POST" if again is None else again
-        answer = await self._answer(method, path, body=body, again=again)
-        return answer.json() if answer.content else {}
+        return (await self._answer(method, path, body=body, again=again)).json()
 
     # ------------------------------------------------------------ GraphQL
 
     async def graphql(self, document: str, **variables: Any) -> tuple[Json, list[Json]]:
         """Return the data of a query or of mutations that may be repeated, and the errors beside
-        it. NotAllowed where there is nothing but errors.
+        it. NotAllowed or NotThere where there is nothing but errors.
         """
         body = {"query": document, "variables": variables}
         answer = (await self._answer("POST", self._graphql, body=body, again=True)).json()
         with as_described():
             data, errors = answer.get("data") or {}, answer.get("errors") or []
             if errors and not any(data.values()):
-                raise NotAllowed(f"GraphQL: {_plain(errors[0].get('message', ''))}")
+                said = f"GraphQL: {_plain(errors[0].get('message', ''))}"
+                raise NotThere(said) if errors[0].get("type") == "NOT_FOUND" else NotAllowed(said)
         return data, errors
 
     @property
@@ -236,7 +240,7 @@ def _broken(answer: httpx2.Response) -> str:
     """Return what shows that a server, or a proxy before it, failed; empty for any real answer."""
     if answer.status_code >= 500:
         return str(answer.status_code)
-    if answer.status_code < 300 and answer.content and _read(answer) is None:
+    if answer.status_code < 300 and _read(answer) is None:
         return f"{answer.status_code} with what is no JSON"
     return ""
 
@@ -257,7 +261,7 @@ def _message(answer: httpx2.Response) -> str:
 def _errors(answer: httpx2.Response) -> list[Json]:
     answered = _read(answer)
     found = answered.get("errors") if isinstance(answered, dict) else None
-    return found if isinstance(found, list) else []
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _plain(text: object) -> str:

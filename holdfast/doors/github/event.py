@@ -78,8 +78,10 @@ def of_event(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) 
                 _commit(group["base_sha"]),
                 group["head_ref"],
             )
-    except (KeyError, TypeError) as error:
-        raise Refused(f"event {name!r}: its payload has no {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Refused(
+            f"event {name!r}: its payload is not as GitHub describes it ({error!s:.200})"
+        ) from error
     head, ref = environ.get("GITHUB_SHA", ""), environ.get("GITHUB_REF", "")
     return Asked(repository, _commit(head), "", ref, whole=True)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.contracts import Remark
 from holdfast.doors.github import threads
-from holdfast.doors.github.api import Api, Json, NotAllowed, NotTaken, as_described
+from holdfast.doors.github.api import Api, Json, NotAllowed, NotTaken, NotThere, as_described
 from holdfast.doors.github.event import Asked
 from holdfast.doors.github.threads import Line, Mark, Thread
 from holdfast.rendering.comment import as_thread
@@ -28,7 +29,7 @@ COMMENTS = (
   headRefOid
   comments(first: 100, after: $after) {
     pageInfo { hasNextPage endCursor }
-    nodes { databaseId body viewerDidAuthor }
+    nodes { id fullDatabaseId body viewerDidAuthor }
   }
 """
 )
@@ -39,7 +40,7 @@ THREADS = (
     pageInfo { hasNextPage endCursor }
     nodes {
       id isResolved path
-      comments(first: 100) { totalCount nodes { id body viewerDidAuthor } }
+      comments(first: 100) { totalCount nodes { id fullDatabaseId body viewerDidAuthor } }
     }
   }
 """
@@ -56,6 +57,9 @@ mutation($thread: ID!, $comment: ID!, $body: String!) {
 RESOLVE = _CHANGE % "resolveReviewThread(input: {threadId: $thread}) { thread { id } }"
 REOPEN = _CHANGE % "unresolveReviewThread(input: {threadId: $thread}) { thread { id } }"
 REWRITE = (_CHANGE % "").replace("$thread: ID!, ", "")
+_DELETE = "mutation($id: ID!) { %s(input: {id: $id}) { clientMutationId } }"
+DELETE_REMARK = _DELETE % "deletePullRequestReviewComment"
+DELETE_SUMMARY = _DELETE % "deleteIssueComment"
 
 
 @dataclass(frozen=True)
@@ -68,22 +72,39 @@ class PullState:
     said: str = ""
     """Its text."""
     threads: tuple[Thread, ...] = ()
+    doubles: tuple[tuple[str, str], ...] = ()
+    """What says again what an earlier one says, as two jobs at once leave it: the mutation that
+    deletes it, and its id.
+    """
 
 
 async def read_pull(api: Api, asked: Asked) -> PullState:
     """Return what the pull request has of ours. Only what this very token wrote is believed."""
-    state = PullState("")
+    head = ""
+    summaries: list[tuple[int, str, str]] = []
     found: list[Thread] = []
     with as_described():
         async for page in _pages(api, asked, COMMENTS, "comments"):
-            state = replace(state, head=page["headRefOid"])
-            ours = (each for each in page["comments"]["nodes"] if each["viewerDidAuthor"])
-            for each in ours:
-                if not state.summary and threads.is_summary(each["body"]):
-                    state = replace(state, summary=each["databaseId"], said=each["body"])
+            head = _text(page["headRefOid"])
+            for each in page["comments"]["nodes"]:
+                if each["viewerDidAuthor"] and threads.is_summary(each["body"]):
+                    number = int(each["fullDatabaseId"])
+                    summaries.append((number, _text(each["id"]), each["body"]))
         async for page in _pages(api, asked, THREADS, "reviewThreads"):
             found += filter(None, map(_thread, page["reviewThreads"]["nodes"]))
-    return replace(state, threads=tuple(found))
+    kept, doubles = threads.single(found)
+    first, *more = sorted(summaries) or [(0, "", "")]
+    deleted = [
+        *((DELETE_REMARK, each.comment) for each in doubles),
+        *((DELETE_SUMMARY, id_) for _, id_, _ in more),
+    ]
+    return PullState(head, first[0], first[2], tuple(kept), tuple(deleted))
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"{given!r:.40} is no text")
+    return given
 
 
 async def _pages(api: Api, asked: Asked, document: str, part: str) -> AsyncIterator[Json]:
@@ -112,9 +133,10 @@ def _thread(node: Json) -> Thread | None:
         return None
     others = any(not each["viewerDidAuthor"] for each in said)
     return Thread(
-        id=node["id"],
-        comment=said[0]["id"],
-        path=node["path"],
+        id=_text(node["id"]),
+        comment=_text(said[0]["id"]),
+        number=int(said[0]["fullDatabaseId"]),
+        path=_text(node["path"]),
         body=said[0]["body"],
         resolved=node["isResolved"],
         answered=others or node["comments"]["totalCount"] > len(said),
@@ -146,6 +168,14 @@ async def change(api: Api, thread: Thread, body: str, *, resolve: bool) -> bool:
         return True
     _, errors = await api.graphql(RESOLVE if resolve else REOPEN, **given)
     return not errors
+
+
+async def delete_doubles(api: Api, state: PullState) -> None:
+    """Delete what says again what an earlier one says."""
+    for document, id_ in state.doubles:
+        with suppress(NotThere):
+            # The other job, which sees the same doubles, was first.
+            await api.graphql(document, id=id_)
 
 
 async def open_threads(

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.contracts import Report, ReviewData, Severity
 from holdfast.contracts.remarks import read_review
 from holdfast.doors.github import checks, pulls, threads
-from holdfast.doors.github.api import Api, ApiFailed, Say, Unclear
+from holdfast.doors.github.api import Api, ApiFailed, NotAllowed, Say, Unclear
 from holdfast.doors.github.checks import Check, Conclusion
 from holdfast.doors.github.event import Asked
 from holdfast.doors.github.pulls import PullState
@@ -64,6 +64,8 @@ class Teller:
     _opened: set[str] = field(default_factory=set)
     """Keys of those whose thread is open."""
     _standing: list[Severity] = field(default_factory=list)
+    _posted: bool = False
+    """True if something was posted that another job at once may have posted as well."""
 
     async def tell(self, found: Found) -> tuple[Judged, str]:
         """Tell everybody; return what the gate says, and the page of the workflow's run."""
@@ -75,6 +77,8 @@ class Teller:
         if self.asked.pull:
             text = threads.as_read(page, self._read_up_to(found))
             await self._try("the summary", lambda: self._summary(text))
+            if self._posted:
+                await self._try("doubles", self._read)
         review = read_review(found.report) or ReviewData()
         remarks = counted(review)
         told = [each for key, each in threads.keyed(remarks).items() if key not in self._opened]
@@ -139,8 +143,7 @@ class Teller:
         return notes
 
     async def _threads_once(self, found: Found) -> list[str]:
-        state = await pulls.read_pull(self.api, self.asked)
-        self._check_newest(state)
+        state = await self._read()
         review = read_review(found.report) or ReviewData()
         remarks = counted(review)
         known = {each.mark.key for each in state.threads}
@@ -165,6 +168,7 @@ class Teller:
             await pulls.change(self.api, each, threads.as_back(each), resolve=False)
         new: list[str] = []
         if plan.opened:
+            self._posted = True
             new = await pulls.open_threads(self.api, self.asked, plan.opened, self.fail_on)
         self._opened |= {*new, *(each.mark.key for each in plan.reopened)}
         self._told = {*known, *new}
@@ -174,13 +178,23 @@ class Teller:
         return [*describe_threads(plan, len(new), untold)]
 
     async def _summary(self, text: str) -> None:
-        state = await pulls.read_pull(self.api, self.asked)
-        self._check_newest(state)
+        state = await self._read()
+        self._posted |= not state.summary
         await pulls.write_summary(self.api, self.asked, state, text)
 
-    def _check_newest(self, state: PullState) -> None:
+    async def _read(self) -> PullState:
+        """Return what the pull request has of ours, without doubles, which are deleted. ApiFailed
+        if its head is another by now.
+        """
+        state = await pulls.read_pull(self.api, self.asked)
         if state.head != self.asked.head:
             raise ApiFailed(f"{state.head[:12]} was pushed meanwhile, and its own review tells")
+        try:
+            await pulls.delete_doubles(self.api, state)
+        except NotAllowed as error:
+            if not any(each.startswith("deleting doubles") for each in self.left_out):
+                self._leave_out("deleting doubles", error)
+        return state
 
 
 def describe_range(span: Range) -> str:

@@ -68,6 +68,8 @@ class Thread:
     answered: bool
     """True if anybody else wrote in it."""
     mark: Mark
+    number: int = 0
+    """Of its first comment: later ones have higher ones."""
 
     @property
     def gone(self) -> bool:
@@ -123,6 +125,21 @@ def keyed(remarks: Iterable[Remark]) -> dict[str, Remark]:
         seen[print_of] = seen.get(print_of, 0) + 1
         found[f"{print_of}:{seen[print_of]}"] = each
     return found
+
+
+def single(threads: Iterable[Thread]) -> tuple[list[Thread], list[Thread]]:
+    """Return the threads, the earliest first, without those that repeat an earlier one, as two jobs
+    at once leave them; and those. What a person answered, closed or opened again is theirs, and no
+    double.
+    """
+    kept: list[Thread] = []
+    doubles: list[Thread] = []
+    keys: set[str] = set()
+    for each in sorted(threads, key=lambda thread: thread.number):
+        theirs = each.answered or each.resolved != each.gone
+        (doubles if each.mark.key in keys and not theirs else kept).append(each)
+        keys.add(each.mark.key)
+    return kept, doubles
 
 
 def plan(threads: Sequence[Thread], seen: Seen) -> Plan:

@@ -29,7 +29,7 @@ from holdfast.contracts import Report, Severity
 from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.doors.github import pulls, threads
-from holdfast.doors.github.api import PUBLIC, Api, ApiFailed
+from holdfast.doors.github.api import PUBLIC, Api, ApiFailed, as_described
 from holdfast.doors.github.checks import Conclusion
 from holdfast.doors.github.event import Asked, of_pull, read_event, repository_of
 from holdfast.doors.github.reviewing import range_of, review
@@ -182,7 +182,9 @@ async def _asked(api: Api, options: Options) -> Asked:
     if options.pull is None:
         return read_event(os.environ)
     name = repository_of(options.repository or os.environ.get("GITHUB_REPOSITORY", ""))
-    return of_pull(await pulls.find_pull(api, name, options.pull), name)
+    found = await pulls.find_pull(api, name, options.pull)
+    with as_described():
+        return of_pull(found, name)
 
 
 async def _read_before(api: Api, asked: Asked) -> str:
