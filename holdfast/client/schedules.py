@@ -277,7 +277,7 @@ class Schedules:
 
     async def resume(self, name: str) -> None:
         """Let it start runs again."""
-        await (await self._mine(name)).unpause(note="")
+        await (await self._mine(name)).unpause(note=" ")
 
     async def trigger(self, name: str) -> bool:
         """Let it start a run now, also if it is paused. Return True if it is, and stays so. Refused

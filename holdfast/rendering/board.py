@@ -122,10 +122,7 @@ def board(view: RunView) -> str:
     blocks += [Paragraph(Marked(" · ".join(filter(None, head)))), *_plan(view)]
     asked, unasked = beginning(view.waiting, LINES)
     noted, unsaid = beginning(view.notes, LINES)
-    lines = [
-        f"**waits for a person** {inline(_cut(question_text(each, view.preview)))}"
-        for each in asked
-    ]
+    lines = [f"**waits for a person** {inline(_cut(question_text(each, view)))}" for each in asked]
     lines += [f"… and {unasked} more questions: `starter.py inbox`"] if unasked else []
     lines += [inline(note[:300]) for note in noted]
     lines += [f"… and {unsaid} more notes are in the report"] if unsaid else []

@@ -84,7 +84,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     first, more = beginning(plan.critical_path, LINES)
     path = " → ".join([*first, *([f"{more} more"] if more else [])])
     work = f"about {seconds(plan.makespan)} of work"
-    lines = [f"Expected: {_price_under(plan, cap)} · {work}"]
+    lines = [f"Expected: {price_under(plan, cap)} · {work}"]
     lines += filter(None, (plan.template, plan.choice, plan.single, _alone(plan), plan.overstaffed))
     lines += _under(plan, cap)
     if len(plan.critical_path) > 1:
@@ -122,7 +122,7 @@ def _may_reach(plan: Preview, cap: Money) -> bool:
     return plan.asks and plan.high is not None and plan.high > cap
 
 
-def _price_under(plan: Preview, cap: Money) -> str:
+def price_under(plan: Preview, cap: Money) -> str:
     """Return what a plan is expected to cost, whose upper bound is at most the cap."""
     if not plan.asks:
         return price(plan)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.contracts import Report, ReportStatus, Severity
+from holdfast.contracts import Money, Report, ReportStatus, Severity
 from holdfast.contracts.view import Phase, Preview, Question, QuestionKind, RowStatus, RunView
 from holdfast.rendering.amounts import seconds
-from holdfast.rendering.preview import price
+from holdfast.rendering.preview import price_under
 from holdfast.text import pluralize
 from holdfast.text.marks import count_unsupported
 
@@ -79,12 +79,15 @@ def _flagged(said: str, flags: tuple[str, ...]) -> str:
     return f"{said} · ⚠ {count_unsupported(flags)}" if flags else said
 
 
-def question_text(question: Question, plan: Preview | None, call: str = "") -> str:
-    """Return a question in a line. `call`: the call as this form shows it, if not as it is."""
+def question_text(question: Question, view: RunView | None, call: str = "") -> str:
+    """Return a question in a line; of a plan with its price, where the run is known. `call`: the
+    call as this form shows it, if not as it is.
+    """
     match question.kind:
         case "plan":
             waits = "the plan waits for approval"
-            return f"{waits}: {_plan(plan)}" if plan else waits
+            plan = view.preview if view else None
+            return f"{waits}: {_plan(plan, view.dollars_cap)}" if view and plan else waits
         case "call":
             wanted = call or question.text
             return f"{question.subtask_id} wants to make call {question.call}: {wanted}"
@@ -98,5 +101,6 @@ def question_text(question: Question, plan: Preview | None, call: str = "") -> s
             return "the run is paused"
 
 
-def _plan(plan: Preview) -> str:
-    return f"{pluralize(len(plan.subtasks), 'subtask')}, {price(plan)}, {seconds(plan.makespan)}"
+def _plan(plan: Preview, cap: Money) -> str:
+    subtasks = pluralize(len(plan.subtasks), "subtask")
+    return f"{subtasks}, {price_under(plan, cap)}, {seconds(plan.makespan)}"

@@ -50,7 +50,7 @@ def _reminder(view: RunView, question: Question) -> Reminder:
         for name in ANSWERED_BY[question.kind]
     ]
     call = {**_call(question), "decline": typed[1]} if question.kind == "call" else {}
-    text = question_text(question, view.preview, exactly(question.text))
+    text = question_text(question, view, exactly(question.text))
     return Reminder(text, typed[0], ", ".join(typed[1:]), call)
 
 

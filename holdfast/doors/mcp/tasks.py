@@ -250,8 +250,7 @@ def _core_task(seen: Seen) -> dict[str, Any]:
 
 def _request(seen: Seen, question: Question) -> dict[str, Any]:
     """Return a question as a request for a form; who may not decide is only told of it."""
-    plan = seen.view.preview if seen.view else None
-    asked = question_text(question, plan)[:2_000]
+    asked = question_text(question, seen.view)[:2_000]
     if seen.may_decide:
         fields: dict[str, Any] = {
             "decision": {"type": "string", "enum": [*DECISIONS[question.kind]]},

@@ -280,7 +280,7 @@ def _summary(seen: Seen) -> str:
     if report is None:
         if view is None:
             return ""
-        asked = [question_text(each, view.preview) for each in seen.questions]
+        asked = [question_text(each, view) for each in seen.questions]
         plans = any(each.kind == "plan" for each in seen.questions)
         plan = [_plan(view)] if plans else []
         return "\n".join([*asked, *plan, *view.notes, *seen.look.notes])

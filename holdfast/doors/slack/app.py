@@ -20,6 +20,7 @@ from holdfast.doors.slack import places
 from holdfast.doors.slack.blocks import ACTION, NEED_WORDS
 from holdfast.doors.slack.door import Asked, Door, asked_of
 from holdfast.doors.slack.words import escape, plain
+from holdfast.doors.slack.workspace import QUIET
 from holdfast.errors import Refused
 from holdfast.rendering.amounts import money
 
@@ -29,8 +30,6 @@ DIALOGS = ("reject", "decline", "answer", "raise")
 """Buttons that ask for words before they do anything."""
 SLOW = "It takes longer than usual. See whether the thread shows it, and send it again if not."
 Json = Mapping[str, Any]
-QUIET = "holdfast.slack.sdk"
-"""The logger of Slack's SDK, which repeats what the door itself says in a line."""
 
 
 def make_app(door: Door) -> AsyncApp:
@@ -48,7 +47,6 @@ def make_app(door: Door) -> AsyncApp:
             bot_user_id=workspace.user,
         )
 
-    logging.getLogger(QUIET).setLevel(logging.CRITICAL)
     app = AsyncApp(
         name="holdfast",
         logger=logging.getLogger(QUIET),

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.client.questions import question_keys
 from holdfast.contracts import Report
 from holdfast.contracts.orders import Given
-from holdfast.contracts.view import Preview, PreviewRow, Question, Row, RunView
+from holdfast.contracts.view import PreviewRow, Question, Row, RunView
 from holdfast.deployment.invocation import STARTER, to_type
 from holdfast.doors.slack.words import MOST_SECTION, cut, divide, escape, from_markdown
 from holdfast.ledger.ranges import format_price
@@ -136,7 +136,7 @@ def _questions(view: RunView) -> Iterator[Block]:
     share = MOST_ASKED // max(1, min(len(keys), MOST_QUESTIONS))
     for key, each in [*keys.items()][:MOST_QUESTIONS]:
         # The price of the plan stands above it.
-        said = asked(each, None if each.kind == "plan" else view.preview, share)
+        said = asked(each, None if each.kind == "plan" else view, share)
         yield from _sections(f"*{said}.*" if each.kind == "plan" else said)
         buttons = [*_buttons(each, f"{view.run_id} {key}")]
         if buttons:
@@ -147,9 +147,9 @@ def _questions(view: RunView) -> Iterator[Block]:
         )
 
 
-def asked(question: Question, plan: Preview | None, most: int = MOST_SECTION) -> str:
+def asked(question: Question, view: RunView | None, most: int = MOST_SECTION) -> str:
     """Return a question in a line."""
-    said = question_text(question, plan)
+    said = question_text(question, view)
     begun = said if question.subtask_id else f"{said[:1].upper()}{said[1:]}"
     return cut(escape(begun), most - 10)
 
@@ -195,7 +195,7 @@ def _button(name: str, words: str, value: str, **more: Any) -> Block:
 def ask(question: Question, view: RunView, person: str) -> Message:
     """Return the line that calls a person to what a run asks: who edits a message tells nobody."""
     called = f"<@{person}> " if person else ""
-    said = f"{called}{asked(question, view.preview)}"
+    said = f"{called}{asked(question, view)}"
     return Message(said, (*_sections(said),))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -203,21 +203,21 @@ class Door:
 
     # ------------------------------------------------------------ following
 
-    async def take_up(self, run_id: str) -> None:
-        """Keep the thread of a run up to date from now on."""
+    async def take_up(self, run_id: str) -> asyncio.Task[None] | None:
+        """Keep the thread of a run up to date from now on; return what does so, if it is new."""
         place = parse(run_id)
         channel = self.channels.get(place.channel) if place else None
         if place is None or channel is None or run_id in self._following:
-            return
+            return None
         found = await self.connection.handle(run_id).describe(rpc_timeout=DESCRIBED)
         goal = await goal_of_run(self.connection, run_id)
         if run_id in self._following or goal is None:
-            return
+            return None
         person = person_of(goal.requester)
         thread = Thread(self.workspace, place, found.start_time.timestamp(), goal.text, person)
         follower = Follower(self.connection, thread, channel, person, self.workspace.pace)
         self._following[run_id] = follower
-        self._spawn(self._follow(follower))
+        return self._spawn(self._follow(follower))
 
     async def _follow(self, follower: Follower) -> None:
         try:
@@ -253,19 +253,37 @@ class Door:
         return f"<@{self.workspace.user}>"
 
     async def keep_up(self) -> None:
-        """Take up what is open, and first what has ended while no door was there; for ever."""
+        """Take up what is open, for ever; once also what has ended while no door was there, one
+        after the other, as Slack's rates are for all.
+        """
         since = datetime.now(UTC) - timedelta(days=ENDED_DAYS)
-        which = f"(ExecutionStatus = 'Running' OR CloseTime > '{since.isoformat()}')"
+        ended = f"ExecutionStatus != 'Running' AND CloseTime > '{since.isoformat()}'"
+        caught_up = False
         while True:
             try:
-                async for each in self.connection.client.list_workflows(
-                    f"{RUNS} AND WorkflowId STARTS_WITH '{PREFIX}' AND {which}"
-                ):
-                    await self.take_up(each.id)
-                which = "ExecutionStatus = 'Running'"
+                async for run_id in self._list("ExecutionStatus = 'Running'"):
+                    await self.take_up(run_id)
+                if not caught_up:
+                    self._spawn(self._catch_up_ended([each async for each in self._list(ended)]))
+                    caught_up = True
             except (HoldfastError, RPCError) as error:
                 log.warning("the runs could not be listed", why=str(error))
             await asyncio.sleep(SCAN_SECONDS)
+
+    async def _list(self, which: str) -> AsyncIterator[str]:
+        query = f"{RUNS} AND WorkflowId STARTS_WITH '{PREFIX}' AND {which}"
+        async for each in self.connection.client.list_workflows(query):
+            yield each.id
+
+    async def _catch_up_ended(self, run_ids: Sequence[str]) -> None:
+        for run_id in run_ids:
+            try:
+                following = await self.take_up(run_id)
+            except (HoldfastError, RPCError) as error:
+                log.warning("a run could not be looked at", run=run_id, why=str(error))
+                continue
+            if following is not None:
+                await asyncio.wait({following})
 
     # ------------------------------------------------------------ deciding
 

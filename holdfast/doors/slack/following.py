@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -23,7 +23,8 @@ from holdfast.doors.slack.workspace import AWAY, GONE, REVOKED, Pace, Revoked, e
 from holdfast.errors import HoldfastError, NoSuchRun
 from holdfast.intake.connection import Connection
 
-BOARD, REPORT = "board", "report"
+BOARD, REPORT, ASK = "board", "report", "ask "
+SETTLED = "This was asked, and is settled: the board shows how."
 LOOK_SECONDS = 15.0
 """How often a run is looked at of which nothing is new in its history: nobody may work on it."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
@@ -43,6 +44,8 @@ class Follower:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: set[str] = field(default_factory=set)
     """Keys of the questions that people were called to."""
+    _settled: set[str] = field(default_factory=set)
+    """Keys of those whose call says that they are no more."""
     _seen_open: bool = False
     _trouble: str = ""
 
@@ -105,13 +108,23 @@ class Follower:
         keys: Mapping[str, Question] = question_keys(view)
         for key, question in keys.items():
             if key not in self._asked and question.kind != "paused":
-                if not await self.thread.has(f"ask {key}"):
-                    await self.thread.put(f"ask {key}", blocks.ask(question, view, self.person))
+                if not await self.thread.has(f"{ASK}{key}"):
+                    await self.thread.put(f"{ASK}{key}", blocks.ask(question, view, self.person))
                 self._asked.add(key)
+        await self._settle(keys)
+
+    async def _settle(self, open_keys: Collection[str] = ()) -> None:
+        """Let the calls to questions that are no more say so."""
+        for part in await self.thread.parts():
+            key = part.removeprefix(ASK)
+            if key != part and key not in open_keys and key not in self._settled:
+                await self.thread.put(part, blocks.line(SETTLED))
+                self._settled.add(key)
 
     async def _tell_end(self, look: Look) -> None:
         if await self.thread.has(REPORT):
             return
+        await self._settle()
         ended = read_end(self.run_id, look)
         if look.view:
             orders = look.state.orders if look.state else ()

@@ -20,12 +20,13 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.deployment.settings import Settings
-from holdfast.doors.slack.app import QUIET, make_app
+from holdfast.doors.slack.app import make_app
 from holdfast.doors.slack.channels import Channel, Channels
 from holdfast.doors.slack.door import Door
 from holdfast.doors.slack.workspace import (
     AWAY,
     BOT,
+    QUIET,
     REVOKED,
     Revoked,
     Workspace,

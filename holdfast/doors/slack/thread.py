@@ -53,6 +53,10 @@ class Thread:
         """True if there is such a message in the thread."""
         return part in await self._known()
 
+    async def parts(self) -> tuple[str, ...]:
+        """Return the parts that the thread has."""
+        return tuple(await self._known())
+
     async def put(self, part: str, message: Message) -> None:
         """Make a part of the thread say this. What Slack refuses otherwise is raised."""
         if self._shown.get(part) == message:

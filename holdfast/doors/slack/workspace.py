@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ LIMITED_TRIES = 20
 MOST_NAME = 60
 MOST_NAMES = 1_000
 PAGE, MOST_PAGES = 200, 5
+QUIET = "holdfast.slack.sdk"
+"""The logger of Slack's SDK, which repeats what the door itself says in a line."""
 log = structlog.get_logger("holdfast.slack")
 
 
@@ -75,7 +78,9 @@ def make_client(token: str, base_url: str = AsyncWebClient.BASE_URL) -> AsyncWeb
     already must first be looked for.
     """
     limited = AsyncRateLimitErrorRetryHandler(max_retry_count=LIMITED_TRIES)
-    return AsyncWebClient(token, base_url, retry_handlers=[limited])
+    quiet = logging.getLogger(QUIET)
+    quiet.setLevel(logging.CRITICAL)
+    return AsyncWebClient(token, base_url, retry_handlers=[limited], logger=quiet)
 
 
 def error_of(error: Exception) -> str:

@@ -168,7 +168,7 @@ def _status(run: Pictured, *, away: bool) -> Element:
     if away:
         return status_chip("cancelled", f"cannot be seen; it was {said}", "verdict")
     if view and view.waiting:
-        asked = dict.fromkeys(question_text(each, view.preview) for each in view.waiting)
+        asked = dict.fromkeys(question_text(each, view) for each in view.waiting)
         return status_chip("escalated", short("; ".join(asked), MOST_TITLE), "verdict")
     if view and view.outage:
         waits = f"waits for the endpoint of the models: {said}"

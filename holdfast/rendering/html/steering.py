@@ -176,7 +176,7 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
             ]
         case "paused":
             forms = [_form(live, "resume", "Resume", hint="Go on where it stands.")]
-    title = question_text(question, run.view.preview, "it waits for your approval")
+    title = question_text(question, run.view, "it waits for your approval")
     return div(".ask")[h3[cut(begun(title), 4_000)], said, forms]
 
 
