@@ -378,6 +378,19 @@ async def test_a_push_has_a_check_and_no_comment_and_a_person_a_status(desk: Des
     assert (status["state"], status["context"]) == ("failure", "holdfast")
 
 
+async def test_a_forced_push_is_told_though_no_clone_has_what_it_replaced(desk: Desk) -> None:
+    head = desk.push({"shop.py": functions("old", "new")})
+    forced = {"pull": None, "ref": "refs/heads/change", "base": "d" * 40}
+    teller = await desk.tell(**forced)
+    assert teller.left_out == [] and "replaced `dddddddddddd`, which no clone has" in desk.page
+    assert [each["head_sha"] for each in desk.github.checks] == [head]
+    assert [each["commit_sha"] for each in desk.github.sarifs] == [head]
+    # What a clone lacks that is cut short may be the history.
+    (desk.repository.path / ".git" / "shallow").write_text(f"{head}\n")
+    with pytest.raises(Refused, match="fetch-depth: 0"):
+        await desk.tell(**forced)
+
+
 async def test_a_review_that_a_newer_commit_has_overtaken_writes_nothing_of_the_pull_request(
     desk: Desk,
 ) -> None:

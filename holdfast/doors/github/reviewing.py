@@ -70,6 +70,9 @@ async def range_of(repository: Path, asked: Asked, since: str = "") -> Range:
         if not asked.base:
             return Range(asked.head, "")
         base = await git.merge_base(asked.base, asked.head)
+        if not base and not asked.pull and not git.view.shallow:
+            # No clone has what a forced push replaced.
+            return Range(asked.head, "")
         if not base:
             raise Refused(
                 f"{str(repository)!r} does not have the history from {asked.base[:12]} to"
