@@ -25,8 +25,9 @@ from holdfast.cli.main import main
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.client.holdfast import Holdfast
 from holdfast.contracts import Remark, Report
-from holdfast.doors.github.api import Api
+from holdfast.doors.github.api import Api, ApiFailed
 from holdfast.doors.github.event import Asked, Pull
+from holdfast.doors.github.pulls import find_pull
 from holdfast.doors.github.reviewing import Found, Range, range_of, review
 from holdfast.doors.github.telling import Teller
 from holdfast.doors.github.threads import read_up_to
@@ -265,9 +266,9 @@ async def test_a_limit_is_waited_for_and_a_lost_answer_doubles_nothing(desk: Des
         Failure("POST /graphql", 502),
         Failure("POST /graphql", 200),
         Failure("POST /reviews", 429, {}, "secondary rate limit"),
-        Failure("POST /reviews", 502, done=True),
+        Failure("POST /reviews", 0, done=True),
         Failure("POST /issues", 200, done=True),
-        Failure("POST /check-runs", 0, done=True),
+        Failure("POST /check-runs", 204, done=True),
         Failure("POST /sarifs", 503),
     ]
     teller = await desk.tell()
@@ -325,6 +326,39 @@ async def test_who_is_killed_between_two_requests_does_the_rest_and_doubles_noth
     assert [talk.resolved for talk in desk.github.talks] == [True, False]
     assert len(desk.summaries) == 1
     assert [each["status"] for each in desk.github.checks] == ["completed"] * 2
+
+
+async def test_a_check_that_was_left_unfinished_is_closed_before_another_is_made(
+    desk: Desk,
+) -> None:
+    desk.push({"shop.py": functions("old", "new")})
+    desk.github.failures = [Failure("POST /reviews", 422), Failure("POST /comments", 422)]
+    desk.github.failures += [Failure("PATCH /check-runs", 403)]
+    await desk.tell()
+    assert [each["status"] for each in desk.github.checks] == ["in_progress"]
+    # Now a thread tells what was an annotation.
+    await desk.tell()
+    assert [each["conclusion"] for each in desk.github.checks] == ["cancelled", "failure"]
+    # The newest is as it was left, whatever an older one says.
+    desk.fail_on = ""
+    await desk.tell()
+    desk.fail_on = "warning"
+    await desk.tell()
+    said = [each["conclusion"] for each in desk.github.checks]
+    assert said == ["cancelled", "failure", "success", "failure"]
+
+
+async def test_thirty_threads_are_opened_at_a_commit_however_often_it_is_reviewed(
+    desk: Desk,
+) -> None:
+    desk.push({"shop.py": functions("old", *(f"f{n}" for n in range(40)))})
+    for _ in range(2):
+        await desk.tell()
+        assert len(desk.github.talks) == 30
+    assert len(desk.github.checks) == 1 and "10 new remarks without a thread" in desk.summaries[0]
+    desk.push({})
+    await desk.tell()
+    assert len(desk.github.talks) == 40
 
 
 async def test_a_fork_is_told_in_the_log_what_its_token_may_not_do(desk: Desk) -> None:
@@ -535,16 +569,56 @@ async def test_files_that_are_not_the_commits_are_not_judged_in_its_name(
     assert desk.github.requests == []
 
 
-@pytest.mark.parametrize("answer", ["[]", '{"data": {"repository": {"pullRequest": {}}}}'])
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        ("POST /graphql", "[]"),
+        ("POST /graphql", '{"errors": [null]}'),
+        ("POST /graphql", '{"data": {"repository": {"pullRequest": {}}}}'),
+        (
+            "POST /graphql",
+            '{"data": {"repository": {"pullRequest": {"headRefOid": null, "comments":'
+            ' {"nodes": [], "pageInfo": {"hasNextPage": false}}}}}}',
+        ),
+        ("GET /files", '{"a": 1}'),
+        ("GET /files", "[{}]"),
+        ("GET /commits/", "[]"),
+        ("GET /commits/", '{"check_runs": null}'),
+        ("GET /commits/", '{"check_runs": [null]}'),
+    ],
+)
 async def test_an_answer_of_another_shape_leaves_its_part_out_and_the_rest_is_done(
-    desk: Desk, answer: str
+    desk: Desk, request_: str, answer: str
 ) -> None:
     desk.push({"shop.py": functions("old", "new")})
-    desk.github.failures = [Failure("POST /graphql", 200, message=answer)]
+    desk.github.failures = [Failure(request_, 200, message=answer)]
     teller = await desk.tell()
     (said,) = teller.left_out
-    assert said.startswith("review threads: ") and "is not as GitHub describes it" in said
-    assert desk.github.checks[0]["conclusion"] == "failure" and len(desk.summaries) == 1
+    part = "the check: " if "commits" in request_ else "review threads: "
+    assert said.startswith(part) and "is not as GitHub describes it" in said
+    assert len(desk.summaries) == len(desk.github.sarifs) == 1
+    assert len(desk.github.checks) == (part != "the check: ")
+
+
+async def test_a_pull_request_of_another_shape_is_said_and_one_of_a_renamed_repository_found(
+    desk: Desk,
+) -> None:
+    there = f"/repositories/1/pulls/{NUMBER}"
+    elsewhere = f"http://127.0.0.1:9{there}"
+    desk.github.failures = [
+        Failure("GET /repos/", 200, message='{"number": 1}'),
+        Failure("GET /repos/", 200, message="[]"),
+        Failure("GET /repos/", 301, {"location": f"{desk.github.address}{there}"}),
+        Failure("GET /repos/", 307, {"location": elsewhere}, "Moved"),
+    ]
+    async with Api(desk.token, desk.github.address, desk.said.append, desk._sleep) as api:
+        for _ in range(2):
+            with pytest.raises(ApiFailed, match="is not as GitHub describes it"):
+                await find_pull(api, REPOSITORY, NUMBER)
+        found = await find_pull(api, REPOSITORY, NUMBER)
+        assert found.head == desk.github.head and found.pull and not found.pull.fork
+        with pytest.raises(ApiFailed, match="307 Moved"):
+            await find_pull(api, REPOSITORY, NUMBER)
 
 
 async def test_a_token_goes_to_no_address_in_the_clear() -> None:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.contracts import Remark
 from holdfast.doors.github import threads
 from holdfast.doors.github.checks import as_commands
-from holdfast.doors.github.event import Asked, of_event, read_event
+from holdfast.doors.github.event import Asked, of_event, of_pull, read_event
 from holdfast.doors.github.threads import (
     Mark,
     Seen,
@@ -178,6 +178,11 @@ def test_a_head_elsewhere_or_of_a_repository_that_is_gone_is_a_forks(
     payload["pull_request"]["head"]["repo"] = repo
     asked = of_event("pull_request", payload, {})
     assert asked.pull is not None and asked.pull.fork
+
+
+def test_a_repository_that_is_asked_for_by_an_older_name_is_no_fork_of_itself() -> None:
+    asked = of_pull(EVENTS["pull_request.opened"]["pull_request"], "old/name")
+    assert asked.pull is not None and not asked.pull.fork
 
 
 def test_other_events_ask_for_what_they_brought() -> None:

@@ -43,6 +43,7 @@ class Said:
     id: int
     author: str
     body: str
+    commit: str = ""
 
 
 @dataclass
@@ -216,7 +217,8 @@ def _failed(request: web.Request, failure: Failure) -> web.StreamResponse:
         return web.Response()
     if failure.status < 300:
         # A proxy answers in the server's place, or the server as it never should.
-        return web.Response(body=failure.message.encode() or b"<p>\xff", status=failure.status)
+        body = b"" if failure.status == 204 else failure.message.encode() or b"<p>\xff"
+        return web.Response(body=body, status=failure.status)
     return web.json_response(
         {"message": failure.message}, status=failure.status, headers=failure.headers
     )
@@ -228,10 +230,12 @@ def _failed(request: web.Request, failure: Failure) -> web.StreamResponse:
 def _rest(
     github: GitHub, who: str, may: frozenset[str], request: web.Request, body: Json | None
 ) -> tuple[int, Any]:
+    # By its number a repository is found whatever its name is now.
+    path = re.sub(r"\A/repositories/\d+", f"/repos/{REPOSITORY}", request.path)
     for name, do in OPERATIONS.items():
         method, _, template = name.partition(" ")
         pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", template)
-        found = re.fullmatch(pattern, request.path)
+        found = re.fullmatch(pattern, path)
         if not found or request.method != method:
             continue
         if (found["owner"], found["repo"]) != tuple(REPOSITORY.split("/")):
@@ -277,7 +281,7 @@ def _review(github: GitHub, who: str, _path: Json, body: Json) -> Json:
     if not all(github.takes(e["path"], e["side"], e["line"]) for e in body["comments"]):
         raise Refusal(422, "Unprocessable Entity: Line could not be resolved")
     for each in body["comments"]:
-        _open(github, who, each)
+        _open(github, who, {**each, "commit_id": body["commit_id"]})
     made = {"id": github.number(), "node_id": "PRR", "body": body["body"], "state": "COMMENTED"}
     github.reviews.append(made)
     return made | {"commit_id": body["commit_id"]}
@@ -292,7 +296,7 @@ def _comment_line(github: GitHub, who: str, _path: Json, body: Json) -> Json:
 
 
 def _open(github: GitHub, who: str, given: Json) -> Talk:
-    said = Said(github.number(), who, given["body"])
+    said = Said(github.number(), who, given["body"], given["commit_id"])
     talk = Talk(f"PRRT_{said.id}", given["path"], given["side"], given["line"], [said])
     github.talks.append(talk)
     return talk
@@ -520,6 +524,7 @@ class Graph:
             "id": f"ID_{value.id}",
             "fullDatabaseId": str(value.id),
             "body": value.body,
+            "originalCommit": {"oid": value.commit},
             "viewerDidAuthor": value.author == self.who,
         }[name]
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
@@ -151,13 +151,14 @@ class Api:
     ) -> httpx2.Response:
         """Return a good answer; what limits and failures ask for is done here."""
         address = f"{self.address}{path}" if path.startswith("/") else path
+        given = query or None
         content = None if body is None else json.dumps(body).encode()
         kind = {"Content-Type": "application/json"} if content else {}
         for attempt in range(TRIES):
             last = attempt == TRIES - 1
             try:
                 answer = await self._client.request(
-                    method, address, params=query or None, content=content, headers=kind
+                    method, address, params=given, content=content, headers=kind
                 )
             except httpx2.ConnectError as error:
                 # Nothing was sent.
@@ -170,6 +171,9 @@ class Api:
                 if last or not again:
                     raise Unclear(f"{method} {path}: the answer was lost ({kept})") from None
                 await self._wait(2.0**attempt, f"{self._host} did not answer ({kept})")
+                continue
+            if not last and (moved := self._moved(answer)):
+                address, given = moved, None if urlsplit(moved).query else given
                 continue
             if said := _broken(answer):
                 said = f"{self._host} answers {said}"
@@ -184,6 +188,16 @@ class Api:
                 continue
             return _good(answer, method, path)
         raise AssertionError("the last attempt returns or raises")
+
+    def _moved(self, answer: httpx2.Response) -> str:
+        """Return where a renamed repository is now, at the same host alone: the token goes there,
+        too. Empty: it was not moved, or elsewhere.
+        """
+        if answer.status_code not in (301, 302, 307, 308):
+            return ""
+        to = urljoin(str(answer.url), answer.headers.get("location", ""))
+        same = urlsplit(to)[:2] == urlsplit(self.address)[:2]
+        return to if same and to != str(answer.url) else ""
 
     def _limit(self, answer: httpx2.Response, attempt: int) -> float | None:
         """Return the seconds that a limit asks to wait; None if the answer is none of a limit."""

@@ -8,12 +8,13 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.contracts import Remark, Severity
-from holdfast.doors.github.api import Api, Json, NotAllowed, as_described
+from holdfast.doors.github.api import PAGE, Api, Json, NotAllowed, as_described
 from holdfast.doors.github.event import Asked
 from holdfast.text import sentence, visible
 
@@ -25,6 +26,8 @@ MESSAGE_LETTERS = 4_000
 STATUS_LETTERS = 140
 MOST_COMMANDS = 10
 """Annotations of one level that GitHub shows of a workflow's step."""
+_MARK = re.compile("[0-9a-f]{32}")
+"""Of the content of a check of ours."""
 Conclusion = Literal["success", "failure", "neutral", "cancelled"]
 LEVELS: dict[Severity, str] = {"critical": "failure", "warning": "warning", "info": "notice"}
 COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info": "notice"}
@@ -61,16 +64,27 @@ async def tell_check(api: Api, asked: Asked, check: Check) -> str:
 
 
 async def _check_run(api: Api, asked: Asked, check: Check) -> None:
-    """Make it, or go on with one of the same content that an earlier command has left."""
+    """Make it, or go on with one of the same content that an earlier command has left. What else
+    such a command has left unfinished is closed before, so that it does not stand as the newest.
+    """
     place = f"/repos/{asked.repository}/check-runs"
     notes = [_annotation(each) for each in check.remarks[:MOST_ANNOTATIONS] if each.file]
     output: Json = {"title": check.title, "summary": check.summary}
     content = json.dumps([check.conclusion, output, notes]).encode()
     mark = hashlib.sha256(content).hexdigest()[:32]
     found = await api.get(
-        f"/repos/{asked.repository}/commits/{asked.head}/check-runs", check_name=NAME
+        f"/repos/{asked.repository}/commits/{asked.head}/check-runs",
+        check_name=NAME,
+        filter="all",
+        per_page=PAGE,
     )
-    ours = next((each for each in found["check_runs"] if each["external_id"] == mark), None)
+    runs = [each for each in found["check_runs"] if _MARK.fullmatch(each["external_id"] or "")]
+    newest = max(runs, key=lambda each: int(each["id"]), default=None)
+    ours = newest if newest and newest["external_id"] == mark else None
+    for each in runs:
+        if each is not ours and each["status"] != "completed":
+            closed = {"status": "completed", "conclusion": "cancelled"}
+            await api.send("PATCH", f"{place}/{each['id']}", closed)
     if ours and ours["status"] == "completed":
         return
     there = ours["output"]["annotations_count"] if ours else 0

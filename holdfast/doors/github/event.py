@@ -89,14 +89,15 @@ def of_event(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) 
 def of_pull(pull: Mapping[str, Any], repository: str) -> Asked:
     """Return what is to be reviewed of a pull request, as events and the API describe one."""
     number = int(pull["number"])
-    # The repository of a fork may be gone by now.
+    # A fork may be gone by now, and ours may have been asked for by an older name.
     whose = (pull["head"].get("repo") or {}).get("full_name")
+    ours = (pull["base"].get("repo") or {}).get("full_name", repository)
     return Asked(
         repository_of(repository),
         _commit(pull["head"]["sha"]),
         _commit(pull["base"]["sha"]),
         f"refs/pull/{number}/head",
-        pull=Pull(number, whose != repository, f"{pull.get('title')}\n\n{pull.get('body') or ''}"),
+        pull=Pull(number, whose != ours, f"{pull.get('title')}\n\n{pull.get('body') or ''}"),
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.contracts import Remark
 from holdfast.doors.github import threads
 from holdfast.doors.github.api import Api, Json, NotAllowed, NotTaken, NotThere, as_described
-from holdfast.doors.github.event import Asked
+from holdfast.doors.github.event import Asked, of_pull
 from holdfast.doors.github.threads import Line, Mark, Thread
 from holdfast.rendering.comment import as_thread
 from holdfast.text import pluralize
@@ -40,7 +39,10 @@ THREADS = (
     pageInfo { hasNextPage endCursor }
     nodes {
       id isResolved path
-      comments(first: 100) { totalCount nodes { id fullDatabaseId body viewerDidAuthor } }
+      comments(first: 100) {
+        totalCount
+        nodes { id fullDatabaseId body viewerDidAuthor originalCommit { oid } }
+      }
     }
   }
 """
@@ -136,6 +138,7 @@ def _thread(node: Json) -> Thread | None:
         id=_text(node["id"]),
         comment=_text(said[0]["id"]),
         number=int(said[0]["fullDatabaseId"]),
+        head=(said[0]["originalCommit"] or {}).get("oid", ""),
         path=_text(node["path"]),
         body=said[0]["body"],
         resolved=node["isResolved"],
@@ -232,7 +235,8 @@ def paths_of_agents(found: Iterable[Thread]) -> set[str]:
     return {each.path for each in found if each.mark.by_agent}
 
 
-async def find_pull(api: Api, repository: str, number: int) -> dict[str, Any]:
-    """Return a pull request as the API describes it."""
-    found: dict[str, Any] = await api.get(f"/repos/{repository}/pulls/{number}")
-    return found
+async def find_pull(api: Api, repository: str, number: int) -> Asked:
+    """Return what is to be reviewed of a pull request."""
+    found = await api.get(f"/repos/{repository}/pulls/{number}")
+    with as_described():
+        return of_pull(found, repository)

@@ -158,6 +158,7 @@ class Teller:
             whole=found.report.status in ("complete", "complete_with_gaps"),
             failed=review.failed,
             unread={*review.not_parsed, *review.not_reached, *(e.path for e in review.missed)},
+            head=head,
             codes=await codes_of(self.repository, found.range, paths),
         )
         plan = threads.plan(state.threads, seen)

@@ -19,7 +19,7 @@ from holdfast.rendering.comment import MARK
 from holdfast.rendering.sarif import fingerprint
 
 MOST_NEW = 30
-"""Threads that one review opens; the rest is in the summary and in the check."""
+"""Threads that are opened at one commit; the rest is in the summary and in the check."""
 _MARK = re.compile(
     r"\A<!-- holdfast remark ([0-9a-f]{16,64}:\d+) ([a-z]+) (lens|agent) (\S{1,60})"
     r" ([0-9a-f]{16}|-) -->\n"
@@ -70,6 +70,8 @@ class Thread:
     mark: Mark
     number: int = 0
     """Of its first comment: later ones have higher ones."""
+    head: str = ""
+    """The commit that it was opened at."""
 
     @property
     def gone(self) -> bool:
@@ -110,6 +112,8 @@ class Seen:
     """Lenses that came to no end."""
     unread: Collection[str] = ()
     """Files that some lens could not look at."""
+    head: str = ""
+    """The commit."""
     codes: Mapping[str, Collection[str]] | None = None
     """Hashes of the lines of each file of the head that a thread of an agent is about."""
 
@@ -165,14 +169,15 @@ def plan(threads: Sequence[Thread], seen: Seen) -> Plan:
     new = [(key, each) for key, each in there.items() if key not in known]
     new.sort(key=lambda item: SEVERITIES.index(item[1].severity))
     placed = [item for item in new if place_of(item[1]) in seen.in_diff]
+    room = max(MOST_NEW - sum(each.head == seen.head for each in threads), 0)
     return Plan(
-        tuple(placed[:MOST_NEW]),
+        tuple(placed[:room]),
         tuple(resolved),
         tuple(reopened),
         tuple(left),
         tuple(standing),
         len(new) - len(placed),
-        len(placed[MOST_NEW:]),
+        len(placed[room:]),
     )
 
 

@@ -29,9 +29,9 @@ from holdfast.contracts import Report, Severity
 from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.doors.github import pulls, threads
-from holdfast.doors.github.api import PUBLIC, Api, ApiFailed, as_described
+from holdfast.doors.github.api import PUBLIC, Api, ApiFailed
 from holdfast.doors.github.checks import Conclusion
-from holdfast.doors.github.event import Asked, of_pull, read_event, repository_of
+from holdfast.doors.github.event import Asked, read_event, repository_of
 from holdfast.doors.github.reviewing import range_of, review
 from holdfast.doors.github.telling import Judged, Teller
 from holdfast.rendering.verdict import failing
@@ -182,9 +182,7 @@ async def _asked(api: Api, options: Options) -> Asked:
     if options.pull is None:
         return read_event(os.environ)
     name = repository_of(options.repository or os.environ.get("GITHUB_REPOSITORY", ""))
-    found = await pulls.find_pull(api, name, options.pull)
-    with as_described():
-        return of_pull(found, name)
+    return await pulls.find_pull(api, name, options.pull)
 
 
 async def _read_before(api: Api, asked: Asked) -> str:
