@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-SECRET = os.environ["HOLDFAST_WEBHOOK_SECRET"]
+SECRET = os.environ.get("HOLDFAST_WEBHOOK_SECRET", "")
 MOST_BYTES = 10_000
 
 
@@ -75,5 +75,7 @@ class Relay(BaseHTTPRequestHandler):
         pass
 
 
+if not SECRET or not sys.argv[1:]:
+    sys.exit(__doc__.strip())
 port, way, address = (*sys.argv[1:], "screen", "")[:3]
 HTTPServer(("127.0.0.1", int(port)), Relay).serve_forever()
