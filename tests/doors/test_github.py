@@ -480,6 +480,20 @@ async def test_agents_look_at_new_commits_alone_and_what_they_said_stands_until_
         assert len(model.requests) == asked and "agents had read all of it" in desk.summaries[0]
 
 
+@pytest.mark.parametrize("asked", [{}, {"pull": None, "ref": "refs/heads/change"}])
+async def test_a_token_that_nobody_has_is_no_success_and_one_that_ends_midway_is_said(
+    desk: Desk, asked: dict[str, Any]
+) -> None:
+    desk.push({})
+    desk.token = "other-token"
+    with pytest.raises(ApiFailed, match="401 Bad credentials; GITHUB_TOKEN is wrong"):
+        await desk.tell(**asked)
+    desk.token = "bot-token"
+    desk.github.failures = [Failure("POST /sarifs", 401, message="Bad credentials")]
+    teller = await desk.tell(**asked)
+    assert [each.partition(":")[0] for each in teller.left_out] == ["SARIF"]
+
+
 async def test_what_an_agent_said_and_no_thread_keeps_is_looked_for_again(desk: Desk) -> None:
     said = Remark(
         severity="critical",
@@ -524,7 +538,7 @@ async def test_what_an_agent_said_and_no_thread_keeps_is_looked_for_again(desk: 
 @pytest.mark.parametrize(
     ("token", "more", "said"),
     [
-        ("bot-token", ("--pull", "8"), "GET /repos/octo/shop/pulls/8: 404 Not Found"),
+        ("bot-token", ("--pull", "8"), "pulls/8: 404 Not Found: it is not there, or the token"),
         ("other-token", ("--pull", "7"), "GET /repos/octo/shop/pulls/7: 401 Bad credentials"),
         ("a b", ("--pull", "7"), "GITHUB_TOKEN is no token"),
         ("bot-token", ("--pull", "7", "--dollars", "1"), "nothing is spent without --models"),

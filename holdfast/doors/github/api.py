@@ -48,6 +48,10 @@ class NotAllowed(ApiFailed):
     """The token may not do this, or does not see what it is done to."""
 
 
+class UnknownToken(NotAllowed):
+    """Nobody has this token, or nobody any more (401)."""
+
+
 class NotThere(NotAllowed):
     """What a mutation is about is not there, or no longer."""
 
@@ -245,7 +249,11 @@ def _good(answer: httpx2.Response, method: str, path: str) -> httpx2.Response:
     if code < 300:
         return answer
     said = f"{method} {path}: {code} {_message(answer)}"
-    if code in (401, 403, 404):
+    if code == 401:
+        raise UnknownToken(f"{said}; GITHUB_TOKEN is wrong, or over")
+    if code == 404:
+        raise NotAllowed(f"{said}: it is not there, or the token does not see it")
+    if code == 403:
         raise NotAllowed(said)
     raise NotTaken(said) if code == 422 else ApiFailed(said)
 

@@ -123,7 +123,9 @@ async def _git(repository: Path) -> AsyncIterator[Git]:
     try:
         async with open_git(repository, roots_at([repository])[0]) as git:
             yield git
-    except (BadGoal, GitFailed) as error:
+    except BadGoal as error:
+        raise Refused(error.message) from error
+    except GitFailed as error:
         raise Refused(f"{str(repository)!r}: {error}") from error
 
 

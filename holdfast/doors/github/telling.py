@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.contracts import Report, ReviewData, Severity
 from holdfast.contracts.remarks import read_review
 from holdfast.doors.github import checks, pulls, threads
-from holdfast.doors.github.api import Api, ApiFailed, NotAllowed, Say, Unclear
+from holdfast.doors.github.api import Api, ApiFailed, NotAllowed, Say, Unclear, UnknownToken
 from holdfast.doors.github.checks import Check, Conclusion
 from holdfast.doors.github.event import Asked
 from holdfast.doors.github.pulls import PullState
@@ -64,6 +64,8 @@ class Teller:
     _opened: set[str] = field(default_factory=set)
     """Keys of those whose thread is open."""
     _standing: list[Severity] = field(default_factory=list)
+    _reached: bool = False
+    """True if GitHub took something from this token."""
     _posted: bool = False
     """True if something was posted that another job at once may have posted as well."""
 
@@ -104,11 +106,13 @@ class Teller:
         self, what: str, do: Callable[[], Awaitable[object]], *, unclear: bool = True
     ) -> bool:
         """Do something that looks first what is there; look and do it again where it is unclear
-        whether it was done. Return False, and say what was left out, if it could not be.
+        whether it was done. Return False, and say what was left out, if it could not be. Raise
+        UnknownToken if nothing was told before.
         """
         for attempt in range(AGAIN):
             try:
                 await do()
+                self._reached = True
                 return True
             except Unclear as error:
                 if attempt == AGAIN - 1 or not unclear:
@@ -116,6 +120,8 @@ class Teller:
                     return False
                 self.say(f"{error}: looking whether it was done")
             except ApiFailed as error:
+                if isinstance(error, UnknownToken) and not self._reached:
+                    raise
                 self._leave_out(what, error)
                 return False
         raise AssertionError("the last attempt returns")

@@ -29,7 +29,7 @@ from holdfast.contracts import Report, Severity
 from holdfast.deployment import project
 from holdfast.deployment.settings import Settings
 from holdfast.doors.github import pulls, threads
-from holdfast.doors.github.api import PUBLIC, Api, ApiFailed
+from holdfast.doors.github.api import PUBLIC, Api, ApiFailed, UnknownToken
 from holdfast.doors.github.checks import Conclusion
 from holdfast.doors.github.event import Asked, read_event, repository_of
 from holdfast.doors.github.reviewing import range_of, review
@@ -189,6 +189,8 @@ async def _read_before(api: Api, asked: Asked) -> str:
     """Return the commit up to which agents have read the pull request; empty: none is known."""
     try:
         return threads.read_up_to((await pulls.read_pull(api, asked)).said)
+    except UnknownToken:
+        raise
     except ApiFailed as error:
         say(f"What was read before is not known, so agents read all of it: {error}", "magenta")
         return ""
