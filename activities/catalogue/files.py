@@ -170,6 +170,8 @@ class PlaybookFile(BaseModel):
     """`always`: a person approves each plan, whatever a caller says."""
     notice: str = Field("", max_length=600, pattern=r"^[^\n]*$")
     """What code puts above each answer."""
+    contradictions: Literal["", "tell"] = ""
+    """`tell`: no judge says which side of a contradiction is right."""
     inputs: dict[str, PlaybookInput] = {}
     plan: Plan | None = None
     lenses: LensPlan | None = None
@@ -199,6 +201,7 @@ class PlaybookFile(BaseModel):
             form=self.answer,
             approval=self.approval,
             notice=self.notice,
+            contradictions=self.contradictions,
         )
 
 

@@ -315,7 +315,9 @@ def _synthesis(state: State) -> Ask:
 def _next_conflict(state: State) -> Ask | None:
     synthesis = state.finishing.synthesis
     assert synthesis is not None
-    listed = () if state.finishing.revised else synthesis.conflicts[:CONFLICTS_JUDGED]
+    playbook = state.brief.playbook
+    told = state.finishing.revised or (playbook and playbook.contradictions == "tell")
+    listed = () if told else synthesis.conflicts[:CONFLICTS_JUDGED]
     return _first(
         _optional(
             state,

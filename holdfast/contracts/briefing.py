@@ -106,6 +106,9 @@ class PlaybookCard(Contract):
     """`always`: a person approves each plan, whatever the goal says."""
     notice: str = ""
     """What stands above each answer, put there by code."""
+    contradictions: Literal["", "tell"] = ""
+    """`tell`: they stand in the report as they were found, and no judge says which side is right.
+    """
     source: str = ""
     """Source, to end a sentence with; empty: it is shipped."""
 

@@ -175,6 +175,8 @@ async def test_a_patient_case_waits_for_a_person_whatever_the_goal_says_and_send
     assert data["contradictions"] == [
         "Penicillin allergy (Allergies); amoxicillin ordered on 2026-10-12 (Course)"
     ]
+    (told,) = report.conflicts
+    assert told.endswith("amoxicillin ordered [course]"), "and no judge says which side is right"
 
 
 @pytest.mark.long
