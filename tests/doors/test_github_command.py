@@ -56,6 +56,7 @@ async def test_a_hostile_pull_request_decides_nothing_and_runs_nothing(tmp_path:
     repository.git("checkout", "-q", "-b", "change")
     evil = EVIL.format(mark=str(mark))
     named = ("sitecustomize", "zizmor", "ruff", "holdfast/__init__", "tools/evil", "conftest")
+    (repository.path / "etc").symlink_to("/etc")
     head = repository.commit(
         {
             "shop.py": LOST,
@@ -73,7 +74,6 @@ async def test_a_hostile_pull_request_decides_nothing_and_runs_nothing(tmp_path:
             **{f"{each}.py": evil for each in named},
         }
     )
-    (repository.path / "etc").symlink_to("/etc")
     repository.git("config", "filter.evil.clean", f"touch {mark}")
     repository.git("config", "core.fsmonitor", f"touch {mark}")
     event, page = tmp_path / "event.json", tmp_path / "summary.md"
