@@ -62,6 +62,7 @@ def draft(ran: Ran, catalogue: Catalogue, given: Mapping[str, str]) -> Drafted:
     """
     _check_texts(ran)
     _check_unchanged(ran, catalogue)
+    _check_free(ran, catalogue)
     found = {name: _given(name, text, ran) for name, text in given.items()}
     kept: list[str] = []
     for token in values_of(ran.goal.text):
@@ -83,7 +84,7 @@ def draft(ran: Ran, catalogue: Catalogue, given: Mapping[str, str]) -> Drafted:
 
 def name_for(goal: str, taken: Iterable[str]) -> str:
     """Return a name for the template of a goal that none has yet."""
-    words = [each.form for each in tokens_of(goal) if each.kind == "word"]
+    words = [each.form.lower() for each in tokens_of(goal) if each.kind == "word"]
     words = [re.sub(r"[^a-z0-9]", "", each) for each in words if each not in _SHORT]
     name = "-".join([each for each in words if each][:_NAME_WORDS])[:50] or "template"
     names, free = {*taken}, name
@@ -131,6 +132,22 @@ def _check_unchanged(ran: Ran, catalogue: Catalogue) -> None:
     card_then, now = ran.brief.playbook, catalogue.playbooks.get(ran.goal.playbook)
     if card_then and (now is None or now.guidance != card_then.guidance):
         raise _changed(ran, f"playbook {card_then.name}")
+
+
+def _check_free(ran: Ran, catalogue: Catalogue) -> None:
+    """Refuse a plan that was chosen by what the inputs say: for others it would be wrong."""
+    chosen = next((each for each in roles_of(ran.plan) if catalogue.roles[each].card.cases), "")
+    if chosen:
+        raise Refused(
+            f"run {ran.run_id}: role {chosen} was chosen by the case that its inputs hold, and"
+            " another case needs another plan"
+        )
+    playbook = catalogue.playbooks.get(ran.goal.playbook)
+    if playbook and ran.goal.text == playbook.words:
+        raise Refused(
+            f"run {ran.run_id}: its goal is the playbook's own, so its plan was made by what its"
+            " inputs hold; give runs goals in words, and save one of these"
+        )
 
 
 def _changed(ran: Ran, what: str) -> Refused:

@@ -16,7 +16,7 @@ from math import ceil
 from typing import Generic, TypeVar
 
 from holdfast.activities.library.template import VALUE_LETTERS, Parameter, Template
-from holdfast.activities.library.words import Token, tokens_of, values_of
+from holdfast.activities.library.words import Token, begins_sentence, tokens_of, values_of
 
 MOST_WORDS = 6
 """Words of a text parameter, unless its example has more."""
@@ -234,13 +234,15 @@ def _values_at(pattern: Pattern, asked: Asked, name: str, here: int) -> Iterator
 
 def _can_be(value: str, tokens: Sequence[Token], slot: Slot) -> bool:
     """True if a text can stand where the example of a parameter stands."""
-    if len(value) > VALUE_LETTERS or any(each.kind not in ("word", "number") for each in tokens):
+    name = slot.sort[0] == "name"
+    kinds = [each.kind for each in tokens if not (name and _key(each) == "sign &")]
+    if len(value) > VALUE_LETTERS or not {*kinds} <= {"word", "number"}:
         return False
-    if any(each.form in _JOINERS and each.form not in slot.words for each in tokens):
+    if any(each.form.lower() in _JOINERS and each.form not in slot.words for each in tokens):
         return False
     if any(each[0].strip() not in slot.example for each in _BREAKS.finditer(value)):
         return False
-    return _is_name(value) if slot.sort[0] == "name" else not _starts_big(value)
+    return _is_name(value) if name else not _starts_big(value)
 
 
 def _starts_big(value: str) -> bool:
@@ -272,7 +274,10 @@ def _near(pattern: Pattern, asked: Asked) -> tuple[Mapping[str, str], bool] | No
     if same < CLOSE * max(left.total(), fixed.total()):
         return None
     other = (left - fixed) + (fixed - left)
-    if any(key.partition(" ")[0] != "word" or key.partition(" ")[2] in _TELLING for key in other):
+    if any(
+        key.partition(" ")[0] != "word" or key.partition(" ")[2].lower() in _TELLING
+        for key in other
+    ):
         return None
     if any(_is_named(each, asked) for each in rest if _key(each) not in fixed):
         return None
@@ -321,9 +326,8 @@ def _free_values(
 
 def _is_named(token: Token, asked: Asked) -> bool:
     """True for a word that is written big though no sentence begins with it."""
-    before = asked.text[: token.start].rstrip()
-    begins = not before or before[-1] in ".!?:\n"
-    return token.kind == "word" and asked.text[token.start].isupper() and not begins
+    big = token.kind == "word" and asked.text[token.start].isupper()
+    return big and not begins_sentence(asked.text, token.start)
 
 
 # ---------------------------------------------------------------- one goal, thousands of templates

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-TokenKind = Literal["word", "number", "date", "quote", "file", "slot"]
+TokenKind = Literal["word", "number", "date", "quote", "file", "slot", "sign"]
 
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
@@ -40,50 +40,63 @@ _PARTS = (
     r"|(?:[\w~.-]{0,60}/){0,12}[\w-]{1,80}(?:\.[\w-]{1,20}){0,4}\.[a-z][a-z0-9]{1,4}\b(?!\w)"
     r"|(?<![\w/])[~.]{0,2}/[\w./-]{0,200}\w)",
     *(rf"(?P<date_{name.replace('-', '_')}>{form})" for name, form in _DATES.items()),
-    r"(?P<number>[$€£]?\d+(?:[.,]\d+)*(?:\s?%|[$€£])?)(?![\w])",
+    r"(?P<number>(?<![\w)])[-−]?[$€£]?\d+(?:[.,]\d+)*(?:\s?%|[$€£])?)(?![\w])",
     r"(?P<short>(?i:what|who|where|how|it|that|there|let)['’]s\b)",
     r"(?P<own>['’]s\b)",
     r"(?P<word>[^\W_]+(?:(?:['’](?!s\b)|[-_])[^\W_]+)*)",
+    # `C++` is not C, and `<` not `>`.
+    r"(?P<sign>[^\s\w.,;:!?()\[\]{}\"'’‘“”„«»`…])",
 )
 _TOKEN = re.compile("|".join(_PARTS))
 _COUNTED = "two three four five six seven eight nine ten eleven twelve"
 NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split(), 2)}
-_DROPPED = frozenset(("a", "an", "the", "please", "kindly"))
+_DROPPED = frozenset(("a", "an", "the"))
 """Words without which a goal asks for the same."""
+_BEGINS = """
+can you|could you|would you|will you|i need you to|i want you to|i would like you to|i'd like you to
+we need you to|we want you to|we would like you to|i want to know|i need to know|we need to know
+i would like to know|i'd like to know|i need|we need|i want|we want|i would like|i'd like
+we would like|help me|help us|hi|hello|hey|please|kindly
+"""
+_ENDS = """
+for me|for us|thank you|thanks|please
+"""
+"""How a wish begins and ends says nothing of what is wished."""
+_ORDERS: Mapping[str, str] = {
+    "let me know": "tell", "give me": "tell", "give us": "tell", "tell me": "tell",
+    "tell us": "tell", "show me": "tell", "show us": "tell", "give": "tell", "show": "tell",
+    "say": "tell", "provide": "tell", "summary of": "summarize", "sum up": "summarize",
+    "tell summarize": "summarize", "write summarize": "summarize", "tell summary of": "summarize",
+    "write summary of": "summarize", "comparison of": "compare", "tell comparison of": "compare",
+    "write comparison of": "compare", "list of": "list", "tell list of": "list",
+    "write list of": "list", "tell which": "which", "tell what": "what", "tell who": "who",
+    "tell how": "how", "tell why": "why", "tell when": "when", "tell where": "where",
+    "tell whether": "whether", "enumerate": "list", "list out": "list", "write down": "list",
+    "draw up": "write", "prepare": "write", "draft": "write", "create": "write",
+    "produce": "write", "make": "write", "compose": "write", "find out": "find",
+    "identify": "find", "determine": "find", "figure out": "find", "look for": "find",
+    "work out": "find", "assess": "evaluate", "go through": "review", "go over": "review",
+}  # fmt: skip
+"""The same order in other words: of its first words alone, as later ones may mean other things."""
 _PHRASES: Mapping[str, str] = {
-    # How a wish begins and ends says nothing of what is wished.
-    "can you": "", "could you": "", "would you": "", "will you": "", "i need you to": "",
-    "i want you to": "", "i would like you to": "", "i'd like you to": "", "we need you to": "",
-    "we want you to": "", "we would like you to": "", "i want to know": "", "i need to know": "",
-    "we need to know": "", "i would like to know": "", "i'd like to know": "", "i need": "",
-    "we need": "", "i want": "", "we want": "", "i would like": "", "i'd like": "",
-    "we would like": "", "let me know": "tell", "help me": "", "help us": "", "for me": "",
-    "for us": "", "thank you": "", "thanks": "", "hi": "", "hello": "", "hey": "",
-    # The same order in other words.
-    "give me": "tell", "give us": "tell", "tell me": "tell", "tell us": "tell", "show me": "tell",
-    "show us": "tell", "give": "tell", "show": "tell", "say": "tell", "provide": "tell",
-    "summary of": "summarize", "sum up": "summarize", "tell summarize": "summarize",
-    "write summarize": "summarize", "comparison of": "compare", "tell compare": "compare",
-    "write compare": "compare", "list of": "list", "tell list": "list", "write list": "list",
-    "tell which": "which", "tell what": "what", "tell who": "who", "tell how": "how",
-    "tell why": "why", "tell when": "when", "tell where": "where", "tell whether": "whether",
     "for what reason": "why", "most common": "most frequent", "bullet": "bullet point",
-    "bullet point": "bullet point", "each": "every",
-    "enumerate": "list", "list out": "list", "write down": "list", "draw up": "write",
-    "prepare": "write", "draft": "write", "create": "write", "produce": "write", "make": "write",
-    "compose": "write", "find out": "find", "identify": "find", "determine": "find",
-    "figure out": "find", "look for": "find", "work out": "find", "most important": "main",
-    "key": "main", "principal": "main", "chief": "main", "biggest": "largest",
-    "greatest": "largest", "vendor": "supplier", "client": "customer", "firm": "company",
-    "are": "is", "were": "was", "what's": "what is", "who's": "who is", "where's": "where is",
-    "how's": "how is", "it's": "it is", "that's": "that is", "there's": "there is",
-    "don't": "do not", "doesn't": "do not", "does": "do", "pros and cons": "for and against",
+    "bullet point": "bullet point", "each": "every", "most important": "main",
+    "biggest": "largest", "greatest": "largest", "are": "is", "were": "was",
+    "what's": "what is", "who's": "who is", "where's": "where is", "how's": "how is",
+    "it's": "it is", "that's": "that is", "there's": "there is", "don't": "do not",
+    "doesn't": "do not", "does": "do", "pros and cons": "for and against",
     "advantage and disadvantage": "for and against", "versus": "vs", "analyse": "analyze",
     "concerning": "about", "regarding": "about", "on the subject of": "about",
-    "go through": "review", "go over": "review", "assess": "evaluate", "per cent": "percent",
-    "staff": "employee",
+    "per cent": "percent",
 }  # fmt: skip
-"""Words that mean the same to a planner, as they stand once each is in its own plain form."""
+"""Words that mean the same wherever they stand, once each is in its own plain form."""
+_PLURALS = frozenset(
+    (
+        "arms", "customs", "earnings", "economics", "glasses", "goods", "means", "news",
+        "politics", "proceeds", "savings", "windows", "works",
+    )
+)  # fmt: skip
+"""Words that are others without their `s`."""
 _BRITISH = re.compile(r"(?<=\w{3})(is|ys)(?=(?:e|ed|es|ing|ation)$)")
 LONGEST_PHRASE = 5
 MOST_LETTERS = 4_000
@@ -107,6 +120,8 @@ class Token:
 def plain(word: str) -> str:
     """Return a word as it is compared: small, American, singular."""
     word = word.lower().replace("’", "'")
+    if word in _PLURALS:
+        return word
     if word.endswith("our") and len(word) > 5:
         word = f"{word[:-3]}or"
     word = _BRITISH.sub(lambda each: "iz" if each[1] == "is" else "yz", word)
@@ -119,10 +134,20 @@ def plain(word: str) -> str:
     return word
 
 
-_SAME = {
-    tuple(plain(each) for each in said.split()): tuple(means.split())
-    for said, means in _PHRASES.items()
-}
+Words = tuple[str, ...]
+
+
+def _words(said: str) -> Words:
+    return tuple(plain(each) for each in said.split())
+
+
+def _listed(said: str) -> frozenset[Words]:
+    return frozenset(_words(each) for each in re.split(r"[|\n]", said) if each)
+
+
+BEGINS, ENDS = _listed(_BEGINS), _listed(_ENDS)
+ORDERS = {_words(said): tuple(means.split()) for said, means in _ORDERS.items()}
+SAME = {_words(said): tuple(means.split()) for said, means in _PHRASES.items()}
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -134,7 +159,7 @@ def tokens_of(text: str) -> list[Token]:
 
 def values_of(text: str) -> list[Token]:
     """Return the literal values in a text: what is quoted, files, dates, numbers."""
-    return [each for each in _raw(text) if each.kind not in ("word", "slot")]
+    return [each for each in _raw(text) if each.kind not in ("word", "slot", "sign")]
 
 
 def _raw(text: str) -> Iterator[Token]:
@@ -145,8 +170,9 @@ def _raw(text: str) -> Iterator[Token]:
             grain = name.removeprefix("date_")
             yield Token("date", said.lower(), start, end, grain)
         elif name == "number":
+            below = "-" * (said[0] in "-−")
             unit = "%" if "%" in said else next((each for each in "$€£" if each in said), "")
-            yield Token("number", said.replace(" ", ""), start, end, unit)
+            yield Token("number", said.replace(" ", ""), start, end, below + unit)
         elif name == "slot":
             yield Token("slot", said[1:-1], start, end)
         elif name in ("quote", "file"):
@@ -154,31 +180,61 @@ def _raw(text: str) -> Iterator[Token]:
         elif name == "own":
             # `Acme's prices` are the prices of Acme, and no other word.
             continue
+        elif name == "sign":
+            yield Token("sign", said, start, end)
         elif (word := said.lower()) in NUMBER_WORDS:
             yield Token("number", NUMBER_WORDS[word], start, end)
         else:
-            yield Token("word", plain(said), start, end)
+            named = said[0].isupper() and not begins_sentence(text, start)
+            other = len(said) > 1 and said.isupper()
+            yield Token("word", said if named or other else plain(said), start, end)
+
+
+def begins_sentence(text: str, at: int) -> bool:
+    """True if nothing of a sentence stands before this place: any word may be written big there."""
+    while at and text[at - 1] == " ":
+        at -= 1
+    return not at or text[at - 1] in ".!?:\n"
 
 
 def _without_phrases(tokens: list[Token]) -> list[Token]:
-    tokens = [each for each in tokens if each.kind != "word" or each.form not in _DROPPED]
-    # Twice: `give me` becomes `tell`, and `tell summary of` then `summarize`.
-    return _replaced(_replaced(tokens))
+    found = [each for each in tokens if each.kind != "word" or each.form not in _DROPPED]
+    while size := _count(found, BEGINS):
+        found = found[size:]
+    while size := _count(found[::-1], {each[::-1] for each in ENDS}):
+        found = found[:-size]
+    if found and found[0].kind == "word" and found[0].form[:1].isupper():
+        # It is the first word now, as in `Please Compare`.
+        first = found[0]
+        found[0] = Token("word", plain(first.form), first.start, first.end)
+    # `give me` becomes `tell`, and `tell summary of` then `summarize`.
+    for _ in range(3):
+        if not (size := _count(found, ORDERS)):
+            break
+        found = _as_words(ORDERS[_forms(found[:size])], found[:size]) + found[size:]
+    return _replaced(found)
+
+
+def _forms(tokens: Sequence[Token]) -> Words:
+    return tuple(each.form if each.kind == "word" else "" for each in tokens)
+
+
+def _count(tokens: Sequence[Token], phrases: Container[Words]) -> int:
+    """Return how many of the first words are one of these phrases, the longest there is."""
+    sizes = range(min(LONGEST_PHRASE, len(tokens)), 0, -1)
+    return next((size for size in sizes if _forms(tokens[:size]) in phrases), 0)
+
+
+def _as_words(means: Words, instead: Sequence[Token]) -> list[Token]:
+    return [Token("word", each, instead[0].start, instead[-1].end) for each in means]
 
 
 def _replaced(tokens: list[Token]) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(tokens):
-        for size in range(min(LONGEST_PHRASE, len(tokens) - at), 0, -1):
-            part = tokens[at : at + size]
-            means = _SAME.get(tuple(each.form if each.kind == "word" else "" for each in part))
-            if means is not None:
-                start, end = part[0].start, part[-1].end
-                found += [Token("word", each, start, end) for each in means]
-                at += size
-                break
-        else:
-            found.append(tokens[at])
-            at += 1
+        size = _count(tokens[at:], SAME)
+        part = tokens[at : at + max(size, 1)]
+        found += _as_words(SAME[_forms(part)], part) if size else part
+        at += len(part)
     return found
