@@ -24,7 +24,14 @@ from holdfast.activities.library.template import (
     words_of,
     write_template,
 )
-from holdfast.activities.library.words import MOST_LETTERS, Token, plain, tokens_of, values_of
+from holdfast.activities.library.words import (
+    MOST_LETTERS,
+    NUMBER_WORDS,
+    Token,
+    plain,
+    tokens_of,
+    values_of,
+)
 from holdfast.contracts import Briefing, Goal, Plan
 from holdfast.errors import Refused
 from holdfast.plans.shape import shape_of
@@ -34,6 +41,7 @@ _BRACES = re.compile(r"\{[a-z][a-z0-9_]*\}")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _NAME_WORDS = 4
 """Words of a goal in the name of its template, where none is given."""
+_FORMS = {number: rf"\b{word}\b" for word, number in NUMBER_WORDS.items()}
 _SHORT = frozenset(["of", "in", "on", "for", "and", "to", "is", "the", "a", "an", "by", "with"])
 
 
@@ -192,6 +200,10 @@ def _given(name: str, text: str, ran: Ran) -> Parameter:
             f"{where}: {text!r:.80} stands in no instruction of the plan: no agent would be told"
             " another value"
         )
+    if left := _find_left_over(text, ran.plan):
+        raise Refused(
+            f"{where}: the plan also has {left!r:.80}, which would stay as it is for another value"
+        )
     kind: ParameterKind = "text"
     if any(each.name == text for each in ran.goal.inputs):
         kind = "input"
@@ -211,6 +223,8 @@ def _find_obstacle(token: Token, text: str, ran: Ran) -> str:
     places = [found for each in told for found in _occurrence(text).finditer(each)]
     if not places:
         return "no instruction of the plan has it"
+    if left := _find_left_over(text, ran.plan):
+        return f"the plan also has {left!r:.80}, which would stay for another value"
     if token.kind == "date":
         known = {each.form for each in values_of(ran.goal.text)}
         for each in texts_of(ran.plan):
@@ -223,6 +237,26 @@ def _find_obstacle(token: Token, text: str, ran: Ran) -> str:
         beside = _next_word(ran.goal.text, token.end)
         if any(_next_word(found.string, found.end()) != beside for found in places):
             return "the plan has the same number of other things"
+    return ""
+
+
+def _find_left_over(value: str, plan: Plan) -> str:
+    """Return what the plan says of a value in another form, as `FY25` of 2025, `ACME` or `three`:
+    it would go on saying that of another value. Empty if there is nothing of it.
+    """
+    forms = [_FORMS.get(value, "")] if value in _FORMS else []
+    for part in re.findall(r"[^\W_]+", value):
+        if part.isdecimal():
+            forms += [part] if len(part) > 1 else []
+            forms += [rf"(?:(?<=FY)|(?<=['’/-])){part[2:]}(?!\d)"] if len(part) == 4 else []
+        elif len(part) > 2 and plain(part) not in _SHORT:
+            forms.append(re.escape(plain(part)))
+    if not forms:
+        return ""
+    word = re.compile(rf"[\w.'’-]*(?:{'|'.join(forms)})[\w.'’-]*", re.IGNORECASE)
+    for text in texts_of(plan):
+        if found := word.search(_occurrence(value).sub(" ", text)):
+            return found[0]
     return ""
 
 

@@ -94,6 +94,26 @@ def test_a_sign_a_name_or_another_sense_makes_another_goal(goal: str, other: str
         assert (found is not None and found[1]) is (text != other)
 
 
+@pytest.mark.parametrize(
+    ("instruction", "kept"),
+    [
+        ("Say what Acme charges; leave out ACME's pumps", "Acme"),
+        ("Say what Acme charges, and see acme.com", "Acme"),
+        ("State for Acme in 2026 what FY26 was", "2026"),
+        ("State of Acme the 3 rivals, exactly three", "3"),
+    ],
+)
+def test_a_value_that_the_plan_also_has_in_another_form_stays_as_it_is(
+    instruction: str, kept: str
+) -> None:
+    base = ran("Compare 'Acme' with 3 rivals in 2026 by list_1", instruction)
+    made = drafted(base)
+    assert any(each.startswith(f"'{kept}' stays") for each in made.kept), made.kept
+    assert kept in made.template.goal
+    with pytest.raises(Refused, match="which would stay as it is for another value"):
+        drafted(base, it=kept)
+
+
 def test_a_plan_that_its_inputs_chose_is_no_template() -> None:
     base = ran()
     [work] = base.plan.subtasks
