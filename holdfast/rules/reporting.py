@@ -222,10 +222,13 @@ def _critic_notes(state: State) -> Iterator[str]:
         yield from (f"Not mended: {issue.problem}" for issue in issues)
         return
     serious = [issue.problem for issue in issues if issue.severity != "info"]
-    yield (
-        f"A critic found {pluralize(len(serious), 'fault')} in the answer, and it was written anew:"
-        f" {sentence('; '.join(each.rstrip('.') for each in serious))}"
-    )
+    if serious:
+        yield (
+            f"A critic found {pluralize(len(serious), 'fault')} in the answer, and it was written"
+            f" anew: {sentence('; '.join(each.rstrip('.') for each in serious))}"
+        )
+    else:
+        yield "The answer was written anew by what a judge said of its contradictions."
     for issue in issues:
         if issue.severity == "info":
             yield f"A remark of the critic that was not passed on: {sentence(issue.problem)}"

@@ -478,6 +478,7 @@ async def test_contradictions_are_judged_and_both_sides_stay_where_nobody_can_de
     )
     report = await runs.run(goal(plan=plan, limits={"concurrency": 1}), model)
     assert report.answer == "settled"
+    assert "The answer was written anew by what a judge said of its contradictions." in report.notes
     assert report.conflicts == (
         "t1 says 5, t2 says 6 (judged for t2: newer source)",
         "t1 says red, t2 says blue (could not be decided: no source for either)",
