@@ -37,6 +37,11 @@ from holdfast.errors import Refused
 from holdfast.plans.shape import shape_of
 from holdfast.untrusted.redact import redact
 
+_TOLD_SECRET = re.compile(
+    r"(?i)\b(?:password|passwort|passphrase|passcode|kennwort|secret|token|api[ _-]?key)"
+    r"(?:\s+is)?\s*[:=]?\s*[\"'`“„]?(?=[^\s\"'`]*\d)[^\s\"'`]{6,}"
+)
+"""A secret by the word before it, whatever its shape."""
 _BRACES = re.compile(r"\{[a-z][a-z0-9_]*\}")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _NAME_WORDS = 4
@@ -71,6 +76,11 @@ def draft(ran: Ran, catalogue: Catalogue, given: Mapping[str, str]) -> Drafted:
     _check_texts(ran)
     _check_unchanged(ran, catalogue)
     _check_free(ran, catalogue)
+    if [each.instruction for each in ran.plan.subtasks] == [ran.goal.text]:
+        raise Refused(
+            f"run {ran.run_id}: its plan is one agent with the whole goal, which --single does"
+            " without a planner"
+        )
     found = {name: _given(name, text, ran) for name, text in given.items()}
     kept: list[str] = []
     for token in values_of(ran.goal.text):
@@ -117,7 +127,7 @@ def _check_texts(ran: Ran) -> None:
     if len(ran.goal.text) > MOST_LETTERS:
         raise Refused(f"run {ran.run_id}: a goal of more than {MOST_LETTERS:,} letters has no like")
     texts = (ran.goal.text, *texts_of(ran.plan))
-    if any(redact(each) != each for each in texts):
+    if any(redact(each) != each or _TOLD_SECRET.search(each) for each in texts):
         raise Refused(
             f"run {ran.run_id}: its goal or its plan holds what looks like a secret, and a template"
             " may hold none; start it again without"

@@ -36,6 +36,7 @@ in on at for with without and or but not no nor never except excluding including
 then than by to from as per via using only into since until before after during between vs while
 when if because that which who whose where how why what about against over under each every all
 both either neither instead rather compared briefly shortly daily weekly monthly quarterly yearly
+nobody nothing none nowhere anybody anyone anything everybody everyone everything
 today tomorrow yesterday now is was do write list compare summarize tell find explain
 """
 _JOINERS = frozenset(_JOIN.split())
@@ -241,6 +242,8 @@ def _can_be(value: str, tokens: Sequence[Token], slot: Slot) -> bool:
     if any(each.form.lower() in _JOINERS and each.form not in slot.words for each in tokens):
         return False
     if any(each[0].strip() not in slot.example for each in _BREAKS.finditer(value)):
+        return False
+    if value.lower().startswith("non-"):
         return False
     return _is_name(value) if name else not _starts_big(value)
 

@@ -153,7 +153,7 @@ def _copy_index(layout: Layout, git: Path) -> None:
             f"{str(layout.tree.path)!r}: its index is larger than {INDEX_BYTES >> 20} MiB, or is"
             " not a regular file; `git read-tree HEAD` there writes it anew"
         )
-    (git / "index").write_bytes(content)
+    _write_as_old(git / "index", content, layout.git.modified("index"))
     # The link to it is an extension behind all entries: what looks like one before is a file name.
     place = len(content)
     for _ in range(SHARED_LOOKS):
@@ -163,8 +163,17 @@ def _copy_index(layout: Layout, git: Path) -> None:
         hash_ = content[place + 8 : place + 8 + layout.hash_letters // 2]
         shared = layout.git.read(f"sharedindex.{hash_.hex()}", limit=INDEX_BYTES - len(content))
         if shared is not None:
-            (git / f"sharedindex.{hash_.hex()}").write_bytes(shared)
+            name = f"sharedindex.{hash_.hex()}"
+            _write_as_old(git / name, shared, layout.git.modified(name))
             return
+
+
+def _write_as_old(path: Path, content: bytes, moment: int) -> None:
+    """Write a copy that is as old as what it is of: git reads a file that was written since, as it
+    may have the size and the second of what the index knows.
+    """
+    path.write_bytes(content)
+    os.utime(path, ns=(moment, moment))
 
 
 @dataclass

@@ -232,7 +232,10 @@ def _acyclic(argument: str, draft: Draft) -> str:
         _, name, rows, inner, outer = _listed(argument, draft)
     except ValueError as error:
         return f"the result has no order: {error}"
-    edges = {str(row[inner]): [*map(str, _several(row.get(outer)))] for row in rows}
+    edges: dict[str, list[str]] = {}
+    for row in rows:
+        # One that is listed twice waits for what both of its rows name.
+        edges.setdefault(str(row[inner]), []).extend(map(str, _several(row.get(outer))))
     unknown = {each for needed in edges.values() for each in needed if each not in edges}
     if unknown:
         return f"{name}.{outer} names what is not in the list: {', '.join(sorted(unknown))}"

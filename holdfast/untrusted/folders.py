@@ -101,6 +101,12 @@ class Folder:
             return stat.S_IFMT(found.st_mode)
         return 0
 
+    def modified(self, name: str) -> int:
+        """Return when the entry of this name was written, in ns since 1970; 0: there is none."""
+        with suppress(OSError, ValueError):
+            return os.stat(name, dir_fd=self.handle, follow_symlinks=False).st_mtime_ns
+        return 0
+
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """Yield an iterator over its entries, in no order."""

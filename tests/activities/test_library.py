@@ -114,6 +114,19 @@ def test_a_value_that_the_plan_also_has_in_another_form_stays_as_it_is(
         drafted(base, it=kept)
 
 
+@pytest.mark.parametrize(
+    "said", ["password hunter2secret", "Passwort: geheim123", "api key is 8f14e45fceea167a"]
+)
+def test_what_is_called_a_secret_is_kept_in_no_template(said: str) -> None:
+    with pytest.raises(Refused, match="holds what looks like a secret"):
+        drafted(ran(f"Send it to Acme with the {said}"))
+
+
+def test_one_agent_with_the_whole_goal_is_no_plan_to_keep() -> None:
+    with pytest.raises(Refused, match="which --single does without a planner"):
+        drafted(ran(GOAL, GOAL))
+
+
 def test_a_plan_that_its_inputs_chose_is_no_template() -> None:
     base = ran()
     [work] = base.plan.subtasks

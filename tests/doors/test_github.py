@@ -7,6 +7,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -581,6 +582,22 @@ async def test_files_that_are_not_the_commits_are_not_judged_in_its_name(
     with pytest.raises(Refused, match=f"'{name}' is not as commit"):
         await desk.tell()
     assert desk.github.requests == []
+
+
+async def test_an_edit_of_the_same_size_and_second_is_seen_and_other_line_ends_are_none(
+    desk: Desk,
+) -> None:
+    desk.push({"shop.py": "GOOD = 1\n"})
+    file, index = desk.repository.path / "shop.py", desk.repository.path / ".git" / "index"
+    kept = file.stat()
+    file.write_text("GOOD = 2\n")
+    for path in (file, index):
+        os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    with pytest.raises(Refused, match=r"'shop\.py' is not as commit"):
+        await desk.tell()
+    file.write_text("GOOD = 1\r\n")
+    await desk.tell()
+    assert len(desk.summaries) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -429,6 +430,7 @@ async def test_who_is_taken_out_of_the_file_decides_nothing_from_then_on(stand: 
             (told,) = await stand.slack.until(lambda: stand.slack.ephemeral)
             assert why in told["text"]
         assert (await run.look()).phase == "approval"
+    assert logging.getLogger("holdfast.slack").isEnabledFor(logging.WARNING), "the SDK's is its own"
 
 
 async def test_the_thread_of_a_command_is_found_again_in_a_busy_channel(stand: Stand) -> None:

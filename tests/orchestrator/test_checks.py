@@ -86,6 +86,12 @@ def test_what_a_check_accepts(kind: CheckKind, argument: str, content: str) -> N
         (
             "acyclic",
             "rows.id,needs",
+            '{"rows": [{"id": "a", "needs": "b"}, {"id": "b", "needs": "a"}, {"id": "b"}]}',
+            "rows.needs goes round in a circle: a → b → a",
+        ),
+        (
+            "acyclic",
+            "rows.id,needs",
             '{"rows": [{"id": "a", "needs": ["c"]}]}',
             "names what is not in the list: c",
         ),

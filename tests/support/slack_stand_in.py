@@ -91,7 +91,7 @@ class Slack:
     def delete(self, ts: str) -> None:
         self.messages[:] = [m for m in self.messages if m["ts"] != ts]
 
-    async def until(self, condition: Any, seconds: float = 30) -> Any:
+    async def until(self, condition: Any, seconds: float = 90) -> Any:
         """Return what a condition finds, once it finds something."""
         async with asyncio.timeout(seconds):
             while True:

@@ -10,11 +10,15 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
 from holdfast.activities.repositories.git import Git, GitFailed, open_git
 from holdfast.activities.repositories.manifest import display_path
+from holdfast.activities.repositories.working_tree import Comparison, collect
 from holdfast.client.holdfast import Holdfast
 from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.errors import BadGoal
@@ -87,7 +91,12 @@ async def _find_change(git: Git, commit: str) -> str:
     """Return a file of the working tree that is not as a commit has it; empty if there is none."""
     index, tree = await git.index(), await git.tree(commit)
     staged = (path for path in index.keys() | tree.keys() if index.get(path) != tree.get(path))
-    first = next(iter([*sorted(staged), *await git.modified(), *await git.untracked()]), b"")
+    edited = await git.modified()
+    # What only has other line ends is no change of its own.
+    read = partial(collect, git.layout.tree, edited, Comparison(index, tree))
+    same = {*(await anyio.to_thread.run_sync(read)).same}
+    edited = [path for path in edited if path not in same]
+    first = next(iter([*sorted(staged), *edited, *await git.untracked()]), b"")
     return display_path(first)
 
 

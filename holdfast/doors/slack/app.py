@@ -48,7 +48,8 @@ def make_app(door: Door) -> AsyncApp:
         )
 
     app = AsyncApp(
-        name="holdfast",
+        # It sets the level of the logger of this name, too.
+        name=QUIET,
         logger=logging.getLogger(QUIET),
         client=workspace.client,
         authorize=authorize,
