@@ -338,13 +338,14 @@ async def test_a_token_that_is_revoked_ends_the_command_with_a_line(stand: Stand
         # Nobody may be there any more to acknowledge it.
         with suppress(TimeoutError):
             await stand.slack.event(said)
-        stand.run_of(said)
+        run = stand.run_of(said)
         with pytest.raises(Revoked, match=r"SLACK_BOT_TOKEN \(token_revoked\)"):
             async with asyncio.timeout(20):
                 await serving
     async with stand.door() as serving:
         with pytest.raises(Revoked, match="install the app again"):
             await serving
+    await seen(stand.connection.handle(run.id), lambda view: view.phase == "approval")
 
 
 async def test_a_question_is_answered_and_a_cap_raised_within_what_the_channel_allows(

@@ -8,7 +8,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +27,7 @@ COMMAND = "/holdfast"
 OURS = re.compile(f"{ACTION}[a-z]+")
 DIALOGS = ("reject", "decline", "answer", "raise")
 """Buttons that ask for words before they do anything."""
+LATE = "It takes longer than usual. If no thread comes, say it again."
 SLOW = "It takes longer than usual. See whether the thread shows it, and send it again if not."
 Json = Mapping[str, Any]
 
@@ -90,9 +90,10 @@ class Commands:
             return
         person, goal = str(command.get("user_id", "")), plain(str(command.get("text", "")))
         # Slack says a command once only, and waits three seconds for an answer.
-        why = ""
-        with suppress(TimeoutError):
+        try:
             why = await self._door.begin(Asked(place, person, goal))
+        except TimeoutError:
+            why = LATE
         await ack(escape(why))
 
 
@@ -115,9 +116,9 @@ class Buttons:
             door.do(door.workspace.tell(channel, person, why, thread))
         elif name in DIALOGS:
             trigger = str(body.get("trigger_id", ""))
-            await door.do_first(door.open_dialog(name, run_id, key, person, trigger, thread))
-        else:
-            await door.do_first(door.decide(name, run_id, key, person, thread, {}))
+            door.do(door.open_dialog(name, run_id, key, person, trigger, thread))
+        elif not await door.do_first(door.decide(name, run_id, key, person, thread, {})):
+            return
         await ack()
 
 

@@ -53,6 +53,8 @@ AGAIN_SECONDS = 5.0
 ENDED_DAYS = 3
 """How long ago a run may have ended whose thread is brought up to date when the door comes back."""
 SCAN_SECONDS = 60.0
+TURN_SECONDS = 30.0
+"""How long the thread of a run that has ended is waited for, before the next one has its turn."""
 MOST_KNOWN = 1_000
 MOST_GOAL = 20_000
 OUTDATED = "That was decided already, or has changed since. The thread shows how it stands now."
@@ -245,7 +247,12 @@ class Door:
                 log.warning("a channel could not be read", channel=channel, why=error_of(error))
                 continue
             for asked in missed:
-                self._begin_once(asked)
+                known = False
+                with suppress(RPCError):
+                    known = await self._has(asked.place.run_id)
+                # What is a run already is taken up as one.
+                if not known:
+                    self._begin_once(asked)
 
     @property
     def mentioned(self) -> str:
@@ -283,7 +290,8 @@ class Door:
                 log.warning("a run could not be looked at", run=run_id, why=str(error))
                 continue
             if following is not None:
-                await asyncio.wait({following})
+                # A channel that takes nothing any more holds up no other.
+                await asyncio.wait({following}, timeout=TURN_SECONDS)
 
     # ------------------------------------------------------------ deciding
 
@@ -454,4 +462,6 @@ def _offers(question: Question, given: Mapping[str, str]) -> bool:
 
 
 def _words_of(error: Exception) -> str:
-    return str(error) if isinstance(error, HoldfastError) else "The server of runs does not answer."
+    if isinstance(error, Unreachable | RPCError):
+        return "Nothing was decided: the server of runs does not answer. Press again later."
+    return str(error)

@@ -15,7 +15,7 @@ from holdfast.doors.slack.workspace import GONE, Workspace, error_of
 ROOT = "root"
 SKEW_SECONDS = 300.0
 """How far Slack's clock and the server's may be apart."""
-BEGUN_SECONDS = 3600.0
+BEGUN_SECONDS = 300.0
 """How long after the start of its run a thread is begun, unless no door was there."""
 LOST = "the thread before was deleted"
 log = structlog.get_logger("holdfast.slack")
