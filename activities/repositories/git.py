@@ -158,6 +158,14 @@ class Git:
         listed = await self._run("ls-files", "--modified", "-z", seconds=seconds, tree=True)
         return await anyio.to_thread.run_sync(split_records, listed)
 
+    async def not_looked_at(self) -> list[bytes]:
+        """Return raw paths of tracked files that the index tells git not to look at: those that a
+        sparse checkout leaves out, and those that are assumed to be unchanged.
+        """
+        listed = await self._run("ls-files", "-v", "-z")
+        records = await anyio.to_thread.run_sync(split_records, listed)
+        return [each[2:] for each in records if not each.startswith(b"H ")]
+
     async def not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
         """Return those of some raw paths of the working tree that its ignore files do not name."""
         if not paths:

@@ -111,7 +111,10 @@ def _once(text: str, zone: tzinfo) -> datetime:
             f"--once {text!r:.60}: write a time as 2027-01-31T06:00, in the zone of --zone"
         ) from error
     local = at if at.tzinfo else at.replace(tzinfo=zone)
-    at = local.astimezone(UTC).replace(microsecond=0)
+    try:
+        at = local.astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise Refused(f"--once {text}: no calendar has that; give a time to come") from error
     if at.astimezone(local.tzinfo).time() != local.replace(microsecond=0).time():
         raise Refused(f"--once {text}: clocks leave that time out that day; give one that comes")
     if at <= datetime.now(UTC):

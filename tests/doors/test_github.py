@@ -420,6 +420,10 @@ async def test_a_forced_push_is_told_though_no_clone_has_what_it_replaced(desk: 
     assert teller.left_out == [] and "replaced `dddddddddddd`, which no clone has" in desk.page
     assert [each["head_sha"] for each in desk.github.checks] == [head]
     assert [each["commit_sha"] for each in desk.github.sarifs] == [head]
+    # On the main line itself there is nothing else to compare with: no gate opens.
+    with pytest.raises(Refused, match="which a forced push replaced"):
+        desk.repository.git("branch", "-f", "main", head)
+        await desk.tell(**forced)
     # What a clone lacks that is cut short may be the history.
     (desk.repository.path / ".git" / "shallow").write_text(f"{head}\n")
     with pytest.raises(Refused, match="fetch-depth: 0"):
@@ -570,12 +574,15 @@ async def test_what_cannot_be_done_is_said_in_a_line_without_the_token(
     assert not bare_environment.exists(), "nothing was started"
 
 
-@pytest.mark.parametrize("how", ["edited", "staged", "new"])
+@pytest.mark.parametrize("how", ["edited", "staged", "new", "sparse", "assumed"])
 async def test_files_that_are_not_the_commits_are_not_judged_in_its_name(
     desk: Desk, how: str
 ) -> None:
     desk.push({"shop.py": functions("old", "new")})
     name = "extra.py" if how == "new" else "shop.py"
+    if how in ("sparse", "assumed"):
+        flag = "--skip-worktree" if how == "sparse" else "--assume-unchanged"
+        desk.repository.git("update-index", flag, name)
     (desk.repository.path / name).write_text("GOOD = 1\n")
     if how == "staged":
         desk.repository.git("add", name)

@@ -53,6 +53,7 @@ def thread(of: Remark, *, gone: bool = False, **fields: Any) -> Thread:
     ((key, _),) = keyed([of]).items()
     mark = Mark.of(key, of)
     given: dict[str, Any] = {"resolved": gone, "answered": False, **fields}
+    given.setdefault("alone", not given["answered"])
     made = Thread("T", "C", of.file, f"{mark}Words.", mark=mark, **given)
     if gone:
         made = Thread("T", "C", of.file, as_gone(made, HEAD), mark=mark, **given)

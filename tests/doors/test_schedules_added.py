@@ -326,6 +326,7 @@ async def test_rows_that_a_schedule_brings_are_read_also_when_a_cleaning_has_rem
         ("--every 1h --overlap both", "--overlap 'both'; known: skip, queue, cancel, allow"),
         ("--once 2020-01-01T00:00", "that is over; give a time to come"),
         ("--once 2027-03-28T02:30 --zone Europe/Berlin", "clocks leave that time out"),
+        ("--once 9999-12-31T23:59 --zone America/New_York", "no calendar has that"),
         ("--every 1h --jitter 2h", "longer than --every"),
         ("--once tomorrow", "write a time as 2027-01-31T06:00"),
         ("--every 1h --budget -1", "--budget '-1': write dollars above 0, at most"),

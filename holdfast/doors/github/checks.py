@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -26,8 +27,13 @@ MESSAGE_LETTERS = 4_000
 STATUS_LETTERS = 140
 MOST_COMMANDS = 10
 """Annotations of one level that GitHub shows of a workflow's step."""
-_MARK = re.compile("[0-9a-f]{32}")
-"""Of the content of a check of ours."""
+_MARK = re.compile("[0-9a-f]{40}")
+"""Of the content of a check of ours, and of the command that made it."""
+_OF_CONTENT = 32
+THIS = secrets.token_hex(4)
+"""This command: of two at once neither goes on with the other's check, whose annotations nobody
+could take away again.
+"""
 Conclusion = Literal["success", "failure", "neutral", "cancelled"]
 LEVELS: dict[Severity, str] = {"critical": "failure", "warning": "warning", "info": "notice"}
 COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info": "notice"}
@@ -64,14 +70,14 @@ async def tell_check(api: Api, asked: Asked, check: Check) -> str:
 
 
 async def _check_run(api: Api, asked: Asked, check: Check) -> None:
-    """Make it, or go on with one of the same content that an earlier command has left. What else
-    such a command has left unfinished is closed before, so that it does not stand as the newest.
+    """Make it, unless the newest says the same, or go on with what this command has made of it.
+    What others have left unfinished is closed before, so that it does not stand as the newest.
     """
     place = f"/repos/{asked.repository}/check-runs"
     notes = [_annotation(each) for each in check.remarks[:MOST_ANNOTATIONS] if each.file]
     output: Json = {"title": check.title, "summary": check.summary}
     content = json.dumps([check.conclusion, output, notes]).encode()
-    mark = hashlib.sha256(content).hexdigest()[:32]
+    mark = hashlib.sha256(content).hexdigest()[:_OF_CONTENT] + THIS
     found = await api.get(
         f"/repos/{asked.repository}/commits/{asked.head}/check-runs",
         check_name=NAME,
@@ -80,7 +86,7 @@ async def _check_run(api: Api, asked: Asked, check: Check) -> None:
     )
     runs = [each for each in found["check_runs"] if _MARK.fullmatch(each["external_id"] or "")]
     newest = max(runs, key=lambda each: int(each["id"]), default=None)
-    ours = newest if newest and newest["external_id"] == mark else None
+    ours = newest if newest and _says(newest, mark) else None
     for each in runs:
         if each is not ours and each["status"] != "completed":
             closed = {"status": "completed", "conclusion": "cancelled"}
@@ -99,6 +105,12 @@ async def _check_run(api: Api, asked: Asked, check: Check) -> None:
         await api.send("PATCH", f"{place}/{ours['id']}", {"output": more}, again=False)
     done = {"status": "completed", "conclusion": check.conclusion}
     await api.send("PATCH", f"{place}/{ours['id']}", done)
+
+
+def _says(run: Json, mark: str) -> bool:
+    """True if a check says this already, or is being made by this command to say it."""
+    said = str(run["external_id"])
+    return said == mark or (run["status"] == "completed" and said.startswith(mark[:_OF_CONTENT]))
 
 
 def _annotation(remark: Remark) -> Json:

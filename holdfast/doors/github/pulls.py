@@ -142,6 +142,7 @@ def _thread(node: Json) -> Thread | None:
         path=_text(node["path"]),
         body=said[0]["body"],
         resolved=node["isResolved"],
+        alone=node["comments"]["totalCount"] == 1,
         answered=others or node["comments"]["totalCount"] > len(said),
         mark=mark,
     )

@@ -17,7 +17,9 @@ from typing import Any
 import anyio.to_thread
 
 from holdfast.activities.repositories.git import Git, GitFailed, open_git
+from holdfast.activities.repositories.main_line import find_start
 from holdfast.activities.repositories.manifest import display_path
+from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.repositories.working_tree import Comparison, collect
 from holdfast.client.holdfast import Holdfast
 from holdfast.contracts import Remark, Report, ReviewData
@@ -27,6 +29,7 @@ from holdfast.doors.github.event import Asked
 from holdfast.doors.github.threads import hash_of
 from holdfast.errors import Refused, RunFailed
 from holdfast.intake.requests import Document, read_request
+from holdfast.rules.leaving import CHANGED
 from holdfast.untrusted.roots import roots_at
 
 REQUESTER = "github"
@@ -45,6 +48,8 @@ class Range:
     """The commit where the change began; empty: the review finds it, or takes the whole tree."""
     since: str = ""
     """The commit up to which agents have read the change; empty: they read all of it."""
+    replaced: str = ""
+    """The commit that a forced push replaced, where no clone has that."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,14 @@ async def range_of(repository: Path, asked: Asked, since: str = "") -> Range:
             return Range(asked.head, "")
         base = await git.merge_base(asked.base, asked.head)
         if not base and not asked.pull and not git.view.shallow:
-            # No clone has what a forced push replaced.
-            return Range(asked.head, "")
+            # No clone has what a forced push replaced: then it is the branch that is judged.
+            start = await find_start(git, Wanted(scope=CHANGED), asked.head, 0)
+            if not start.commit:
+                raise Refused(
+                    f"no clone has {asked.base[:12]}, which a forced push replaced, and there is no"
+                    f" other commit to compare {asked.head[:12]} with; review it with run"
+                )
+            return Range(asked.head, start.commit, replaced=asked.base)
         if not base:
             raise Refused(
                 f"{str(repository)!r} does not have the history from {asked.base[:12]} to"
@@ -96,7 +107,8 @@ async def _find_change(git: Git, commit: str) -> str:
     read = partial(collect, git.layout.tree, edited, Comparison(index, tree))
     same = {*(await anyio.to_thread.run_sync(read)).same}
     edited = [path for path in edited if path not in same]
-    first = next(iter([*sorted(staged), *edited, *await git.untracked()]), b"")
+    changed = [*sorted(staged), *await git.not_looked_at(), *edited, *await git.untracked()]
+    first = next(iter(changed), b"")
     return display_path(first)
 
 

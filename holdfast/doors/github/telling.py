@@ -72,9 +72,9 @@ class Teller:
     async def tell(self, found: Found) -> tuple[Judged, str]:
         """Tell everybody; return what the gate says, and the page of the workflow's run."""
         notes = [describe_range(found.range)] if found.range.base else []
-        if self.asked.base and not notes:
-            replaced = code_span(self.asked.base[:12])
-            notes = [f"This push replaced {replaced}, which no clone has, so it is not compared."]
+        if found.range.replaced:
+            replaced = code_span(found.range.replaced[:12])
+            notes.append(f"This push replaced {replaced}, which no clone has.")
         if self.asked.pull:
             notes += await self._threads(found)
         judged = self.gate(found.report, self._standing)

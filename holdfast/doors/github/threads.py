@@ -67,6 +67,8 @@ class Thread:
     resolved: bool
     answered: bool
     """True if anybody else wrote in it."""
+    alone: bool
+    """True if it has its first comment and no other."""
     mark: Mark
     number: int = 0
     """Of its first comment: later ones have higher ones."""
@@ -140,7 +142,7 @@ def single(threads: Iterable[Thread]) -> tuple[list[Thread], list[Thread]]:
     doubles: list[Thread] = []
     keys: set[str] = set()
     for each in sorted(threads, key=lambda thread: thread.number):
-        theirs = each.answered or each.resolved != each.gone
+        theirs = not each.alone or each.resolved != each.gone
         (doubles if each.mark.key in keys and not theirs else kept).append(each)
         keys.add(each.mark.key)
     return kept, doubles
