@@ -38,7 +38,9 @@ from holdfast.plans.shape import shape_of
 from holdfast.untrusted.redact import redact
 
 _TOLD_SECRET = re.compile(
-    r"(?i)\b(?:password|passwort|passphrase|passcode|kennwort|secret|token|api[ _-]?key)"
+    r"(?i)(?:(?:password|passwort|passwd|pwd|passphrase|passcode|kennwort|contraseña|secret|token"
+    r"|\bpin\b|mot de passe|api[ _-]?key|access[ _-]?key|authorization)\w*[^.\n]{0,40}[:=]\s*\S{4})"
+    r"|\b(?:password|passwort|passphrase|passcode|kennwort|secret|token|api[ _-]?key)"
     r"(?:\s+is)?\s*[:=]?\s*[\"'`“„]?(?=[^\s\"'`]*\d)[^\s\"'`]{6,}"
 )
 """A secret by the word before it, whatever its shape."""
@@ -47,6 +49,13 @@ _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _NAME_WORDS = 4
 """Words of a goal in the name of its template, where none is given."""
 _FORMS = {number: rf"\b{word}\b" for word, number in NUMBER_WORDS.items()}
+_ORDINALS = [
+    rf"\b{each}\b"
+    for each in (
+        "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+        "eleventh", "twelfth",
+    )
+]  # fmt: skip
 _SHORT = frozenset(["of", "in", "on", "for", "and", "to", "is", "the", "a", "an", "by", "with"])
 
 
@@ -257,6 +266,9 @@ def _find_left_over(value: str, plan: Plan) -> str:
     forms = [_FORMS.get(value, "")] if value in _FORMS else []
     for part in re.findall(r"[^\W_]+", value):
         if part.isdecimal():
+            # Who names the second and the third has three in mind.
+            forms += _ORDINALS[: max(int(part[:3]) - 1, 0)] if len(part) < 3 else []
+            forms.append(rf"\b{part}(?:st|nd|rd|th)\b")
             forms += [part] if len(part) > 1 else []
             forms += [rf"(?:(?<=FY)|(?<=['’/-])){part[2:]}(?!\d)"] if len(part) == 4 else []
         elif len(part) > 2 and plain(part) not in _SHORT:

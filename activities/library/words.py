@@ -40,12 +40,12 @@ _PARTS = (
     r"|(?:[\w~.-]{0,60}/){0,12}[\w-]{1,80}(?:\.[\w-]{1,20}){0,4}\.[a-z][a-z0-9]{1,4}\b(?!\w)"
     r"|(?<![\w/])[~.]{0,2}/[\w./-]{0,200}\w)",
     *(rf"(?P<date_{name.replace('-', '_')}>{form})" for name, form in _DATES.items()),
-    r"(?P<number>(?<![\w)])[-−]?[$€£]?\d+(?:[.,]\d+)*(?:\s?%|[$€£])?)(?![\w])",
+    r"(?P<number>(?<![\w)])[-−]?[$€£]?\.?\d+(?:[.,]\d+)*(?:\s?%|[$€£])?)(?![\w])",
     r"(?P<short>(?i:what|who|where|how|it|that|there|let)['’]s\b)",
     r"(?P<own>['’]s\b)",
     r"(?P<word>[^\W_]+(?:(?:['’](?!s\b)|[-_])[^\W_]+)*)",
-    # `C++` is not C, and `<` not `>`.
-    r"(?P<sign>[^\s\w.,;:!?()\[\]{}\"'’‘“”„«»`…])",
+    # `C++` is not C, `<` not `>`, and 6" not 6'.
+    r"(?P<sign>[!:]=|(?<=\d)[\"'’”]|[^\s\w.,;:!?{}\"'’‘“”„«»`…])",
 )
 _TOKEN = re.compile("|".join(_PARTS))
 _COUNTED = "two three four five six seven eight nine ten eleven twelve"
@@ -56,7 +56,7 @@ _BEGINS = """
 can you|could you|would you|will you|i need you to|i want you to|i would like you to|i'd like you to
 we need you to|we want you to|we would like you to|i want to know|i need to know|we need to know
 i would like to know|i'd like to know|i need|we need|i want|we want|i would like|i'd like
-we would like|help me|help us|hi|hello|hey|please|kindly
+we would like|help me|help us|please|kindly
 """
 _ENDS = """
 for me|for us|thank you|thanks|please
@@ -72,7 +72,7 @@ _ORDERS: Mapping[str, str] = {
     "write list of": "list", "tell which": "which", "tell what": "what", "tell who": "who",
     "tell how": "how", "tell why": "why", "tell when": "when", "tell where": "where",
     "tell whether": "whether", "enumerate": "list", "list out": "list", "write down": "list",
-    "draw up": "write", "prepare": "write", "draft": "write", "create": "write",
+    "draw up": "write", "prepare": "write", "create": "write",
     "produce": "write", "make": "write", "compose": "write", "find out": "find",
     "identify": "find", "determine": "find", "figure out": "find", "look for": "find",
     "work out": "find", "assess": "evaluate", "go through": "review", "go over": "review",
@@ -92,8 +92,9 @@ _PHRASES: Mapping[str, str] = {
 """Words that mean the same wherever they stand, once each is in its own plain form."""
 _PLURALS = frozenset(
     (
-        "arms", "customs", "earnings", "economics", "glasses", "goods", "means", "news",
-        "politics", "proceeds", "savings", "windows", "works",
+        "arms", "customs", "damages", "earnings", "economics", "electronics", "futures",
+        "glasses", "goods", "grounds", "means", "minutes", "news", "politics", "premises",
+        "proceeds", "savings", "securities", "spirits", "windows", "works",
     )
 )  # fmt: skip
 """Words that are others without their `s`."""
@@ -198,7 +199,13 @@ def begins_sentence(text: str, at: int) -> bool:
 
 
 def _without_phrases(tokens: list[Token]) -> list[Token]:
-    found = [each for each in tokens if each.kind != "word" or each.form not in _DROPPED]
+    # What no word follows is no article, as in `vitamin a`.
+    following = [*(each.kind for each in tokens[1:]), ""]
+    found = [
+        each
+        for each, then in zip(tokens, following, strict=True)
+        if each.kind != "word" or each.form not in _DROPPED or then not in ("word", "slot")
+    ]
     while size := _count(found, BEGINS):
         found = found[size:]
     while size := _count(found[::-1], {each[::-1] for each in ENDS}):
