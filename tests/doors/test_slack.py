@@ -337,7 +337,7 @@ async def test_a_token_that_is_revoked_ends_the_command_with_a_line(stand: Stand
         said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
         # Nobody may be there any more to acknowledge it.
         with suppress(TimeoutError):
-            await stand.slack.event(said)
+            await stand.slack.deliver("events_api", said)
         run = stand.run_of(said)
         with pytest.raises(Revoked, match=r"SLACK_BOT_TOKEN \(token_revoked\)"):
             async with asyncio.timeout(20):
@@ -382,7 +382,7 @@ async def test_a_mention_that_no_door_has_started_is_started_by_the_next(stand: 
         await stand.part(missed, "board")
         late = stand.slack.write(f"<@{BOT_USER}> Which rates fell?")
         with pytest.raises(TimeoutError):
-            await stand.slack.event(late)
+            await stand.slack.deliver("events_api", late)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
         assert await stand.count() == 2, "what was begun is finished"

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -188,7 +188,11 @@ class Slack:
             return await self.acknowledged[name]
 
     async def event(self, payload: Json, retry: int = 0) -> Json:
-        return await self.deliver("events_api", payload, retry)
+        """Say an event again until it is acknowledged, as Slack does."""
+        for again in range(retry, retry + 9):
+            with suppress(TimeoutError):
+                return await self.deliver("events_api", payload, again)
+        return await self.deliver("events_api", payload, retry + 9)
 
     async def interact(self, payload: Json) -> Json:
         return await self.deliver("interactive", payload)
