@@ -45,7 +45,7 @@ _TOLD_SECRET = re.compile(
 )
 """A secret by the word before it, whatever its shape."""
 _BRACES = re.compile(r"\{[a-z][a-z0-9_]*\}")
-_PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}")
+PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _NAME_WORDS = 4
 """Words of a goal in the name of its template, where none is given."""
 _FORMS = {number: rf"\b{word}\b" for word, number in NUMBER_WORDS.items()}
@@ -210,7 +210,7 @@ def _named(text: str) -> Iterator[str]:
 
 def _given(name: str, text: str, ran: Ran) -> Parameter:
     where = f"--param {name}"
-    if not _PARAMETER.fullmatch(name):
+    if not PARAMETER.fullmatch(name):
         raise Refused(f"{where}: a name is a to z, 0 to 9 and _, a letter first; at most 40")
     if not text or not _occurrence(text).search(ran.goal.text):
         raise Refused(f"{where}: {text!r:.80} does not stand in the goal of run {ran.run_id}")
@@ -303,7 +303,7 @@ def _free_name(token: Token, found: Mapping[str, Parameter]) -> str:
 
 
 def _free(name: str, found: Mapping[str, Parameter]) -> str:
-    name = name if _PARAMETER.fullmatch(name) else "input"
+    name = name if PARAMETER.fullmatch(name) else "input"
     number, free = 1, name
     while free in found:
         number += 1

@@ -10,12 +10,12 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from holdfast.contracts.search import MEMO_PLAN, PLAN, RUNS
+from holdfast.rules.templates import WELL
 
 LOOKED_AT = 5
 """Runs of a template by which it is judged."""
 MOST_WRONG = 2
 """Of these, runs that went wrong before it is used no more."""
-WELL = "well"
 PATIENCE = timedelta(seconds=5)
 
 Outcomes = Callable[[str], Awaitable[Sequence[str]]]

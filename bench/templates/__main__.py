@@ -67,8 +67,9 @@ def judged(name: str) -> tuple[str, Counter[tuple[bool, str]]]:
     yes = counts[True, "yes"] + counts[False, "yes"]
     precision, recall = counts[True, "yes"] / yes, counts[True, "yes"] / fit
     asks = counts[True, "asks"] + counts[False, "asks"]
-    return row((f"{counts.total()} {name}", fit, yes, counts[False, "yes"], f"{precision:.3f}",
-                f"{recall:.2f}", asks, counts[True, "asks"])), counts  # fmt: skip
+    shares = f"{precision:.3f}", f"{recall:.2f}"
+    cells = f"{counts.total()} {name}", fit, yes, counts[False, "yes"], *shares, asks
+    return row((*cells, counts[True, "asks"])), counts
 
 
 def chosen() -> str:

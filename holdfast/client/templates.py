@@ -12,7 +12,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.library import shelves
 from holdfast.activities.library.digests import find_stale
 from holdfast.activities.library.drafting import Drafted, Ran, check_name, draft, name_for
-from holdfast.activities.library.outcomes import WELL, find_retired, read_outcomes
+from holdfast.activities.library.outcomes import find_retired, read_outcomes
 from holdfast.activities.library.shelves import Kept, Shelves, shelves_for
 from holdfast.client.ended import Ended, read_end
 from holdfast.client.reading import Reader
@@ -22,7 +22,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
-from holdfast.rules.templates import source_of_plan, used_template
+from holdfast.rules.templates import WELL, source_of_plan, used_template
 from holdfast.text.mistakes import suggest
 
 FEWEST_RUNS = 3

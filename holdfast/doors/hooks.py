@@ -19,7 +19,6 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.client.holdfast import Holdfast
@@ -29,7 +28,7 @@ from holdfast.doors.hook_files import Hook, Unfilled, fill, matches, read_hooks
 from holdfast.doors.http.bodies import read_bytes
 from holdfast.doors.http.problems import Problem
 from holdfast.errors import BadSettings, IdTaken, Refused
-from holdfast.intake.connection import DESCRIBED, Connection
+from holdfast.intake.connection import Connection
 from holdfast.untrusted.reading import NotPlain, from_json
 
 MOST_BYTES = 1024 * 1024
@@ -92,7 +91,7 @@ class Hooks:
     ) -> Response:
         holdfast = Holdfast.on(self.connection)
         run_id = run_id_of(self.connection.settings.name, name, delivery)
-        if await self._has(run_id):
+        if await self.connection.has(run_id):
             return _started(run_id, attached=True)
         try:
             wanted = fill(hook, body)
@@ -112,15 +111,6 @@ class Hooks:
                 "bad_input", "what this hook starts is refused; the log of the server says why"
             ) from None
         return _started(run.id, attached=run.attached)
-
-    async def _has(self, run_id: str) -> bool:
-        try:
-            await self.connection.handle(run_id).describe(rpc_timeout=DESCRIBED)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return False
-            raise
-        return True
 
 
 def _started(run_id: str, *, attached: bool) -> Response:

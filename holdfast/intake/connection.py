@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from temporalio.client import Client, WorkflowHandle
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
@@ -65,6 +65,16 @@ class Connection:
         except RPCError:
             return link
         return f"{link}/{found.run_id}/user-metadata"
+
+    async def has(self, run_id: str) -> bool:
+        """True if the server knows a run of this id, open or closed. RPCError."""
+        try:
+            await self.handle(run_id).describe(rpc_timeout=DESCRIBED)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return True
 
 
 class Tell(Protocol):

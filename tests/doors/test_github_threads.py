@@ -101,8 +101,8 @@ def test_a_thread_is_ours_until_somebody_else_has_a_word_in_it(
     there: list[Thread], what: Seen, expected: str
 ) -> None:
     made = plan(there, what)
-    found = {name for name in ("opened", "resolved", "reopened", "left", "standing")
-             if getattr(made, name)}  # fmt: skip
+    names = ("opened", "resolved", "reopened", "left", "standing")
+    found = {name for name in names if getattr(made, name)}
     assert found == ({expected} if expected else set())
 
 

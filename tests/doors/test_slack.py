@@ -21,7 +21,7 @@ from holdfast.contracts.search import RUNS
 from holdfast.deployment.settings import Settings
 from holdfast.doors.slack import door as doors
 from holdfast.doors.slack import workspace
-from holdfast.doors.slack.following import SETTLED
+from holdfast.doors.slack.following import SETTLED_CALL
 from holdfast.doors.slack.places import of_mention
 from holdfast.doors.slack.serving import Secrets, serve
 from holdfast.doors.slack.workspace import Rate, Revoked
@@ -147,7 +147,7 @@ async def test_a_mention_starts_one_run_whose_thread_shows_it_from_plan_to_repor
         assert f"<@{ADA}> The plan waits for approval" in ask["text"]
         assert await stand.slack.interact(stand.slack.press(board, "approve")) == {}
         report = await stand.part(said, "report")
-        assert ask["text"] == SETTLED
+        assert ask["text"] == SETTLED_CALL
         last = await stand.part(said, "board", lambda text: "holdfast_" not in text)
     assert "Complete" in json.dumps(last) and f"slack:{ADA} (Ada)" in json.dumps(last)
     answer = json.dumps(report["blocks"])

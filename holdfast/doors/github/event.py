@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import Refused
+from holdfast.untrusted.folders import Unreadable, read_named
 
 EVENT_BYTES = 25 * 1024 * 1024
 """GitHub cuts what it delivers at 25 MB."""
@@ -122,11 +123,9 @@ def _known(text: object) -> str:
 
 def _load(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = file.read(EVENT_BYTES + 1)
-        found = json.loads(content) if len(content) <= EVENT_BYTES else None
-    except OSError as error:
-        raise Refused(f"GITHUB_EVENT_PATH {str(path)!r}: {error.strerror}") from error
+        found = json.loads(read_named(path, EVENT_BYTES))
+    except Unreadable as error:
+        raise Refused(f"GITHUB_EVENT_PATH: {error}") from error
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -261,7 +261,7 @@ def dialog(
     `cap`: what the cap is and may become.
     """
     titles = {"reject": "Reject the plan", "decline": "Decline the call", "raise": "Raise the cap"}
-    said = asked_in_dialog(question)
+    said = question_text(question, None) if question else ""
     shown = [{"type": "section", "text": _plain(said, MOST_SECTION)}] if said else []
     return {
         "type": "modal",
@@ -272,10 +272,6 @@ def dialog(
         "close": _plain("Back", 24),
         "blocks": [*shown, *_fields(name, question, cap)],
     }
-
-
-def asked_in_dialog(question: Question | None) -> str:
-    return question_text(question, None) if question else ""
 
 
 def _fields(name: str, question: Question | None, cap: str) -> Iterator[Block]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 from slack_sdk.errors import SlackApiError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from holdfast.client.connecting import explain_failure
 from holdfast.client.holdfast import Holdfast
@@ -155,7 +155,7 @@ class Door:
         until, told = clock() + TRY_SECONDS, False
         while True:
             try:
-                if not await self._has(asked.place.run_id):
+                if not await self.connection.has(asked.place.run_id):
                     await self._launch(asked)
                 await self.take_up(asked.place.run_id)
                 return ""
@@ -173,15 +173,6 @@ class Door:
                 await asyncio.sleep(AGAIN_SECONDS)
             except HoldfastError as error:
                 return f"Nothing was started: {error}"
-
-    async def _has(self, run_id: str) -> bool:
-        try:
-            await self.connection.handle(run_id).describe(rpc_timeout=DESCRIBED)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return False
-            raise
-        return True
 
     async def _launch(self, asked: Asked) -> None:
         request = self.channels[asked.place.channel].request
@@ -249,7 +240,7 @@ class Door:
             for asked in missed:
                 known = False
                 with suppress(RPCError):
-                    known = await self._has(asked.place.run_id)
+                    known = await self.connection.has(asked.place.run_id)
                 # What is a run already is taken up as one.
                 if not known:
                     self._begin_once(asked)

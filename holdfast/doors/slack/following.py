@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, NoSuchRun
 from holdfast.intake.connection import Connection
 
 BOARD, REPORT, ASK = "board", "report", "ask "
-SETTLED = "This was asked, and is settled: the board shows how."
+SETTLED_CALL = "This was asked, and is settled: the board shows how."
 LOOK_SECONDS = 15.0
 """How often a run is looked at of which nothing is new in its history: nobody may work on it."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
@@ -118,7 +118,7 @@ class Follower:
         for part in await self.thread.parts():
             key = part.removeprefix(ASK)
             if key != part and key not in open_keys and key not in self._settled:
-                await self.thread.put(part, blocks.line(SETTLED))
+                await self.thread.put(part, blocks.line(SETTLED_CALL))
                 self._settled.add(key)
 
     async def _tell_end(self, look: Look) -> None:

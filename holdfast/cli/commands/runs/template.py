@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated, Any, Literal
 
 import typer
@@ -75,12 +74,14 @@ def command(
 
 
 def _pairs(typed: list[str]) -> dict[str, str]:
+    from holdfast.activities.library.drafting import PARAMETER
+
     given: dict[str, str] = {}
     for pair in typed:
         name, found, value = pair.partition("=")
         if not found or not name or not value:
             raise Exit(f"--param {pair!r}: write name=WORDS, with words of the goal")
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
+        if not PARAMETER.fullmatch(name):
             raise Exit(f"--param {name!r:.60}: a name is a to z, 0 to 9 and _, a letter first")
         if name in given:
             raise Exit(f"--param {name}: given twice; give each parameter once")
