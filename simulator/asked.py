@@ -38,6 +38,20 @@ class Asked:
         return 1 + roles.count("assistant")
 
 
+def key_of(request: web.Request) -> str:
+    """Return the key that a request comes with; empty if none."""
+    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    return bearer or request.headers.get("X-Api-Key", "")
+
+
+def unknown_key(request: web.Request, script: Script) -> web.Response | None:
+    """Return the refusal of a request whose key is not accepted; None if it is."""
+    key = key_of(request)
+    if not key or (script.key and key != script.key):
+        return refuse(401, "authentication_error", "invalid x-api-key", request)
+    return None
+
+
 def asked_by(
     request: web.Request,
     raw: bytes,
@@ -47,19 +61,32 @@ def asked_by(
     ours: bool = True,
 ) -> tuple[Asked | None, web.Response]:
     """What is asked, or why it is refused. `ours`: this server made the turns that come back."""
-    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    key = bearer or request.headers.get("X-Api-Key", "")
-    if not key or (script.key and key != script.key):
-        return None, refuse(401, "authentication_error", "invalid x-api-key", request)
-    body, text = _read(raw)
+    if refusal := unknown_key(request, script):
+        return None, refusal
+    body, text = read_body(raw)
     if body is None:
         return None, refuse(400, "invalid_request_error", text, request)
+    asked, status, wrong = understand(body, raw, script, counting=counting, ours=ours)
+    if asked is None:
+        return None, refuse(status, STATUS_TYPES[status], wrong, request)
+    return asked, web.Response()
+
+
+def understand(
+    body: dict[str, Any],
+    raw: bytes,
+    script: Script,
+    *,
+    counting: bool = False,
+    ours: bool = True,
+) -> tuple[Asked | None, int, str]:
+    """Return what a body asks, or None with the status and the words of its refusal."""
     status, wrong = wire.mistake(body, script.models, counting=counting)
     if status:
-        return None, refuse(status, STATUS_TYPES[status], wrong, request)
+        return None, status, wrong
     blocks = blocks_of(body)
     if ours and (wrong := altered(body, blocks)):
-        return None, refuse(400, "invalid_request_error", wrong, request)
+        return None, 400, wrong
     system = wire.text_of(body.get("system"))
     prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])
     schema = schema_of(body, system)
@@ -67,10 +94,10 @@ def asked_by(
     found = re.search(script.mark, prompt) if script.mark else None
     mark = found.group() if found else ""
     call = TURN if body.get("tools") else call_of(schema)
-    return Asked(body, digest, system, prompt, schema, call, mark, blocks), web.Response()
+    return Asked(body, digest, system, prompt, schema, call, mark, blocks), 0, ""
 
 
-def _read(raw: bytes) -> tuple[dict[str, Any] | None, str]:
+def read_body(raw: bytes) -> tuple[dict[str, Any] | None, str]:
     """The body of a request, or what is said of one that is none."""
     invalid = "The request body is not valid JSON"
     try:

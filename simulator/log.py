@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.activities.asking.prices import library_search, library_steps
-from holdfast.contracts import ModelCard, Usage
+from holdfast.contracts import ModelCard, Usage, dollars
 from holdfast.ledger.pricing import price
+
+BATCH_SHARE = Decimal("0.5")
+"""What a token of a batch costs of its price."""
+HOUR_WRITE = 2
+"""What a token written to the cache for an hour costs of one of input."""
+TOKEN_PRICES = ("input", "output", "cache_read", "cache_write")
 
 
 @dataclass
@@ -46,8 +52,29 @@ class Marked:
 
 
 @dataclass
+class BatchRecord:
+    """One batch that was created."""
+
+    id: str
+    workspace: str
+    custom_ids: list[str]
+    told: bool = False
+    """True if the answer that names it left."""
+    status: str = "in_progress"
+    counts: dict[str, int] = field(default_factory=dict)
+    """Requests by outcome, once it has ended."""
+    retrieved: int = 0
+    canceled: bool = False
+    deleted: bool = False
+    fetched: int = 0
+    """How often results were asked for, once there were any."""
+    complete: int = 0
+    """How often they left whole."""
+
+
+@dataclass
 class RequestLog:
-    """Counts requests to POST /v1/messages, by SHA-256 of the body.
+    """Counts requests to POST /v1/messages, and those in batches, by SHA-256 of the body.
 
     With a `memory` it also writes each charge and delivery to that file, one JSON line each, before
     the answer leaves, and begins with what the file has: so a server that is killed and started
@@ -64,6 +91,10 @@ class RequestLog:
     statuses: Counter[int] = field(default_factory=Counter)
     connections: set[tuple[str, int]] = field(default_factory=set)
     """Client addresses seen: one for each connection."""
+    batches: dict[str, BatchRecord] = field(default_factory=dict)
+    """Batches in the order of their creation."""
+    steps: Counter[str] = field(default_factory=Counter)
+    """Requests to the endpoints of batches, by step, refused ones included."""
     now: int = 0
     """Calls in flight."""
     most_at_once: int = 0
@@ -78,6 +109,7 @@ class RequestLog:
         """Look prices up before the first request, because loading them takes a while."""
         for model in models:
             _card(model)
+            _card(model, batch=True)
 
     def received(self, digest: str, call: str, model: str, mark: str = "") -> Body:
         """Count a request; the caller says later what became of it."""
@@ -97,17 +129,19 @@ class RequestLog:
         body.refused += 1
         self.statuses[status] += 1
 
-    def charged(self, digest: str, usage: Usage) -> None:
-        """The answer was generated, whether or not it arrives: input and output are charged."""
+    def charged(self, digest: str, usage: Usage, *, hour: int = 0, batch: bool = False) -> None:
+        """The answer was generated, whether or not it arrives: input and output are charged.
+        `hour`: tokens written to the cache for an hour; `batch`: at the price of a batch.
+        """
         body = self.bodies[digest]
-        self._remember(digest, body, usage.model_dump())
+        self._remember(digest, body, usage.model_dump(), hour, batch)
         again = body.delivered > 0
         body.admitted += 1
         body.again += again
         self.statuses[200] += 1
         self.usage += usage
         self.calls[body.call] += usage
-        cost = price(_card(body.model), usage) or Decimal(0)
+        cost = _cost(_card(body.model, batch), usage, hour)
         self.dollars += cost
         marked = self.marks.setdefault(body.mark, Marked())
         marked.calls += 1
@@ -117,7 +151,7 @@ class RequestLog:
     def delivered(self, digest: str) -> None:
         """The whole answer left for a client that was still there."""
         body = self.bodies[digest]
-        self._remember(digest, body, None)
+        self._remember(digest, body)
         body.delivered += 1
 
     def forget(self) -> None:
@@ -125,22 +159,36 @@ class RequestLog:
         if self.memory:
             self.memory.unlink(missing_ok=True)
 
-    def _remember(self, digest: str, body: Body, usage: dict[str, Any] | None) -> None:
+    def _remember(
+        self,
+        digest: str,
+        body: Body,
+        usage: dict[str, Any] | None = None,
+        hour: int = 0,
+        batch: bool = False,
+    ) -> None:
         if self.memory:
-            what = {"digest": digest, "usage": usage}
+            what = {"digest": digest, "usage": usage, "hour": hour, "batch": batch}
             about = {"call": body.call, "model": body.model, "mark": body.mark}
             with self.memory.open("a") as file:
                 file.write(json.dumps(what | about) + "\n")
 
     def _recall(
-        self, digest: str, call: str, model: str, mark: str, usage: dict[str, Any] | None
+        self,
+        digest: str,
+        call: str,
+        model: str,
+        mark: str,
+        usage: dict[str, Any] | None,
+        hour: int,
+        batch: bool,
     ) -> None:
         memory, self.memory = self.memory, None
         if usage is None:
             self.delivered(digest)
         else:
             self.received(digest, call, model, mark)
-            self.charged(digest, Usage.model_validate(usage))
+            self.charged(digest, Usage.model_validate(usage), hour=hour, batch=batch)
         self.memory = memory
 
     def report(self) -> dict[str, Any]:
@@ -164,12 +212,30 @@ class RequestLog:
                 mark: vars(marked) | {"dollars": str(marked.dollars)}
                 for mark, marked in self.marks.items()
             },
+            "batches": [vars(batch) for batch in self.batches.values()],
+            "steps": dict(self.steps),
             "bodies": {digest: vars(body) for digest, body in self.bodies.items()},
         }
 
 
 @lru_cache(maxsize=64)
-def _card(model: str) -> ModelCard:
-    return ModelCard(
-        tier="sonnet", id=model, prices=library_steps(model), search=library_search(model)
+def _card(model: str, batch: bool = False) -> ModelCard:
+    """Return the prices of a model; in a batch, tokens are at half of theirs, searches are not."""
+    steps = tuple(
+        step.model_copy(update={name: getattr(step, name) * BATCH_SHARE for name in TOKEN_PRICES})
+        if batch
+        else step
+        for step in library_steps(model)
     )
+    return ModelCard(tier="sonnet", id=model, prices=steps, search=library_search(model))
+
+
+def _cost(card: ModelCard, usage: Usage, hour: int) -> Decimal:
+    """Return the price of a call of which so many tokens were written for an hour."""
+    cost = price(card, usage) or Decimal(0)
+    if not (hour and card.prices):
+        return cost
+    prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    exceeded = [step for step in card.prices if prompt > step.above] or [card.prices[0]]
+    step = max(exceeded, key=lambda each: each.above)
+    return cost + dollars(hour * (HOUR_WRITE * step.input - step.cache_write))

@@ -10,7 +10,7 @@ from holdfast.replaying.cassette import Cassette
 from holdfast.simulator import wire
 from holdfast.simulator.asked import Asked
 from holdfast.simulator.log import Body, RequestLog
-from holdfast.simulator.replies import REQUEST_ID, Reply, refuse, send, usage_of
+from holdfast.simulator.replies import REQUEST_ID, Reply, hour_of, refuse, send, usage_of
 from holdfast.simulator.script import Script
 
 NO_USAGE = {
@@ -50,7 +50,7 @@ async def play(
         found["stop_reason"],
         NO_USAGE | found["usage"],
     )
-    log.charged(asked.digest, usage_of(message))
+    log.charged(asked.digest, usage_of(message), hour=hour_of(message))
     reply = Reply(
         message=message,
         stream=asked.body.get("stream") is True,

@@ -30,6 +30,8 @@ class Block:
     """Digest of the row up to its end."""
     marked: bool
     """True if the cache is asked to keep the row up to here."""
+    hour: bool = False
+    """True if it is asked to keep it for an hour."""
 
 
 def blocks_of(body: Json) -> list[Block]:
@@ -42,7 +44,9 @@ def blocks_of(body: Json) -> list[Block]:
         running.update(written.encode())
         text = str(plain.get("text")) if plain.get("type") == "text" else json.dumps(plain)
         size = len(text.encode("utf-8", "replace"))
-        found.append(Block(message, size, running.copy().hexdigest(), "cache_control" in block))
+        mark = block.get("cache_control")
+        hour = isinstance(mark, dict) and mark.get("ttl") == "1h"
+        found.append(Block(message, size, running.copy().hexdigest(), mark is not None, hour))
     return found
 
 

@@ -75,6 +75,12 @@ def usage_of(message: dict[str, Any]) -> Usage:
     )
 
 
+def hour_of(message: dict[str, Any]) -> int:
+    """Return the tokens that a message has written to the cache for an hour."""
+    written: dict[str, int] = message["usage"].get("cache_creation") or {}
+    return written.get("ephemeral_1h_input_tokens", 0)
+
+
 def headers_of(request: web.Request) -> dict[str, str]:
     """Headers of every response: its id, that it is scripted, and what is left of the limits."""
     id = {"request-id": request[REQUEST_ID], "x-simulator": "scripted"}
@@ -102,13 +108,13 @@ async def send(request: web.Request, reply: Reply) -> web.StreamResponse:
     match reply.fault:
         case "hang":
             await asyncio.sleep(reply.fault_seconds)
-            return _drop(request)
+            return drop(request)
         case "drop_before_headers":
-            return _drop(request)
+            return drop(request)
         case "drop_mid_headers":
             if request.transport is not None:
                 request.transport.write(b"HTTP/1.1 200 OK\r\ncontent-")
-            return _drop(request)
+            return drop(request)
         case "html_200" | "html_404" | "html_502":
             status = int(reply.fault.removeprefix("html_"))
             headers = headers_of(request)
@@ -159,10 +165,10 @@ async def _survives(request: web.Request, response: web.StreamResponse, reply: R
         case "end_mid_stream":
             await response.write_eof()
         case "drop_mid_stream":
-            _drop(request)
+            drop(request)
         case "stall_mid_stream":
             await asyncio.sleep(reply.fault_seconds)
-            _drop(request)
+            drop(request)
         case "slow_pings":
             await _idle(response, reply.fault_seconds, reply.ping_seconds)
             return True
@@ -179,7 +185,7 @@ async def _idle(response: web.StreamResponse, seconds: float, ping_seconds: floa
         await asyncio.sleep(seconds)
 
 
-def _drop(request: web.Request) -> web.Response:
+def drop(request: web.Request) -> web.Response:
     """Cut the connection."""
     if request.transport is not None:
         request.transport.abort()

@@ -19,12 +19,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -34,6 +33,7 @@ from pydantic import (
 
 from holdfast.calls import MODEL_KINDS
 from holdfast.calls.ping import PING
+from holdfast.simulator.batch_script import Batches, Seconds
 from holdfast.text.mistakes import mistakes
 
 TURN = "take_turn"
@@ -52,15 +52,6 @@ Fault = Literal[
 ]  # fmt: skip
 Flaw = Literal[
     "refusal", "truncated", "malformed", "low_confidence", "escalation", "failed", "empty"
-]
-
-
-def _range(value: object) -> object:
-    return (value, value) if isinstance(value, int | float) else value
-
-
-Seconds = Annotated[
-    tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]], BeforeValidator(_range)
 ]
 
 
@@ -103,6 +94,8 @@ class Rule(BaseModel):
     text: str = ""
     """Part of the system prompt or a message."""
     model: str = ""
+    lane: Literal["", "now", "batch"] = ""
+    """Only messages asked for one by one, or only those of batches."""
     turn: int = Field(0, ge=0)
     """Only requests with one assistant message less than this: the first turn is 1; 0: all."""
     first: int = Field(0, ge=0)
@@ -118,7 +111,10 @@ class Rule(BaseModel):
     error_code: str = ""
     message: str = ""
     headers: dict[str, str] = {}
+    outcome: Literal["errored", "canceled", "expired"] | None = None
+    """What becomes of a request of a batch; one with a status errs, too."""
     fault: Fault | None = None
+    """Of messages asked for one by one."""
     seconds: float = Field(3_600.0, ge=0)
     """How long hang, stall and slow pings last."""
     answer: Flaw | None = None
@@ -180,6 +176,7 @@ class Script(BaseModel):
     """
     models: tuple[str, ...] = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5")
     rules: tuple[Rule, ...] = ()
+    batches: Batches = Batches()
 
     @field_validator("mark")
     @classmethod

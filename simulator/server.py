@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,12 +16,14 @@ from typing import Any, Self
 from aiohttp import web
 
 from holdfast.replaying.cassette import Cassette
-from holdfast.simulator import wire
-from holdfast.simulator.answers import answer
 from holdfast.simulator.asked import Asked, asked_by
-from holdfast.simulator.counting import PromptCache, prefix_tokens
+from holdfast.simulator.batch_routes import BatchRoutes
+from holdfast.simulator.batch_script import Step
+from holdfast.simulator.batches import BatchStore
+from holdfast.simulator.counting import prefix_tokens
 from holdfast.simulator.limiter import Limiter
 from holdfast.simulator.log import Body, RequestLog
+from holdfast.simulator.player import Player
 from holdfast.simulator.playing import play, with_models
 from holdfast.simulator.replies import (
     LIMITS,
@@ -28,12 +31,12 @@ from holdfast.simulator.replies import (
     STATUS_TYPES,
     Reply,
     headers_of,
+    hour_of,
     refuse,
     send,
     usage_of,
 )
-from holdfast.simulator.script import TURN, Rule, Script
-from holdfast.simulator.turns import bill_searches, look, resumed, searched, turn_of
+from holdfast.simulator.script import Rule, Script
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
@@ -69,16 +72,18 @@ class Simulator:
 
     def reset(self) -> None:
         """Forget everything that was asked: log, counts of rules, caches, the rate's past."""
+        self.batches.close()
         self.log.forget()
         self.log = RequestLog(self.log.memory)
         self._start_afresh()
 
     def _start_afresh(self) -> None:
         self._limiters: defaultdict[str, Limiter] = defaultdict(Limiter)
-        self._met: Counter[tuple[int, str]] = Counter()
         self._answering: Counter[str] = Counter()
-        self._cache = PromptCache()
+        self._player = Player()
         self._ids = itertools.count(1)
+        self.batches = BatchStore(lambda: self.script, self.log, self._player)
+        self._batch_routes = BatchRoutes(lambda: self.script, self.log, self.batches)
 
     async def __aenter__(self) -> Self:
         self.log.know(self.script.models)
@@ -88,6 +93,13 @@ class Simulator:
                 web.post("/v1/messages", self._messages),
                 web.post("/v1/messages/count_tokens", self._count_tokens),
                 web.get("/v1/models", self._models),
+                web.post("/v1/messages/batches", self._batch_step("create")),
+                web.get("/v1/messages/batches", self._batch_step("list")),
+                web.get("/v1/messages/batches/{id}", self._batch_step("retrieve")),
+                web.delete("/v1/messages/batches/{id}", self._batch_step("delete")),
+                web.post("/v1/messages/batches/{id}/cancel", self._batch_step("cancel")),
+                web.get("/v1/messages/batches/{id}/results", self._batch_step("results")),
+                web.post("/simulator/release", self._release),
                 web.get("/simulator/log", self._log),
                 web.post("/simulator/reset", self._reset),
             ]
@@ -113,6 +125,7 @@ class Simulator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.batches.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -150,7 +163,7 @@ class Simulator:
     async def _meet(self, request: web.Request, asked: Asked, record: Body) -> web.StreamResponse:
         """The fate of a well-formed request: the first rule that applies, the rate, an answer."""
         chance = random.Random(f"{self.script.seed} {asked.digest} {record.count}")
-        rule = self._rule(asked, chance)
+        rule = self._player.rule(self.script, asked, chance)
         if rule and rule.status and rule.status not in MAY_HAVE_GENERATED:
             self.log.refused(record, rule.status)
             return _scripted_status(rule, request)
@@ -171,7 +184,8 @@ class Simulator:
         began = time.monotonic()
         try:
             reply = self._reply(request, asked, rule, chance)
-            self.log.charged(asked.digest, usage_of(reply.message))
+            usage, hour = usage_of(reply.message), hour_of(reply.message)
+            self.log.charged(asked.digest, usage, hour=hour)
             if rule and rule.status:
                 return _scripted_status(rule, request)
             response = await send(request, reply)
@@ -182,33 +196,14 @@ class Simulator:
             self.log.delivered(asked.digest)
         return response
 
-    def _rule(self, asked: Asked, chance: random.Random) -> Rule | None:
-        for number, rule in enumerate(self.script.rules):
-            if rule.call not in ("", asked.call) or rule.model not in ("", asked.body["model"]):
-                continue
-            if rule.turn not in (0, asked.turn):
-                continue
-            if rule.text and rule.text not in asked.system and rule.text not in asked.prompt:
-                continue
-            counter = (number, asked.digest if rule.per_body else "")
-            self._met[counter] += 1
-            met = self._met[counter]
-            if (rule.first and met > rule.first) or (rule.nth and met not in rule.nth):
-                continue
-            if chance.random() < rule.probability:
-                return rule
-        return look(asked.body) if self.script.looks else None
-
     def _reply(
         self, request: web.Request, asked: Asked, rule: Rule | None, chance: random.Random
     ) -> Reply:
-        content, stop = self._content(asked, rule)
         latency = chance.uniform(*self.script.latency_of(asked.call, rule))
-        usage = self._usage(asked, wire.tokens_of(wire.written(content)), latency)
-        bill_searches(usage, content)
         id = request[REQUEST_ID].replace("req_", "msg_")
+        message = self._player.message(id, self.script, asked, rule, latency=latency)
         return Reply(
-            message=wire.message(id, asked.body["model"], content, stop, usage),
+            message=message,
             stream=asked.body.get("stream") is True,
             fault=rule.fault if rule else None,
             error_type=(rule.type if rule else "") or "overloaded_error",
@@ -216,46 +211,9 @@ class Simulator:
             latency=latency,
             tokens_per_second=self.script.tokens_per_second,
             ping_seconds=self.script.ping_seconds,
-            cut=stop == "max_tokens" or (rule is not None and rule.answer == "malformed"),
+            cut=message["stop_reason"] == "max_tokens"
+            or (rule is not None and rule.answer == "malformed"),
         )
-
-    def _content(self, asked: Asked, rule: Rule | None) -> tuple[list[dict[str, Any]], str]:
-        """The blocks of an answer and its stop reason."""
-        flaw = rule.answer if rule else None
-        if flaw in ("refusal", "empty"):
-            return [], "refusal" if flaw == "refusal" else "end_turn"
-        limit: int = asked.body["max_tokens"]
-        if rule and (rule.tools or rule.pause) and asked.call == TURN:
-            turn = turn_of(rule, asked.body, asked.blocks)
-            cut = flaw == "truncated" or wire.tokens_of(wire.written(turn)) > limit
-            return turn, "max_tokens" if cut else "pause_turn" if rule.pause else "tool_use"
-        value = answer(asked.schema, asked.prompt, self.script, rule)
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        stop = "end_turn"
-        if flaw == "malformed":
-            text = text.replace("{", "<", 1)
-        elif flaw == "truncated" or wire.tokens_of(text) > limit:
-            text, stop = text[: min(len(text) // 2, limit * wire.BYTES_PER_TOKEN)], "max_tokens"
-        said = [{"type": "text", "text": text}] if text else []
-        return [*resumed(asked.body), *searched(rule, asked.body), *said], stop
-
-    def _usage(self, asked: Asked, output: int, latency: float) -> dict[str, Any]:
-        """The usage of a message; marked prefixes take part in the cache."""
-        now, effort = time.monotonic(), (asked.body.get("output_config") or {}).get("effort")
-        tokens = prefix_tokens(asked.body, asked.schema, asked.blocks)
-        kind = f"{asked.body['model']} {effort} {json.dumps(asked.schema)}"
-        written, read = self._cache.count(kind, asked.blocks, tokens, now, now + latency)
-        return {
-            "input_tokens": tokens[-1] - read - written,
-            "cache_creation_input_tokens": written,
-            "cache_creation": {
-                "ephemeral_5m_input_tokens": written,
-                "ephemeral_1h_input_tokens": 0,
-            },
-            "cache_read_input_tokens": read,
-            "output_tokens": min(output, asked.body["max_tokens"]),
-            "service_tier": "standard",
-        }
 
     async def _count_tokens(self, request: web.Request) -> web.Response:
         asked, refusal = asked_by(request, await request.read(), self.script, counting=True)
@@ -263,6 +221,16 @@ class Simulator:
             return refusal
         counted = prefix_tokens(asked.body, asked.schema, asked.blocks)[-1]
         return web.json_response({"input_tokens": counted}, headers=headers_of(request))
+
+    def _batch_step(self, step: Step) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def serve(request: web.Request) -> web.StreamResponse:
+            return await self._batch_routes.serve(step, request)
+
+        return serve
+
+    async def _release(self, request: web.Request) -> web.Response:
+        self.batches.release(request.query.get("id", ""))
+        return web.json_response({}, headers=headers_of(request))
 
     async def _models(self, request: web.Request) -> web.Response:
         yes = {"supported": True}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from holdfast.simulator.counting import LIFE_SECONDS, PromptCache, prefix_tokens
+from holdfast.simulator.counting import LIFE_SECONDS, Counted, PromptCache, prefix_tokens
 from holdfast.simulator.prefix import Block, blocks_of
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
@@ -480,7 +480,7 @@ def count(
     cache: PromptCache, blocks: list[Block], now: float, begins: float | None = None
 ) -> tuple[int, int]:
     tokens = [1_000 * (place + 1) for place in range(len(blocks))]
-    return cache.count("model", blocks, tokens, now, now if begins is None else begins)
+    return cache.count("model", blocks, tokens, now, now if begins is None else begins)[:2]
 
 
 def test_an_entry_is_found_at_a_mark_and_at_nineteen_places_before_it() -> None:
@@ -518,7 +518,7 @@ def test_an_entry_can_be_read_when_the_answer_that_wrote_it_has_begun() -> None:
 def test_what_is_too_short_is_not_kept() -> None:
     cache = PromptCache()
     for _ in range(2):
-        assert cache.count("model", row(1, 0), [511], 0, 0) == (0, 0)
+        assert cache.count("model", row(1, 0), [511], 0, 0) == Counted()
 
 
 async def test_a_script_can_let_agents_look_at_their_files_before_they_answer() -> None:
