@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from pydantic import Field, JsonValue
+
 from holdfast.contracts.base import CheckKind, Contract, Strategy, Tier
 
 
@@ -13,6 +15,33 @@ class Check(Contract):
 
     kind: CheckKind
     argument: str = ""
+
+
+Lane = Literal["now", "batch", "auto"]
+"""`batch`: at half price, some time within a day; `auto`: by batches while the deadline allows."""
+MapUnit = Literal["records", "lines", "rows", "files", "pages"]
+
+
+class MapSpec(Contract):
+    """That a subtask is done once for each item of an input."""
+
+    over: str
+    """Name of the input."""
+    by: MapUnit
+    """`records`: objects of JSON lines or of a JSON list. `rows`: of CSV, Excel, Parquet. `lines`
+    of a text, `files` of a folder, `pages` of a document.
+    """
+    id: str = ""
+    """The field that names an item; empty: its place does."""
+    most: int = 100_000
+    """An input with more items is refused."""
+    lane: Lane = "auto"
+    tolerate: float = 2.0
+    """Percent of the items that may fail; beyond it the map stops and asks."""
+    result: dict[str, JsonValue] = Field(default_factory=dict)
+    """JSON schema of one item's result, closed objects only; empty: the role's, else text."""
+    reduce: str = ""
+    """How the texts of all items are merged into one; empty: they are not."""
 
 
 class Subtask(Contract):
@@ -38,6 +67,8 @@ class Subtask(Contract):
     """Tokens of one answer of its model, thoughts included; 0: the usual limit."""
     why: str = ""
     """Why it is in the plan and why its role does it: a sentence for people."""
+    map: MapSpec | None = Field(default=None, exclude_if=lambda spec: spec is None)
+    """Set: it is done once for each item of an input."""
 
 
 class ComposedRole(Contract):

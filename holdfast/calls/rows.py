@@ -1,0 +1,322 @@
+"""A map: one instruction over many items. What its workflow is given and reports, and what its
+activities work from and bring.
+
+Items and what came of them stay in the store, a blob a chunk, as lines of JSON; histories carry
+digests and counts alone. An item is a line of an items blob (`Item`), and what came of it a line of
+an outcome blob (`Outcome`); blobs are never changed, a later outcome of an item counts.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from holdfast.calls.turn import Slice
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import (
+    Bill,
+    Call,
+    Capabilities,
+    Contract,
+    ModelCard,
+    Money,
+    PinnedInput,
+    ProjectName,
+    RoleCard,
+    Tier,
+    Unreached,
+)
+from holdfast.contracts.plans import Lane
+
+RowStatus = Literal["complete", "failed", "skipped", "supplied"]
+Caching = Literal["", "5m", "1h"]
+"""How long the endpoint is to keep what all rows begin with; empty: it need not."""
+
+
+class Item(Contract):
+    """One line of an items blob."""
+
+    n: int
+    """Place among all items, from 0: its name between activities."""
+    id: str
+    place: str
+    """Where it stands, for people: `line 17`, `row 4 of sheet Q3`, `page 12`, a path."""
+    fields: dict[str, JsonValue] = Field(default_factory=dict)
+    """The fields that its model is shown; a file's or page's only one is `text`."""
+    broken: str = ""
+    """Why it cannot be asked: such an item fails by itself, and costs nothing."""
+    same_as: int | None = None
+    """The earlier item with equal fields, whose outcome is its own too."""
+
+
+class Outcome(Contract):
+    """One line of an outcome blob: what became of one item."""
+
+    n: int
+    id: str
+    status: RowStatus
+    result: JsonValue = None
+    """The result in the form of the subtask; a string where it has none; null: there is none."""
+    why: str = ""
+    """Why there is no result, or who supplied or skipped it and why."""
+    raw: str = ""
+    """The answer as it came, where it is to be mended."""
+    tier: Tier = "haiku"
+    tries: int = 1
+    """Answers so far, this one included."""
+    dollars: Money | None = Decimal(0)
+    tokens: int = 0
+    mendable: bool = False
+    """True if another answer may cure it; False: it is as it is."""
+
+
+class Chunk(Contract):
+    """Items that are asked together."""
+
+    digest: str
+    """Blob of its items, a JSON line each, sorted by place."""
+    first: int
+    """The place of its first item."""
+    items: int
+    asked: int
+    """Items that cost a call: without broken ones and repetitions."""
+    bytes: int
+    """UTF-8 bytes of all that its asked items show a model, together."""
+    longest: int
+    """Bytes of the longest of them."""
+
+
+class Items(Contract):
+    """What `open_map` found in the input."""
+
+    chunks: tuple[Chunk, ...]
+    fields: tuple[str, ...]
+    count: int
+    broken: int = 0
+    repeated: int = 0
+    """Items equal to an earlier one, which are not asked again."""
+    samples: tuple[str, ...] = ()
+    """The first few broken items, each with its place and why."""
+    reused: int = 0
+    """Items whose outcome was taken over from an earlier run."""
+    outcomes: tuple[str, ...] = ()
+    """Outcome blobs taken over: those of the segment before, or of an earlier run."""
+
+
+class OpenMaterial(Contract):
+    """Material of `open_map`, which costs nothing."""
+
+    work: WorkMaterial
+    """`work.subtask.map` says what to read; `work.inputs` has the input."""
+    chunk_items: int
+    chunk_bytes: int
+    reuse: str = ""
+    """Blob of the `MapTable` of an earlier map, whose complete rows over equal items are kept."""
+
+
+class RowsMaterial(Contract):
+    """Material of `ask_rows`, `submit_rows` and `collect_rows`: some items of one chunk, one answer
+    each. What all rows begin with is made of `work` alone, so that it is the same for each.
+    """
+
+    call: Call
+    """Tier, model, room of one answer. `ceiling` is the reservation of the whole activity."""
+    work: WorkMaterial
+    role: RoleCard
+    chunks: tuple[Chunk, ...]
+    rows: tuple[int, ...] = ()
+    """Places of the items to ask, in order; empty: all of its chunks that can be asked."""
+    before: tuple[str, ...] = ()
+    """Outcome blobs with the answers that are to be mended, newest last; empty: first answers."""
+    mending: bool = False
+    """True: the conversation goes on from the last answer; False: it is asked anew."""
+    at_once: int = 1
+    """Calls that may be in flight together."""
+    caching: Caching = ""
+    run: str = ""
+    """First execution of the run above: the name of its calls in the journal."""
+
+
+class RowsDone(Contract):
+    """What came of some rows. Every row of the material is in exactly one of the four groups."""
+
+    outcomes: str = ""
+    """Blob of the outcomes of all rows with an answer; empty: there is none."""
+    complete: int = 0
+    failed: tuple[int, ...] = ()
+    """Rows with an answer that is no result, and that another answer may cure."""
+    hopeless: int = 0
+    """Rows with an answer that no other one cures: they have failed."""
+    lost: tuple[int, ...] = ()
+    """Rows that were sent and whose answer never came: each counts at its own reservation."""
+    left: tuple[int, ...] = ()
+    """Rows that were not asked, or that surely cost nothing."""
+    bill: Bill = Bill()
+    """The bills of all its rows together; `calls` is their number."""
+    cached: int = 0
+    """Tokens that the endpoint read from its cache."""
+    why: str = ""
+    """Why rows are left or lost."""
+    unreached: Unreached | None = None
+    stopping: Literal["", "endpoint", "allowance"] = ""
+    """Why every further call would fail, too."""
+    finished: datetime | None = None
+
+
+class Submitted(Contract):
+    """A batch that the endpoint has."""
+
+    batch: str
+    """Its id at the endpoint; empty: none was made, and `why` says why."""
+    suspects: tuple[str, ...] = ()
+    """Batches of which one may be ours, from a worker that died before it had recorded its own:
+    known only once they have ended. Nothing new was made.
+    """
+    rows: int = 0
+    found: bool = False
+    """True if an earlier attempt had made it."""
+    why: str = ""
+    unreached: Unreached | None = None
+    stopping: Literal["", "endpoint", "allowance"] = ""
+
+
+class BatchLook(Contract):
+    """How one batch stands."""
+
+    batch: str
+    ended: bool = False
+    lost: bool = False
+    """True if the endpoint knows no such batch."""
+    processing: int = 0
+
+
+class BatchesMaterial(Contract):
+    """Material of `look_at_batches` and `cancel_batches`."""
+
+    call: Call
+    batches: tuple[str, ...]
+
+
+class BatchesLooked(Contract):
+    looks: tuple[BatchLook, ...] = ()
+    unreached: Unreached | None = None
+
+
+class CollectMaterial(Contract):
+    """Material of `collect_rows`: the results of one batch that has ended."""
+
+    rows: RowsMaterial
+    batch: str
+    suspects: tuple[str, ...] = ()
+    """Where `batch` is empty: the batch whose results carry the ids of these rows is ours."""
+
+
+class RowCounts(Contract):
+    """How the rows of a map stand."""
+
+    items: int = 0
+    complete: int = 0
+    failed: int = 0
+    """Failed for good, broken items included."""
+    skipped: int = 0
+    supplied: int = 0
+    repeated: int = 0
+    """Not asked, because an earlier item is equal; they count in the groups above as well."""
+    reused: int = 0
+    asked: int = 0
+    """Calls made so far."""
+
+
+class RowOrder(Contract):
+    """What a person decided about rows of a map."""
+
+    kind: Literal["retry", "supply", "skip"]
+    ids: tuple[str, ...] = ()
+    """Item ids; empty for `retry` and `skip`: all that have failed."""
+    value: JsonValue = None
+    """The result that is supplied."""
+    tier: Tier | None = None
+    by: str = ""
+    why: str = ""
+
+
+class CloseMaterial(Contract):
+    """Material of `close_map`: it puts together what stands of all rows. It costs nothing."""
+
+    work: WorkMaterial
+    items: tuple[Chunk, ...]
+    outcomes: tuple[str, ...]
+    """All outcome blobs, oldest first."""
+    orders: tuple[RowOrder, ...] = ()
+    """Carried out now, in order, on what stands."""
+
+
+class MapTable(Contract):
+    """What stands of a map's rows: blobs, and what people and dependents are told of them."""
+
+    counts: RowCounts = RowCounts()
+    table: PinnedInput | None = None
+    """JSON lines, an item each in its order: id, place, status, result's fields, why, tier, tries,
+    dollars. Tools of dependents read it as an input of this name.
+    """
+    values: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """How often each value stands in results, by field, for fields with few values."""
+    failures: tuple[str, ...] = ()
+    """Up to 20 failed rows, each with id, place and why."""
+    retry: tuple[int, ...] = ()
+    """Places of the items that an order wants asked again."""
+    items: tuple[Chunk, ...] = ()
+    outcomes: tuple[str, ...] = ()
+
+
+class MapGoal(Contract):
+    """The input of a map's workflow, for one segment."""
+
+    work: WorkMaterial
+    role: RoleCard
+    models: tuple[ModelCard, ...]
+    """By tier, the cheapest first: as far as its rows may climb, the first one is asked first."""
+    slice: Slice
+    lane: Lane
+    """As decided above: `auto` goes by batches until `now_from`."""
+    tries: int = 3
+    at_once: int = 5
+    seconds_left: float = 0.0
+    """Working seconds of the run above that are left for it."""
+    capabilities: Capabilities = Capabilities()
+    first_run: str = ""
+    project: ProjectName = ""
+    resume: str = ""
+    """Blob of the `MapTable` that it goes on from; empty: it begins."""
+    orders: tuple[RowOrder, ...] = ()
+    tolerated: bool = False
+    """True if a person lets it go on although more rows fail than it tolerates."""
+    reuse: str = ""
+    """Same as in `OpenMaterial`."""
+
+
+class MapReport(Contract):
+    """How a segment of a map ended."""
+
+    outcome: Literal["done", "more", "intolerable", "unreachable", "stopped", "cut"]
+    """`more`: it needs money, or the run above is paused. `intolerable`: too many rows failed."""
+    why: str = ""
+    table: MapTable = MapTable()
+    resume: str = ""
+    """Blob of `table`, for the next segment."""
+    text: str = ""
+    """What `reduce` merged; empty: nothing was to be merged."""
+    needs: Slice | None = None
+    bill: Bill = Bill()
+    tokens: int = 0
+    unpaid_calls: int = 0
+    unreached: Unreached | None = None
+    stopping: Literal["", "endpoint", "allowance"] = ""
+    notes: tuple[str, ...] = ()
+    cached: int = 0
+    lanes: dict[str, int] = Field(default_factory=dict)
+    """Rows answered, by lane."""
+    finished: datetime | None = None
