@@ -6,8 +6,9 @@ import asyncio
 import random
 import re
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
@@ -17,7 +18,7 @@ from holdfast.simulator.batch_script import WITHIN, Batches, BatchFault, Step
 from holdfast.simulator.batches import Batch, BatchStore, workspace_of
 from holdfast.simulator.limiter import Limiter
 from holdfast.simulator.log import RequestLog
-from holdfast.simulator.replies import HTML, STATUS_TYPES, drop, headers_of, refuse
+from holdfast.simulator.replies import HTML, LIMITS, STATUS_TYPES, drop, headers_of, refuse
 from holdfast.simulator.script import Script
 
 Json = dict[str, Any]
@@ -38,7 +39,6 @@ class BatchRoutes:
         self._script = script
         self._log = log
         self._store = store
-        self._met: Counter[int] = Counter()
         self._limiters: defaultdict[str, Limiter] = defaultdict(Limiter)
 
     async def serve(self, step: Step, request: web.Request) -> web.StreamResponse:
@@ -55,7 +55,10 @@ class BatchRoutes:
         fault = self._fault(step, play, script.seed)
         if fault and not fault.after and fault.fault not in WITHIN:
             return await _fail(fault, request)
-        wait = self._limiters[workspace].admit(play.rate, play.burst, time.monotonic())
+        limiter = self._limiters[workspace]
+        wait = limiter.admit(play.rate, play.burst, time.monotonic())
+        if script.limits and play.rate:
+            request[LIMITS] = limiter.said(play.rate, play.burst, datetime.now(UTC))
         if wait:
             text = "This request would exceed your rate limit."
             head = {"retry-after": str(wait)}
@@ -76,11 +79,10 @@ class BatchRoutes:
         return response
 
     def _fault(self, step: Step, play: Batches, seed: int) -> BatchFault | None:
+        met = self._log.steps[step]
         for number, fault in enumerate(play.faults):
             if fault.step != step:
                 continue
-            self._met[number] += 1
-            met = self._met[number]
             if (fault.first and met > fault.first) or (fault.nth and met not in fault.nth):
                 continue
             if random.Random(f"{seed} {number} {met}").random() < fault.probability:
@@ -90,7 +92,7 @@ class BatchRoutes:
     async def _create(self, request: web.Request, workspace: str) -> web.StreamResponse:
         play = self._script().batches
         body, wrong = read_body(await request.clone(client_max_size=play.most_bytes).read())
-        if body is None or (wrong := _mistake(body, play.most_rows)):
+        if body is None or (wrong := mistake(body, play.most_rows)):
             return refuse(400, "invalid_request_error", wrong, request)
         rows = [(each["custom_id"], each["params"]) for each in body["requests"]]
         if play.queued and self._store.unfinished(workspace) + len(rows) > play.queued:
@@ -103,8 +105,7 @@ class BatchRoutes:
 
     async def _retrieve(self, request: web.Request, workspace: str) -> web.StreamResponse:
         batch = self._found(request, workspace)
-        if record := self._log.batches.get(batch.id):
-            record.retrieved += 1
+        self._log.batches[batch.id].retrieved += 1
         return _shown(batch, request)
 
     async def _list(self, request: web.Request, workspace: str) -> web.StreamResponse:
@@ -129,8 +130,7 @@ class BatchRoutes:
             text = f"Message Batch {batch.id} has ended and cannot be canceled."
             return refuse(400, "invalid_request_error", text, request)
         self._store.cancel(batch)
-        if record := self._log.batches.get(batch.id):
-            record.canceled = True
+        self._log.batches[batch.id].canceled = True
         return _shown(batch, request)
 
     async def _delete(self, request: web.Request, workspace: str) -> web.StreamResponse:
@@ -139,23 +139,22 @@ class BatchRoutes:
             text = f"Message Batch {batch.id} is still processing. Cancel it first."
             return refuse(400, "invalid_request_error", text, request)
         del self._store.batches[batch.id]
-        if record := self._log.batches.get(batch.id):
-            record.deleted = True
+        self._log.batches[batch.id].deleted = True
         gone = {"id": batch.id, "type": "message_batch_deleted"}
         return web.json_response(gone, headers=headers_of(request))
 
     async def _results(self, request: web.Request, workspace: str) -> web.StreamResponse:
         batch = self._found(request, workspace)
-        if not batch.ended:
-            text = f"Message Batch {batch.id} has no results until it has ended."
+        if not batch.ended or batch.archived:
+            gone = "any more" if batch.archived else "until it has ended"
+            text = f"Message Batch {batch.id} has no results {gone}."
             return refuse(404, "not_found_error", text, request)
         fault = request.get(FAULT)
         if fault and fault.after:
             # Nothing takes effect by being read: the fault is all there is.
             return web.Response()
-        record = self._log.batches.get(batch.id)
-        if record:
-            record.fetched += 1
+        record = self._log.batches[batch.id]
+        record.fetched += 1
         response = web.StreamResponse(headers=headers_of(request))
         response.content_type = "application/x-jsonl"
         await response.prepare(request)
@@ -163,7 +162,7 @@ class BatchRoutes:
         await self._send_lines(response, batch, whole)
         if fault:
             await _break_off(request, response, fault, batch.lines[whole : whole + 1])
-        elif record:
+        else:
             record.complete += 1
         return response
 
@@ -220,7 +219,7 @@ def _page(shown: list[Batch], request: web.Request) -> tuple[list[Batch], bool, 
     return page, len(within) > len(page), ""
 
 
-def _mistake(body: Json, most_rows: int) -> str:
+def mistake(body: Json, most_rows: int) -> str:
     """Return the first thing that is wrong with a batch; empty: nothing. What is wrong with a
     request of it is seen when it is answered, but for what no batch may have.
     """

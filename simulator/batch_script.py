@@ -83,6 +83,8 @@ class Batches(BaseModel):
     """True if batches end only when they are released."""
     lasts: float = Field(DAY_SECONDS, gt=0)
     """Seconds until a batch expires."""
+    keeps: float = Field(29 * DAY_SECONDS, ge=0)
+    """Seconds from its creation until a batch's results are gone."""
     cancel_seconds: float = Field(0.0, ge=0)
     """How long it takes to cancel one."""
     finishes: float = Field(0.0, ge=0, le=1)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from holdfast.replaying.cassette import Cassette
 from holdfast.simulator import wire
-from holdfast.simulator.asked import understand
+from holdfast.simulator.asked import Asked, understand
 from holdfast.simulator.batch_script import Batches
 from holdfast.simulator.log import BatchRecord, RequestLog
 from holdfast.simulator.planning import MARK
 from holdfast.simulator.player import Player
+from holdfast.simulator.playing import recorded
 from holdfast.simulator.replies import STATUS_TYPES, hour_of, usage_of
 from holdfast.simulator.script import Rule, Script
 
@@ -40,6 +42,7 @@ class Batch:
     size: int
     created: datetime
     expires: datetime
+    kept_until: datetime
     born: float
     foreign: bool = False
     canceled: datetime | None = None
@@ -51,6 +54,11 @@ class Batch:
     """Set when it is released or canceled."""
 
     @property
+    def archived(self) -> datetime | None:
+        """Return since when its results are gone; None if they are there."""
+        return self.kept_until if self.ended and datetime.now(UTC) >= self.kept_until else None
+
+    @property
     def status(self) -> str:
         if self.ended:
             return "ended"
@@ -59,6 +67,7 @@ class Batch:
     def said(self, url: str) -> Json:
         """Return the batch as the API shows it; its results are at a path of this `url`."""
         counts = {**self.counts, "processing": 0 if self.ended else self.size}
+        path = f"{url}/v1/messages/batches/{self.id}/results"
         return {
             "id": self.id,
             "type": "message_batch",
@@ -68,18 +77,25 @@ class Batch:
             "expires_at": _written(self.expires),
             "ended_at": _written(self.ended),
             "cancel_initiated_at": _written(self.canceled),
-            "archived_at": None,
-            "results_url": f"{url}/v1/messages/batches/{self.id}/results" if self.ended else None,
+            "archived_at": _written(self.archived),
+            "results_url": path if self.ended and not self.archived else None,
         }
 
 
 class BatchStore:
     """All batches of a server, the oldest first."""
 
-    def __init__(self, script: Callable[[], Script], log: RequestLog, player: Player) -> None:
+    def __init__(
+        self,
+        script: Callable[[], Script],
+        log: RequestLog,
+        player: Player,
+        cassette: Cassette | None = None,
+    ) -> None:
         self._script = script
         self._log = log
         self._player = player
+        self._cassette = cassette
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self.batches: dict[str, Batch] = {}
@@ -96,8 +112,6 @@ class BatchStore:
         batch = self._begin(workspace, rows, play, foreign=False)
         for each in others[before:]:
             self._begin(workspace, each, play, foreign=True)
-        names = [custom_id for custom_id, _ in rows]
-        self._log.batches[batch.id] = BatchRecord(batch.id, workspace, names)
         return batch
 
     def cancel(self, batch: Batch) -> None:
@@ -133,10 +147,13 @@ class BatchStore:
             size=len(rows),
             created=now,
             expires=now + timedelta(seconds=play.lasts),
+            kept_until=now + timedelta(seconds=play.keeps),
             born=time.monotonic(),
             foreign=foreign,
         )
         self.batches[batch.id] = batch
+        names = [custom_id for custom_id, _ in rows]
+        self._log.batches[batch.id] = BatchRecord(batch.id, workspace, names, foreign)
         task = asyncio.create_task(self._live(batch, play))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -177,13 +194,12 @@ class BatchStore:
         chance.shuffle(lines)
         batch.lines, batch.rows = lines, []
         batch.ended = datetime.now(UTC)
-        if record := self._log.batches.get(batch.id):
-            record.status, record.counts = "ended", dict(batch.counts)
+        self._log.batches[batch.id].counts = dict(batch.counts)
 
     def _result(self, id: str, body: Json) -> tuple[str, Json]:
         """Return the digest of a request that was answered, and its result."""
-        script = self._script()
-        asked, status, wrong = understand(body, json.dumps(body).encode(), script)
+        script, ours = self._script(), self._cassette is None
+        asked, status, wrong = understand(body, json.dumps(body).encode(), script, ours=ours)
         request_id = id.replace("msgbatch_", "req_")
         if asked is None:
             return "", _errored(STATUS_TYPES[status], wrong, request_id)
@@ -195,17 +211,26 @@ class BatchStore:
         if rule and (rule.status or rule.outcome):
             self._log.refused(record, rule.status or 500)
             return "", _failed(rule, request_id)
-        message = self._player.message(
-            id.replace("msgbatch_", "msg_"),
-            script,
-            asked,
-            rule,
-            lane="batch",
-            found=chance.random() < script.batches.hits,
-        )
+        message, wrong = self._message(id.replace("msgbatch_", "msg_"), asked, rule, chance)
+        if message is None:
+            self._log.refused(record, 400)
+            return "", _errored("invalid_request_error", wrong, request_id)
         usage = usage_of(message)
         self._log.charged(asked.digest, usage, hour=hour_of(message), batch=True)
         return asked.digest, {"type": "succeeded", "message": message}
+
+    def _message(
+        self, id: str, asked: Asked, rule: Rule | None, chance: random.Random
+    ) -> tuple[Json | None, str]:
+        """Return an answer, or None and why there is none."""
+        script = self._script()
+        if self._cassette is not None:
+            message, wrong = recorded(self._cassette, id, asked)
+            if message is not None:
+                message["usage"]["service_tier"] = "batch"
+            return message, wrong
+        found = chance.random() < script.batches.hits
+        return self._player.message(id, script, asked, rule, lane="batch", found=found), ""
 
 
 def workspace_of(play: Batches, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any
 
 Json = dict[str, Any]
@@ -72,11 +72,19 @@ def wrong_turns(messages: list[Json]) -> str:
 
 def wrong_marks(body: Json) -> str:
     """Too many marks of the cache, or one where none may be; empty: neither."""
-    marks = sum("cache_control" in block for block in _every_block(body))
-    marks += "cache_control" in body
-    if marks > MOST_MARKS:
+    marks = [block["cache_control"] for block in _every_block(body) if "cache_control" in block]
+    count = len(marks) + ("cache_control" in body)
+    if count > MOST_MARKS:
         return (
-            f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {marks}."
+            f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {count}."
+        )
+    lives = [mark.get("ttl", "5m") if isinstance(mark, dict) else "5m" for mark in marks]
+    if any(life not in ("5m", "1h") for life in lives):
+        return "cache_control.ttl: Input should be '5m' or '1h'"
+    if "1h" in dropwhile(lambda life: life == "1h", lives):
+        return (
+            "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' "
+            "cache_control block."
         )
     return ""
 

@@ -58,11 +58,12 @@ class BatchRecord:
     id: str
     workspace: str
     custom_ids: list[str]
+    foreign: bool = False
+    """True if it is another user's."""
     told: bool = False
     """True if the answer that names it left."""
-    status: str = "in_progress"
     counts: dict[str, int] = field(default_factory=dict)
-    """Requests by outcome, once it has ended."""
+    """Requests by outcome; empty until it has ended."""
     retrieved: int = 0
     canceled: bool = False
     deleted: bool = False

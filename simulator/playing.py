@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from aiohttp import web
 
@@ -33,23 +34,25 @@ def with_models(script: Script, cassette: Cassette | None) -> Script:
     return script.model_copy(update={"models": tuple(models)})
 
 
+def recorded(cassette: Cassette, id: str, asked: Asked) -> tuple[dict[str, Any] | None, str]:
+    """Return the message that is recorded, or None and what is said of a request that is not."""
+    found = cassette.answer(asked.body)
+    if found is None:
+        difference = cassette.unheard[-1]
+        logger.warning("not on the cassette: %s\n%s", asked.call or "a request", difference)
+        return None, _shorten(difference)
+    usage = NO_USAGE | found["usage"]
+    return wire.message(id, found["model"], found["content"], found["stop_reason"], usage), ""
+
+
 async def play(
     cassette: Cassette, request: web.Request, asked: Asked, log: RequestLog, record: Body
 ) -> web.StreamResponse:
     """Answer as it is recorded, at once; refuse what is not, for good, and say what differs."""
-    found = cassette.answer(asked.body)
-    if found is None:
+    message, wrong = recorded(cassette, request[REQUEST_ID].replace("req_", "msg_"), asked)
+    if message is None:
         log.refused(record, 400)
-        difference = cassette.unheard[-1]
-        logger.warning("not on the cassette: %s\n%s", asked.call or "a request", difference)
-        return refuse(400, "invalid_request_error", _shorten(difference), request)
-    message = wire.message(
-        request[REQUEST_ID].replace("req_", "msg_"),
-        found["model"],
-        found["content"],
-        found["stop_reason"],
-        NO_USAGE | found["usage"],
-    )
+        return refuse(400, "invalid_request_error", wrong, request)
     log.charged(asked.digest, usage_of(message), hour=hour_of(message))
     reply = Reply(
         message=message,

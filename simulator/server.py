@@ -82,7 +82,7 @@ class Simulator:
         self._answering: Counter[str] = Counter()
         self._player = Player()
         self._ids = itertools.count(1)
-        self.batches = BatchStore(lambda: self.script, self.log, self._player)
+        self.batches = BatchStore(lambda: self.script, self.log, self._player, self.cassette)
         self._batch_routes = BatchRoutes(lambda: self.script, self.log, self.batches)
 
     async def __aenter__(self) -> Self:
