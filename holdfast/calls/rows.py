@@ -103,7 +103,11 @@ class Items(Contract):
     reused: int = 0
     """Items whose outcome was taken over from an earlier run."""
     outcomes: tuple[str, ...] = ()
-    """Outcome blobs taken over: those of the segment before, or of an earlier run."""
+    """Outcome blobs taken over from an earlier run."""
+    kept: tuple[int, ...] = ()
+    """Places of the items whose outcome was taken over: they are not asked."""
+    text: str = ""
+    """The only text that is left, where texts are merged; empty: there are several, or none."""
 
 
 class OpenMaterial(Contract):
@@ -115,6 +119,11 @@ class OpenMaterial(Contract):
     chunk_bytes: int
     reuse: str = ""
     """Blob of the `MapTable` of an earlier map, whose complete rows over equal items are kept."""
+    merging: tuple[str, ...] = ()
+    """Outcome blobs whose texts are to be merged, oldest first: each item is a group of them in the
+    order of their places, at most `policies.MERGED_TOKENS` together, as its only field `text`. One
+    text alone comes back as `Items.text`. Empty: the input is read.
+    """
 
 
 class RowsMaterial(Contract):
@@ -128,7 +137,9 @@ class RowsMaterial(Contract):
     role: RoleCard
     chunks: tuple[Chunk, ...]
     rows: tuple[int, ...] = ()
-    """Places of the items to ask, in order; empty: all of its chunks that can be asked."""
+    """Places of the items to ask, in order; empty: all of its chunks. Items that cannot be asked,
+    broken or repeated ones, are passed over in silence either way.
+    """
     before: tuple[str, ...] = ()
     """Outcome blobs with the answers that are to be mended, newest last; empty: first answers."""
     mending: bool = False
@@ -141,13 +152,17 @@ class RowsMaterial(Contract):
 
 
 class RowsDone(Contract):
-    """What came of some rows. Every row of the material is in exactly one of the four groups."""
+    """What came of some rows. Every row of the material that can be asked is in exactly one of the
+    groups.
+    """
 
     outcomes: str = ""
     """Blob of the outcomes of all rows with an answer; empty: there is none."""
     complete: int = 0
     failed: tuple[int, ...] = ()
     """Rows with an answer that is no result, and that another answer may cure."""
+    declined: tuple[int, ...] = ()
+    """Rows whose model said that it cannot: a stronger one may be asked, once."""
     hopeless: int = 0
     """Rows with an answer that no other one cures: they have failed."""
     lost: tuple[int, ...] = ()
@@ -267,9 +282,60 @@ class MapTable(Contract):
     failures: tuple[str, ...] = ()
     """Up to 20 failed rows, each with id, place and why."""
     retry: tuple[int, ...] = ()
-    """Places of the items that an order wants asked again."""
+    """Places of the items that the orders carried out now want asked again."""
+    settled: tuple[int, ...] = ()
+    """Places of the items that these orders have supplied or skipped."""
+    notes: tuple[str, ...] = ()
+    """What people must know of these orders, such as an id that no item has."""
     items: tuple[Chunk, ...] = ()
     outcomes: tuple[str, ...] = ()
+
+
+class Portion(Contract):
+    """Rows that are still to be asked, for the same time."""
+
+    chunks: tuple[int, ...]
+    """Places of their chunks in `MapResume.chunks`."""
+    rows: tuple[int, ...] = ()
+    """Places of their items; empty: all of these chunks."""
+    step: int = 0
+    """Answers so far: the first is asked of the first model, the second mends it, the third is
+    asked anew of the next stronger one, and so on.
+    """
+    before: tuple[str, ...] = ()
+    """Outcome blobs with their last answers, newest last."""
+    losses: int = 0
+    """How often they were sent and no answer came."""
+    idle: int = 0
+    """How often in a row they came back without having been asked."""
+
+
+class MapResume(Contract):
+    """Where a map stands between two segments: nothing before it is asked again."""
+
+    opened: bool = False
+    chunks: tuple[Chunk, ...] = ()
+    """Chunks of its items; while texts are merged, those of the present level."""
+    items: int = 0
+    broken: int = 0
+    repeated: int = 0
+    reused: int = 0
+    portions: tuple[Portion, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    """All outcome blobs so far, oldest first; while texts are merged, those of this level."""
+    warmed: bool = False
+    complete: int = 0
+    failed: int = 0
+    """Failed for good, broken items included."""
+    answers: int = 0
+    """Answers so far, of whatever kind."""
+    lanes: dict[str, int] = Field(default_factory=dict)
+    """The same by lane."""
+    cached: int = 0
+    level: int = 0
+    """The level of merging; 0: its items themselves."""
+    table: MapTable | None = None
+    """Made before its texts are merged."""
 
 
 class MapGoal(Contract):
@@ -289,8 +355,7 @@ class MapGoal(Contract):
     capabilities: Capabilities = Capabilities()
     first_run: str = ""
     project: ProjectName = ""
-    resume: str = ""
-    """Blob of the `MapTable` that it goes on from; empty: it begins."""
+    resume: MapResume = MapResume()
     orders: tuple[RowOrder, ...] = ()
     tolerated: bool = False
     """True if a person lets it go on although more rows fail than it tolerates."""
@@ -305,8 +370,7 @@ class MapReport(Contract):
     """`more`: it needs money, or the run above is paused. `intolerable`: too many rows failed."""
     why: str = ""
     table: MapTable = MapTable()
-    resume: str = ""
-    """Blob of `table`, for the next segment."""
+    resume: MapResume = MapResume()
     text: str = ""
     """What `reduce` merged; empty: nothing was to be merged."""
     needs: Slice | None = None

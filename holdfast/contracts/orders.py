@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
 
-from pydantic import AwareDatetime, Field, field_validator
+from pydantic import AwareDatetime, Field, JsonValue, field_validator
 
 from holdfast.contracts.base import Contract, Tier
 from holdfast.contracts.calls import Bill
@@ -36,6 +36,12 @@ class Order(Contract):
     """The role that a subtask is handed to."""
     plan: Plan | None = None
     limits: Limits | None = None
+    rows: bool = False
+    """True if it is about rows of a map, and not about the whole subtask."""
+    ids: tuple[str, ...] = ()
+    """Their items' ids; empty: all rows that have failed."""
+    value: JsonValue = None
+    """The result that is supplied for one row."""
     by: str = ""
 
     @property
