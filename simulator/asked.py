@@ -17,6 +17,9 @@ from holdfast.simulator.replies import STATUS_TYPES, refuse
 from holdfast.simulator.script import TURN, Script
 from holdfast.simulator.turns import altered
 
+ROW = ("tools", "system", "messages")
+"""Fields of a request that its row of blocks is made of."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -74,13 +77,15 @@ def asked_by(
 
 def understand(
     body: dict[str, Any],
-    raw: bytes,
+    raw: bytes | None,
     script: Script,
     *,
     counting: bool = False,
     ours: bool = True,
 ) -> tuple[Asked | None, int, str]:
-    """Return what a body asks, or None with the status and the words of its refusal."""
+    """Return what a body asks, or None with the status and the words of its refusal. Without `raw`,
+    the bytes that it came as, its digest is that of what it says.
+    """
     status, wrong = wire.mistake(body, script.models, counting=counting)
     if status:
         return None, status, wrong
@@ -90,11 +95,16 @@ def understand(
     system = wire.text_of(body.get("system"))
     prompt = "\n".join(wire.text_of(each.get("content")) for each in body["messages"])
     schema = schema_of(body, system)
-    digest = hashlib.sha256(raw).hexdigest()
+    digest = hashlib.sha256(_said(body, blocks) if raw is None else raw).hexdigest()
     found = re.search(script.mark, prompt) if script.mark else None
     mark = found.group() if found else ""
     call = TURN if body.get("tools") else call_of(schema)
     return Asked(body, digest, system, prompt, schema, call, mark, blocks), 0, ""
+
+
+def _said(body: dict[str, Any], blocks: list[Block]) -> bytes:
+    rest = {name: value for name, value in body.items() if name not in ROW}
+    return f"{blocks[-1].digest} {json.dumps(rest)}".encode()
 
 
 def read_body(raw: bytes) -> tuple[dict[str, Any] | None, str]:

@@ -90,11 +90,13 @@ class BatchStore:
         script: Callable[[], Script],
         log: RequestLog,
         player: Player,
+        keep: Callable[[list[Json]], None],
         cassette: Cassette | None = None,
     ) -> None:
         self._script = script
         self._log = log
         self._player = player
+        self._keep = keep
         self._cassette = cassette
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,6 +104,7 @@ class BatchStore:
 
     def create(self, workspace: str, rows: list[tuple[str, Json]]) -> Batch:
         """Begin a batch of custom ids and bodies, and those that others begin at the same time."""
+        self._keep([body for _, body in rows])
         play = self._script().batches
         others: list[list[tuple[str, Json]]] = [
             [(f"other-{place}", {}) for place in range(len(rows))]
@@ -199,7 +202,7 @@ class BatchStore:
     def _result(self, id: str, body: Json) -> tuple[str, Json]:
         """Return the digest of a request that was answered, and its result."""
         script, ours = self._script(), self._cassette is None
-        asked, status, wrong = understand(body, json.dumps(body).encode(), script, ours=ours)
+        asked, status, wrong = understand(body, None, script, ours=ours)
         request_id = id.replace("msgbatch_", "req_")
         if asked is None:
             return "", _errored(STATUS_TYPES[status], wrong, request_id)

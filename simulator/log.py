@@ -135,7 +135,7 @@ class RequestLog:
         `hour`: tokens written to the cache for an hour; `batch`: at the price of a batch.
         """
         body = self.bodies[digest]
-        self._remember(digest, body, usage.model_dump(), hour, batch)
+        self._remember(digest, body, usage, hour, batch)
         again = body.delivered > 0
         body.admitted += 1
         body.again += again
@@ -164,12 +164,13 @@ class RequestLog:
         self,
         digest: str,
         body: Body,
-        usage: dict[str, Any] | None = None,
+        usage: Usage | None = None,
         hour: int = 0,
         batch: bool = False,
     ) -> None:
         if self.memory:
-            what = {"digest": digest, "usage": usage, "hour": hour, "batch": batch}
+            counted = usage and usage.model_dump()
+            what = {"digest": digest, "usage": counted, "hour": hour, "batch": batch}
             about = {"call": body.call, "model": body.model, "mark": body.mark}
             with self.memory.open("a") as file:
                 file.write(json.dumps(what | about) + "\n")

@@ -47,9 +47,10 @@ MAY_HAVE_GENERATED = (408, 502, 504, 520, 521, 522, 523, 524)
 class Simulator:
     """`async with Simulator(script) as simulator:` serves on 127.0.0.1 until the block ends.
 
-    `url` is the value for ANTHROPIC_BASE_URL; `log` says what was asked; `script` may be replaced
-    while it runs; `requests` is a file that gets the body of each request for a message, a line of
-    JSON each. With a `cassette` it answers from that, and refuses what is not recorded.
+    `url` is the value for ANTHROPIC_BASE_URL; `log` says what was asked; `batches` releases those
+    that are held; `script` may be replaced while it runs; `requests` is a file that gets the body
+    of each request for a message, a line of JSON each. With a `cassette` it answers from that, and
+    refuses what is not recorded.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Simulator:
         self._answering: Counter[str] = Counter()
         self._player = Player()
         self._ids = itertools.count(1)
-        self.batches = BatchStore(lambda: self.script, self.log, self._player, self.cassette)
+        self.batches = BatchStore(
+            lambda: self.script, self.log, self._player, self._keep, self.cassette
+        )
         self._batch_routes = BatchRoutes(lambda: self.script, self.log, self.batches)
 
     async def __aenter__(self) -> Self:
@@ -146,9 +149,7 @@ class Simulator:
         if asked is None:
             self.log.statuses[refusal.status] += 1
             return refusal
-        if self._requests is not None:
-            with self._requests.open("a") as kept:
-                kept.write(json.dumps(asked.body) + "\n")
+        self._keep([asked.body])
         record = self.log.received(asked.digest, asked.call, str(asked.body["model"]), asked.mark)
         self.log.began()
         if request.transport is not None:
@@ -159,6 +160,11 @@ class Simulator:
             return await self._meet(request, asked, record)
         finally:
             self.log.ended()
+
+    def _keep(self, bodies: list[dict[str, Any]]) -> None:
+        if self._requests is not None:
+            with self._requests.open("a") as kept:
+                kept.writelines(json.dumps(body) + "\n" for body in bodies)
 
     async def _meet(self, request: web.Request, asked: Asked, record: Body) -> web.StreamResponse:
         """The fate of a well-formed request: the first rule that applies, the rate, an answer."""

@@ -547,10 +547,13 @@ async def test_an_hour_is_not_asked_for_after_five_minutes() -> None:
             await client.messages.create(**marked(1, "2h")["params"])
 
 
-async def test_a_server_that_is_started_again_knows_what_a_batch_cost(tmp_path: Path) -> None:
+async def test_what_a_batch_asked_and_cost_outlives_the_server(tmp_path: Path) -> None:
     script = Script.model_validate({"batches": {"seconds": 0}, "mark": "Ticket [0-9]+"})
-    memory = tmp_path / "charged.jsonl"
-    async with Simulator(script, memory=memory) as first, client_of(first) as client:
+    memory, kept = tmp_path / "charged.jsonl", tmp_path / "requests.jsonl"
+    async with (
+        Simulator(script, memory=memory, requests=kept) as first,
+        client_of(first) as client,
+    ):
         await results(client, await client.messages.batches.create(requests=[marked(1), row(2)]))
         await client.messages.create(**row(2)["params"])
         before = first.log.report()
@@ -558,6 +561,8 @@ async def test_a_server_that_is_started_again_knows_what_a_batch_cost(tmp_path: 
     assert after["dollars"] == before["dollars"] != "0"
     assert after["marks"] == before["marks"]
     assert before["marks"]["Ticket 2"]["calls"] == 2
+    asked = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert asked == [each["params"] for each in (marked(1), row(2), row(2))]
 
 
 async def test_a_batch_is_answered_from_a_cassette_and_errs_where_that_has_nothing() -> None:
