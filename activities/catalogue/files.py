@@ -30,6 +30,7 @@ from holdfast.activities.catalogue.tools import (
     load_shipped,
     tools_of,
 )
+from holdfast.activities.catalogue.written_maps import BadMaps, settle_maps
 from holdfast.contracts import (
     AnswerForm,
     Effort,
@@ -347,8 +348,10 @@ def read_playbook(path: Path) -> PlaybookFile:
     where = f"{path.parent.name}/{path.name}"
     try:
         fields = _parse(text_of(path, path.name))
+        if isinstance(fields, dict) and "plan" in fields:
+            fields["plan"] = settle_maps(fields["plan"], path.parent)
         playbook = PlaybookFile.model_validate(fields)
-    except (NotPlain, ValidationError) as error:
+    except (NotPlain, BadMaps, ValidationError) as error:
         raise CatalogueError(f"{where}: {_mistakes(error)}") from error
     if playbook.name != path.parent.name:
         raise CatalogueError(f"{where}: name must be the folder's name")
@@ -378,6 +381,8 @@ def read_playbook(path: Path) -> PlaybookFile:
 def _mistakes(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return "; ".join(map(_describe, error.errors()))
+    if isinstance(error, BadMaps):
+        return "; ".join(f"plan.{each}" for each in error.mistakes)
     return " ".join(str(error).split())
 
 

@@ -33,10 +33,10 @@ class MapSpec(Contract):
     """
     id: str = ""
     """The field that names an item; empty: its place does."""
-    most: int = 100_000
+    most: int = Field(default=100_000, ge=1, le=100_000)
     """An input with more items is refused."""
     lane: Lane = "auto"
-    tolerate: float = 2.0
+    tolerate: float = Field(default=2.0, ge=0, le=100)
     """Percent of the items that may fail; beyond it the map stops and asks."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of one item's result, closed objects only; empty: the role's, else text."""

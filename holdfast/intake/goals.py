@@ -81,7 +81,9 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     limits = limits_of(wish.limits)
     inputs = tuple(input_of(each, playbook, wish.below) for each in wish.inputs)
     check_inputs(inputs, playbook)
-    plan = _check(given, wish, catalogue, inputs, limits) if given else None
+    plan = None
+    if given:
+        plan = _check(plans.name_inputs(given, inputs), wish, catalogue, inputs, limits)
     if wish.single or wish.role:
         plan = _single(wish, playbook, text, limits, catalogue)
     declared = playbook.inputs if playbook else {}

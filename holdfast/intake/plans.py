@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import yaml
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from holdfast.contracts import HARD_SUBTASK_LIMIT, Plan
+from holdfast.activities.catalogue.written_maps import BadMaps, settle_maps
+from holdfast.contracts import HARD_SUBTASK_LIMIT, GoalInput, Plan, Subtask
 from holdfast.errors import Refused
 from holdfast.intake.files import read_text
 from holdfast.text.mistakes import as_rest
@@ -25,6 +26,7 @@ PLAN_BYTES = 2 * 1024 * 1024
 
 def _check_fields(given: object, make: ValidatorFunctionWrapHandler) -> Plan:
     """Return the plan; a field that nobody reads is a mistake."""
+    given = settle_maps(given, None)
     plan: Plan = make(given)
     if idle := find_unread(Plan, given):
         raise ValueError("; ".join(f"{place}: there is no such field" for place in idle[:20]))
@@ -40,17 +42,23 @@ def read_plan(path: Path, option: str = "--plan") -> Plan:
     mistakes.
     """
     text = read_text(path, option, PLAN_BYTES)
-    return parse_plan(text, f"{option} {path}", as_yaml=path.suffix.lower() in YAML)
+    as_yaml = path.suffix.lower() in YAML
+    return parse_plan(text, f"{option} {path}", as_yaml=as_yaml, folder=path.parent)
 
 
-def parse_plan(text: str, where: str, *, as_yaml: bool) -> Plan:
-    """Return the plan in a text. Refused, naming `where`, lists every mistake of its shape."""
+def parse_plan(text: str, where: str, *, as_yaml: bool, folder: Path | None = None) -> Plan:
+    """Return the plan in a text. Refused, naming `where`, lists every mistake of its shape.
+    `folder`: where the files begin that it names; None: it may name none.
+    """
     try:
         given = from_yaml(text) if as_yaml else from_json(text)
         _check_count(given, where)
+        given = settle_maps(given, folder)
         plan = Plan.model_validate(given)
     except NotPlain as error:
         raise Refused(f"{where}: {error}") from error
+    except BadMaps as error:
+        raise refuse_plan(where, error.mistakes) from error
     except ValidationError as error:
         mistakes = [_mistake(each["loc"], each["msg"]) for each in error.errors()]
         raise refuse_plan(where, mistakes) from error
@@ -58,6 +66,24 @@ def parse_plan(text: str, where: str, *, as_yaml: bool) -> Plan:
     if idle:
         raise refuse_plan(where, [f"{place}: there is no such field; remove it" for place in idle])
     return plan
+
+
+def name_inputs(plan: Plan, inputs: Sequence[GoalInput]) -> Plan:
+    """Return the plan, with the names of inputs where its maps name their files."""
+    names = {each.name for each in inputs}
+    by_file: dict[str, list[str]] = {}
+    for each in inputs:
+        if each.kind != "text":
+            by_file.setdefault(Path(each.value).name, []).append(each.name)
+
+    def renamed(subtask: Subtask) -> Subtask:
+        spec = subtask.map
+        meant = by_file.get(spec.over, []) if spec and spec.over not in names else []
+        if spec is None or len(meant) != 1:
+            return subtask
+        return subtask.model_copy(update={"map": spec.model_copy(update={"over": meant[0]})})
+
+    return plan.model_copy(update={"subtasks": tuple(map(renamed, plan.subtasks))})
 
 
 def _check_count(given: object, where: str) -> None:
