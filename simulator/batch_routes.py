@@ -47,6 +47,8 @@ class BatchRoutes:
         if refusal := unknown_key(request, script):
             return refusal
         play = script.batches
+        if not play.offered:
+            raise web.HTTPNotFound
         self._log.steps[step] += 1
         workspace = workspace_of(play, key_of(request))
         if request.headers.get("anthropic-workspace-id", workspace) != workspace:

@@ -77,6 +77,8 @@ class Batches(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    offered: bool = True
+    """False: the endpoint has no batches, as some gateways have none."""
     seconds: Seconds = (0.2, 0.2)
     """From a batch's creation to its end."""
     hold: bool = False

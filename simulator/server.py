@@ -239,7 +239,7 @@ class Simulator:
         return web.json_response({}, headers=headers_of(request))
 
     async def _models(self, request: web.Request) -> web.Response:
-        yes = {"supported": True}
+        yes, batch = {"supported": True}, {"supported": self.script.batches.offered}
         effort = {**yes, **dict.fromkeys(("low", "medium", "high", "max"), yes)}
         data = [
             {
@@ -249,7 +249,7 @@ class Simulator:
                 "created_at": "2026-10-14T00:00:00Z",
                 "lifecycle": "active",
                 **MODEL_LISTING_TOKENS,
-                "capabilities": {"structured_outputs": yes, "effort": effort},
+                "capabilities": {"batch": batch, "structured_outputs": yes, "effort": effort},
             }
             for model in self.script.models
         ]

@@ -242,6 +242,19 @@ async def test_there_are_no_results_before_the_end_and_nothing_is_deleted_before
     assert simulator.log.batches[batch.id].deleted
 
 
+async def test_an_endpoint_may_have_no_batches_and_says_so_of_its_models() -> None:
+    for offered in (True, False):
+        async with serving(offered=offered) as (_, client):
+            [first, *_others] = (await client.models.list()).data
+            assert first.capabilities is not None
+            assert first.capabilities.batch.supported is offered
+            if offered:
+                await client.messages.batches.list()
+            else:
+                with pytest.raises(anthropic.NotFoundError):
+                    await client.messages.batches.list()
+
+
 async def test_results_are_gone_once_a_batch_is_archived() -> None:
     async with serving(keeps=0) as (_, client):
         batch = await ended(client, await created(client, 1))

@@ -15,7 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from holdfast.simulator.counting import LIFE_SECONDS, Counted, PromptCache, prefix_tokens
+from holdfast.simulator.counting import (
+    HOUR_SECONDS,
+    LIFE_SECONDS,
+    Counted,
+    PromptCache,
+    prefix_tokens,
+)
 from holdfast.simulator.prefix import Block, blocks_of
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
@@ -519,6 +525,18 @@ def test_what_is_too_short_is_not_kept() -> None:
     cache = PromptCache()
     for _ in range(2):
         assert cache.count("model", row(1, 0), [511], 0, 0) == Counted()
+
+
+def test_a_mark_of_an_hour_keeps_what_is_before_it_for_that_long() -> None:
+    blocks = [Block(0, 4_000, "shared", True, hour=True), Block(0, 4_000, "own", True)]
+    cache = PromptCache()
+    assert cache.count("model", blocks, [1_000, 3_000], 0, 0) == Counted(3_000, 0, hour=1_000)
+    later = LIFE_SECONDS + 1
+    assert cache.count("model", blocks, [1_000, 3_000], later, later) == Counted(2_000, 1_000)
+    missed = cache.count("model", blocks, [1_000, 3_000], later, later, found=False)
+    assert missed == Counted(3_000, 0, hour=1_000)
+    later += HOUR_SECONDS + 1
+    assert cache.count("model", blocks, [1_000, 3_000], later, later) == Counted(3_000, 0, 1_000)
 
 
 async def test_a_script_can_let_agents_look_at_their_files_before_they_answer() -> None:
