@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol
 
 from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
@@ -229,6 +230,18 @@ class Store(Protocol):
 
     async def put(self, content: bytes) -> str:
         """Store a blob and return its SHA-256 (hex)."""
+        ...
+
+    async def put_file(self, source: BinaryIO) -> tuple[str, int]:
+        """Store what a file has from where it stands on, never whole in memory, and return its
+        SHA-256 (hex) and its bytes.
+        """
+        ...
+
+    async def path_of(self, digest: str) -> Path:
+        """Return the path of a blob on this machine, for reading only. BlobLost if it is missing or
+        damaged.
+        """
         ...
 
     async def get(self, digest: str) -> bytes:

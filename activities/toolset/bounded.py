@@ -1,4 +1,5 @@
-"""Run a script's `main` within bounds that are set before anything of a stranger is read.
+"""Run a script's `main` within bounds that are set before anything of a stranger is read. It
+returns its answer, or yields it in parts.
 
 `bounded.py SCRIPT BOUNDS`, with the request on its standard input and the answer on its standard
 output. Runs isolated, as a program of its own, so it imports nothing of this project. What
@@ -38,12 +39,15 @@ def main() -> int:
     code = 0
     try:
         said = runpy.run_path(script)["main"](sys.stdin.buffer.read())
+        for part in (said,) if isinstance(said, bytes) else said:
+            answer.write(part)
     except MemoryError:
-        code, said = NO_MEMORY, b""
+        code = NO_MEMORY
     except Exception as error:
         lines = f"{type(error).__name__}\n{traceback.format_exc()}"
-        code, said = FAILED, lines.encode("utf-8", "backslashreplace")
-    answer.write(said)
+        code = FAILED
+        # A NUL ends what it had said by then, which is text.
+        answer.write(b"\0" + lines.encode("utf-8", "backslashreplace"))
     answer.flush()
     # Libraries may have left threads, or exit handlers that fail without memory.
     os._exit(code)

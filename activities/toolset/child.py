@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from holdfast.activities.toolset.tool import ToolError
-from holdfast.untrusted.process import Finished, ProgramStopped, run
+from holdfast.untrusted.process import CHUNK, ProgramStopped, run, running
 
 logger = logging.getLogger(__name__)
 
@@ -55,51 +56,86 @@ async def in_child(
     ChildFailed if it takes longer or needs more memory than it may, breaks down, or raises
     anything.
     """
-    # Computing is bounded for a child whose worker was killed; two threads of it may compute.
-    bounds = {"memory": memory, "seconds": 2 * round(seconds + 1), "writes": writes}
-    command = (
-        sys.executable,
-        "-I",
-        "-B",
-        "-X",
-        "utf8",
-        str(BOUNDED),
-        str(SCRIPTS / script),
-        json.dumps(bounds),
-    )
+    command = _command(script, seconds, memory, writes)
     async with _place():
         with _folder(writes) as empty:
             try:
                 finished = await run(
                     command,
                     folder=Path(empty or os.sep),
-                    environment={
-                        "PATH": os.defpath,
-                        "HOME": empty or os.devnull,
-                        "TMPDIR": empty or os.devnull,
-                    },
+                    environment=_environment(empty),
                     seconds=seconds,
                     stdin=request,
                     output_limit=OUTPUT,
                 )
             except ProgramStopped as error:
                 raise ChildFailed(str(error)) from None
-    return _answer(finished, memory)
+    if finished.code:
+        raise _failure(finished.code, finished.stdout.partition(b"\0")[2], memory)
+    return finished.stdout
 
 
-def _answer(finished: Finished, memory: int) -> bytes:
-    if finished.code == 0:
-        return finished.stdout
-    if finished.code == NO_MEMORY:
-        raise ChildFailed(f"needed more than {memory >> 20} MiB of memory")
-    said = finished.stdout.decode("utf-8", "replace")
-    if finished.code == FAILED:
-        kind, _, more = said.partition("\n")
+async def lines_of_child(
+    script: str | Path, request: bytes, *, seconds: float, memory: int = MEMORY
+) -> AsyncGenerator[bytes]:
+    """Run `main` of a script as `in_child` does, and yield what it answers while it goes on, some
+    whole lines at a time: it is never held whole, and a slow reader makes the child wait. Close it
+    (`contextlib.aclosing`) so that no process is left.
+    """
+    until = time.monotonic() + seconds
+    rest = b""
+    async with _place():
+        command = _command(script, seconds, memory, 0)
+        async with running(command, Path(os.sep), _environment(""), request) as process:
+            assert process.stdout is not None
+            try:
+                while part := await _read(process.stdout, until):
+                    rest += part
+                    if b"\0" in part:
+                        continue
+                    whole, end, more = rest.rpartition(b"\n")
+                    if end:
+                        rest = more
+                        yield whole
+                code = await process.wait()
+            except TimeoutError:
+                raise ChildFailed(f"took longer than {seconds:.0f} s") from None
+    if code:
+        raise _failure(code, rest.partition(b"\0")[2], memory)
+    if rest:
+        yield rest
+
+
+async def _read(stream: asyncio.StreamReader, until: float) -> bytes:
+    # A bound around the whole would be one around whoever reads the lines, too.
+    async with asyncio.timeout(max(until - time.monotonic(), 0)):
+        return await stream.read(CHUNK)
+
+
+def _command(script: str | Path, seconds: float, memory: int, writes: int) -> tuple[str, ...]:
+    # Computing is bounded for a child whose worker was killed; two threads of it may compute.
+    bounds = {"memory": memory, "seconds": 2 * round(seconds + 1), "writes": writes}
+    options = ("-I", "-B", "-X", "utf8")
+    return (
+        sys.executable, *options, str(BOUNDED), str(SCRIPTS / script), json.dumps(bounds)
+    )  # fmt: skip
+
+
+def _environment(empty: str) -> dict[str, str]:
+    return {"PATH": os.defpath, "HOME": empty or os.devnull, "TMPDIR": empty or os.devnull}
+
+
+def _failure(code: int, said: bytes, memory: int) -> ChildFailed:
+    """Return how a child failed, by its exit code and what it said of an error."""
+    if code == NO_MEMORY:
+        return ChildFailed(f"needed more than {memory >> 20} MiB of memory")
+    if code == FAILED:
+        kind, _, more = said.decode("utf-8", "replace").partition("\n")
         logger.info("a child failed: %s", more[-2_000:])
-        raise ChildFailed(f"could not be read ({kind[:100]})")
-    if finished.code == -signal.SIGXCPU:
-        raise ChildFailed("needed too much computing")
-    raise ChildFailed(f"made its reader break down (exit code {finished.code})")
+        return ChildFailed(f"could not be read ({kind[:100]})")
+    if code == -signal.SIGXCPU:
+        return ChildFailed("needed too much computing")
+    return ChildFailed(f"made its reader break down (exit code {code})")
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from holdfast.contracts import (
     Call,
     Capabilities,
     Contract,
+    MadeFile,
     ModelCard,
     Money,
     PinnedInput,
@@ -108,6 +109,8 @@ class Items(Contract):
     """Places of the items whose outcome was taken over: they are not asked."""
     text: str = ""
     """The only text that is left, where texts are merged; empty: there are several, or none."""
+    unused: str = ""
+    """Why nothing of an earlier run was taken over; empty: something was, or nothing was to be."""
 
 
 class OpenMaterial(Contract):
@@ -289,6 +292,10 @@ class MapTable(Contract):
     """What people must know of these orders, such as an id that no item has."""
     items: tuple[Chunk, ...] = ()
     outcomes: tuple[str, ...] = ()
+    files: tuple[MadeFile, ...] = ()
+    """The table as JSON lines and as CSV, for people."""
+    asked: str = ""
+    """Fingerprint of what is asked of each item: rows of a map with another one are not reused."""
 
 
 class Portion(Contract):

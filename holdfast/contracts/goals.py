@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Literal
@@ -21,7 +22,7 @@ from holdfast.contracts.base import (
 )
 from holdfast.contracts.findings import Finding
 from holdfast.contracts.notices import Notify
-from holdfast.contracts.plans import Plan
+from holdfast.contracts.plans import MapUnit, Plan
 from holdfast.text import one_line
 
 
@@ -90,6 +91,38 @@ class PinnedChange(Contract):
     """True if nothing differs, line ends apart: no text, and nothing that was not read."""
 
 
+class ItemsFound(Contract):
+    """What a look at an input found that can be mapped: nothing was paid for it."""
+
+    by: MapUnit
+    count: int
+    """Items, broken ones included; without `whole` there are at least so many."""
+    whole: bool = True
+    """False: there was no time to look at all of it."""
+    fields: tuple[str, ...] = ()
+    """Names of the fields, in their order."""
+    bytes: dict[str, int] = Field(default_factory=dict)
+    """UTF-8 bytes of what all items together have in a field, as a model is shown it."""
+    most: dict[str, int] = Field(default_factory=dict)
+    """The same, of the item that has the most."""
+    longest: int = 0
+    """Bytes of the longest item, all of its fields together."""
+    broken: int = 0
+    """Items that cannot be asked, each of which fails by itself."""
+    samples: tuple[str, ...] = ()
+    """The first few of them, each with its place and why."""
+
+    def shown(self, fields: Iterable[str] = ()) -> int:
+        """Return the bytes that all items show a model of these fields; none: of all fields."""
+        return sum(self.bytes.get(name, 0) for name in (tuple(fields) or self.fields))
+
+    def most_shown(self, fields: Iterable[str] = ()) -> int:
+        """Return the most bytes that one item shows a model of these fields; none: of all."""
+        named = tuple(fields)
+        most = sum(self.most.get(name, 0) for name in named or self.fields)
+        return most if named else min(most, self.longest)
+
+
 class PinnedInput(Contract):
     """A goal input as `prepare` found it: its content is the blob `digest` of the store."""
 
@@ -123,6 +156,8 @@ class PinnedInput(Contract):
     """Paths of files of a repository that say how its code is to be written, for agents."""
     reader: str = ""
     """The tool that reads a document; empty for text, repository and folder."""
+    items: ItemsFound | None = Field(default=None, exclude_if=lambda found: found is None)
+    """What it has that can be mapped; None: nothing, or nobody looked."""
 
     @property
     def file_name(self) -> str:

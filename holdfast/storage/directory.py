@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.contracts.errors import BlobLost
 from holdfast.storage.files import drafted, to_disk
 
+PIECE_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -51,6 +53,18 @@ class DirectoryStore:
             # A handle that cannot be written says what is wrong, and not where.
             error.filename = error.filename or str(self.root)
             raise
+
+    async def put_file(self, source: BinaryIO) -> tuple[str, int]:
+        """Store what a file has from where it stands on, piece by piece, and return its SHA-256 in
+        hex and its bytes. A crash half-way leaves no such name.
+        """
+        return await asyncio.to_thread(self._copy, source)
+
+    async def path_of(self, digest: str) -> Path:
+        """Return the file of a blob, for reading, its content compared with its name. BlobLost if
+        it is missing or damaged.
+        """
+        return await asyncio.to_thread(self._check, digest)
 
     async def get(self, digest: str) -> bytes:
         """Return a blob. BlobLost if it is missing or damaged."""
@@ -113,6 +127,36 @@ class DirectoryStore:
         if hashlib.sha256(content).hexdigest() != digest:
             raise self._lost(digest, f"its file is damaged ({len(content)} bytes)")
         return content
+
+    def _check(self, digest: str) -> Path:
+        path = self._path(digest)
+        try:
+            found = _digest_of(path)
+        except FileNotFoundError:
+            raise self._lost(digest, "its file is missing") from None
+        if found != digest:
+            raise self._lost(digest, "its file is damaged or cannot be read")
+        return path
+
+    def _copy(self, source: BinaryIO) -> tuple[str, int]:
+        # Its place is known only once it has been read; clean-ups look for drafts where blobs are.
+        beside = self.root / "00" / "copied"
+        self._create(beside.parent)
+        hashed, size = hashlib.sha256(), 0
+        with drafted(beside, b"", sync=False) as draft:
+            with draft.open("ab") as file:
+                while piece := source.read(PIECE_BYTES):
+                    hashed.update(piece)
+                    size += len(piece)
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            path = self._path(hashed.hexdigest())
+            self._create(path.parent)
+            with self._locked(fcntl.LOCK_SH):
+                draft.replace(path)
+        to_disk(path.parent)
+        return path.name, size
 
     def _lost(self, digest: str, why: str) -> BlobLost:
         return BlobLost(

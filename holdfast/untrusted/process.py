@@ -7,8 +7,8 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,16 +56,7 @@ async def run(
     ProgramStopped after `seconds` or beyond `output_limit` bytes of output, unless
     `take_beginning`. On Linux it gets no more memory than MEMORY_LIMIT.
     """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env=dict(environment),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    _bound(process.pid)
+    process = await _start(command, folder, environment)
     try:
         async with asyncio.timeout(seconds):
             (stdout, out_cut), (stderr, said_cut), code = await _spoken(
@@ -80,6 +71,41 @@ async def run(
     if cut and not take_beginning:
         raise ProgramStopped(f"wrote more than {output_limit >> 20} MiB")
     return Finished(code, stdout, stderr, cut)
+
+
+@asynccontextmanager
+async def running(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: bytes
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Yield a program as `run` runs it, for whoever reads its output while it goes on; it is dead
+    afterwards. `stdin` is short.
+    """
+    process = await _start(command, folder, environment, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        await _feed(process.stdin, stdin)
+        yield process
+    finally:
+        _kill(process.pid)
+        await asyncio.gather(process.wait(), _discard(process.stdout))
+
+
+async def _start(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    stderr: int = asyncio.subprocess.PIPE,
+) -> asyncio.subprocess.Process:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env=dict(environment),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    _bound(process.pid)
+    return process
 
 
 def _bound(pid: int) -> None:

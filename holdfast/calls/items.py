@@ -1,0 +1,27 @@
+"""What the items of a map show a model: which of their fields, and how."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from pydantic import JsonValue
+
+SHOWN_BYTES = 256 * 1024
+"""Bytes that one item may show a model; a larger one fails by itself."""
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+def named_fields(instruction: str) -> tuple[str, ...]:
+    """Return the fields that an instruction names in braces, each once; none: all are shown. Braces
+    that are doubled are text.
+    """
+    names = (found[1].strip() for found in _BRACES.finditer(instruction) if found[1] is not None)
+    return tuple(dict.fromkeys(names))
+
+
+def shown_text(value: JsonValue) -> str:
+    """Return the value of a field as a model is shown it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
