@@ -27,6 +27,7 @@ from holdfast.activities.examine import Lenses
 from holdfast.activities.library.library import Library
 from holdfast.activities.library.outcomes import read_outcomes_here
 from holdfast.activities.library.shelves import Shelves, shelves_for
+from holdfast.activities.mapping.maps import Maps
 from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
 from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
@@ -190,6 +191,19 @@ class _Parts:
             address=self.endpoint.address,
         )
 
+    def maps(self, gate: Gate | None) -> Maps:
+        return Maps(
+            store=self.store,
+            journal=self.journal,
+            model=self.endpoint.model,
+            price=self.prices.price,
+            system=self.system,
+            roles={name: role.prompt for name, role in self.catalogue.roles.items()},
+            gate=gate,
+            budget=self._budget(),
+            untold=self.untold,
+        )
+
     def using(self) -> Tools:
         snapshots = Snapshots(self.store, self.state.snapshots)
         scratch = self.state.tools
@@ -228,6 +242,8 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
     prepare = {name: each.preparation(embedded=target.embedded) for name, each in parts.items()}
     ask = {name: each.agents(gate) for name, each in parts.items()}
     use = {name: each.using() for name, each in parts.items()}
+    # What a map asks is in the store, whatever its project.
+    maps = common.maps(gate)
     return Served(
         preparing=activities_by_project(prepare),
         free=[
@@ -235,7 +251,7 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
             *activities_by_project(use),
             *activities_of(_notices(common.settings)),
         ],
-        asking=activities_by_project(ask),
+        asking=[*activities_by_project(ask), *maps.asking],
         tiers=tuple(card.tier for card in common.prices.cards()) if asked else (),
         close=common.endpoint.close,
     )

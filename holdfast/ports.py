@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 
 from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
+from holdfast.calls.rows import Caching
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.calls.turn import UseMaterial
 from holdfast.calls.verify import Shown
@@ -86,6 +87,11 @@ class ModelRequest:
     """Name, description, input_schema, and `strict` where endpoint and schema allow it."""
     cached: bool = False
     """True if what will be sent again goes into the endpoint's cache."""
+    shared: Caching = ""
+    """How long the endpoint's cache is to keep what other calls begin with, too: the system prompt,
+    and of the prompt its first `common` characters. Empty: it need not.
+    """
+    common: int = 0
     price: PriceOf | None = field(default=None, compare=False, repr=False)
     """Prices the bill of a call that fails; None: the adapter's own prices do."""
     heard: Callable[[Head], None] = field(default=_unheard, compare=False, repr=False)

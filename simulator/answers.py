@@ -157,6 +157,7 @@ def _flawed(flaw: Flaw, filled: dict[str, Any]) -> dict[str, Any]:
             "status": "failed",
             "verdict": "fail",
             "why": f"{MARK} It does not meet the criteria.",
+            "why_failed": f"{MARK} It cannot be done for this item.",
         },
         "escalation": {
             "status": "escalate",
@@ -164,6 +165,8 @@ def _flawed(flaw: Flaw, filled: dict[str, Any]) -> dict[str, Any]:
             "why": f"{MARK} The input can be read in two ways.",
         },
     }
+    if flaw == "escalation" and "reason" not in filled:
+        return {}
     return {name: value for name, value in flaws.get(flaw, {}).items() if name in filled}
 
 

@@ -33,12 +33,13 @@ from pydantic import (
 
 from holdfast.calls import MODEL_KINDS
 from holdfast.calls.ping import PING
+from holdfast.calls.row import ROW
 from holdfast.simulator.batch_script import Batches, Seconds
 from holdfast.text.mistakes import mistakes
 
 TURN = "take_turn"
 """The call of a request that has tools, whatever its schema."""
-_ASKED = {kind.name: [*kind.answer.model_fields] for kind in (*MODEL_KINDS, PING)}
+_ASKED = {kind.name: [*kind.answer.model_fields] for kind in (*MODEL_KINDS, ROW, PING)}
 _NAMES = Counter(name for names in _ASKED.values() for name in names)
 CALLS = {next(name for name in names if _NAMES[name] == 1): kind for kind, names in _ASKED.items()}
 """A property that the schema of one call alone has → that call, so that any request can be told

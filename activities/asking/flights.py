@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,21 @@ class Flights:
         """Return the outcome of the call under way with this key, or else of the one that `start`
         begins. Beats meanwhile, with what the call notes. Must run inside an activity.
         """
+        return await self._join(key, notes, start, beating)
+
+    async def join_quietly(
+        self, key: str, notes: Notes, start: Callable[[Notes], Coroutine[Any, Any, str]]
+    ) -> str:
+        """Do as `join` for one of many calls of an activity, which beats for all of them."""
+        return await self._join(key, notes, start, nullcontext)
+
+    async def _join(
+        self,
+        key: str,
+        notes: Notes,
+        start: Callable[[Notes], Coroutine[Any, Any, str]],
+        meanwhile: Callable[[Notes], AbstractAsyncContextManager[Any]],
+    ) -> str:
         flight = self._open.get(key)
         if flight is None:
             flight = self._open[key] = Flight(asyncio.create_task(start(notes)), notes)
@@ -55,7 +71,7 @@ class Flights:
         flight.waiting += 1
         taken = True
         try:
-            async with beating(flight.notes):
+            async with meanwhile(flight.notes):
                 return await _outcome(flight)
         except asyncio.CancelledError:
             taken = flight.task.cancelled()
@@ -91,7 +107,7 @@ async def _outcome(flight: Flight) -> str:
         return call.result()
     except asyncio.CancelledError:
         # Another attempt may want what this one wants no more: that of a run that was reset.
-        if call.done() or flight.waiting > 1 or not _unwanted():
+        if call.done() or flight.waiting > 1 or not is_unwanted():
             raise
     call.cancel()
     # It has yet to say what it used.
@@ -103,7 +119,7 @@ async def _outcome(flight: Flight) -> str:
     return call.result()
 
 
-def _unwanted() -> bool:
+def is_unwanted() -> bool:
     """True if the attempt is cancelled because nobody wants its call any more. Otherwise the server
     only lost sight of the attempt, or holds it back.
     """

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from holdfast.activities.asking.replies import Shape
-from holdfast.calls.kind import schema_of
+from holdfast.calls.kind import Answer, schema_of
 from holdfast.calls.work import DataAnswer, WorkAnswer, to_draft
 from holdfast.contracts import Draft
 from holdfast.text import visible
@@ -25,15 +25,20 @@ def shape_of(form: Form) -> Shape[Any, Draft]:
     """Return what an agent is asked for, and how its answer becomes a draft."""
     if not form:
         return Shape(WorkAnswer, to_draft)
-    return Shape(DataAnswer, partial(_to_draft, form), schema=_schema(form))
+    return Shape(
+        DataAnswer, partial(_to_draft, form), schema=schema_around(DataAnswer, form, or_text=True)
+    )
 
 
-def _schema(form: Form) -> dict[str, Any]:
-    """Return the schema of the whole answer: data, or words where there is no result."""
-    schema = schema_of(DataAnswer)
+def schema_around(answer: type[Answer], form: Form, *, or_text: bool = False) -> dict[str, Any]:
+    """Return the schema of a whole answer whose `result` has this form; `or_text`: or is words,
+    where there is no result.
+    """
+    schema = schema_of(answer)
     shared = form.get("$defs")
-    own = {name: value for name, value in form.items() if name != "$defs"}
-    properties = schema["properties"] | {"result": {"anyOf": [own, {"type": "string"}]}}
+    own: Any = {name: value for name, value in form.items() if name != "$defs"}
+    result = {"anyOf": [own, {"type": "string"}]} if or_text else own
+    properties = schema["properties"] | {"result": result}
     whole = {"type": "object", "properties": properties, "required": schema["required"]}
     return {**whole, "additionalProperties": False, **({"$defs": shared} if shared else {})}
 

@@ -58,12 +58,21 @@ async def beating(notes: Notes | None = None) -> AsyncIterator[Notes]:
     def tell() -> None:
         context.run(activity.heartbeat, *carried.numbers)
 
-    beats = asyncio.create_task(_beat(tell))
     carried.tellers.append(tell)
     try:
-        yield carried
+        async with beating_with(tell):
+            yield carried
     finally:
         carried.tellers.remove(tell)
+
+
+@asynccontextmanager
+async def beating_with(tell: Callable[[], None]) -> AsyncIterator[None]:
+    """Call `tell`, which beats, again and again while the block runs."""
+    beats = asyncio.create_task(_beat(tell))
+    try:
+        yield
+    finally:
         beats.cancel()
         with suppress(asyncio.CancelledError):
             await beats

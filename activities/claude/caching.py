@@ -10,6 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MARK = {"cache_control": {"type": "ephemeral"}}
+HOUR_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
+def mark_shared(body: Mapping[str, Any], common: int, *, hour: bool) -> dict[str, Any]:
+    """Return the body with a mark after what other calls begin with, too: of its only message the
+    first `common` characters, or else the system prompt.
+    """
+    mark = HOUR_MARK if hour else MARK
+    result = dict(body)
+    first, *others = body["messages"]
+    if common and not others and isinstance(first["content"], str):
+        shared, own = first["content"][:common], first["content"][common:]
+        blocks = [{"type": "text", "text": shared, **mark}, {"type": "text", "text": own}]
+        # No block may be empty.
+        result["messages"] = [{**first, "content": blocks if own.strip() else blocks[:1]}]
+    elif body.get("system"):
+        result["system"] = _mark_last(body["system"], mark)
+    return result
 
 
 def mark_cached(body: Mapping[str, Any], *, conversation: bool) -> dict[str, Any]:
@@ -43,6 +61,8 @@ def _ends(messages: Sequence[Mapping[str, Any]]) -> Iterator[int]:
     yield from sorted({*asked[-1:], *before[-1:]})
 
 
-def _mark_last(content: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _mark_last(
+    content: str | Sequence[Mapping[str, Any]], mark: Mapping[str, Any] = MARK
+) -> list[dict[str, Any]]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return [*(dict(block) for block in blocks[:-1]), {**blocks[-1], **MARK}]
+    return [*(dict(block) for block in blocks[:-1]), {**blocks[-1], **mark}]

@@ -20,6 +20,8 @@ USAGE_FIELDS = {
     "cache_read_input_tokens": "cache_read_tokens",
     "cache_creation_input_tokens": "cache_write_tokens",
 }
+FOR_AN_HOUR = "ephemeral_1h_input_tokens"
+"""Name of the count of tokens that are kept for an hour, in `cache_creation`."""
 SEARCHES = "web_search_requests"
 """Name of the count of the endpoint's own searches, in `server_tool_use`."""
 DELTA_FIELDS = {
@@ -163,6 +165,8 @@ class Transcript:
                 counted.get("output_tokens", 0), max_output if hidden else seen
             )
         counted["searches"] = max(self._usage.get(SEARCHES, 0), self._searched)
+        hour, all_written = self._usage.get(FOR_AN_HOUR, 0), counted.get("cache_write_tokens", 0)
+        counted["cache_hour_tokens"] = min(hour, all_written)
         least = -(-self.seen_bytes // MOST_BYTES_PER_TOKEN)
         counted["output_tokens"] = max(counted["output_tokens"], least)
         return Usage(**counted)
@@ -246,9 +250,11 @@ class Transcript:
             self.seen_bytes += len(piece.encode("utf-8", "replace"))
 
     def _count(self, usage: Any, *, final: bool) -> None:
-        own = _mapping(_mapping(usage).get("server_tool_use"))
-        for name in (*USAGE_FIELDS, SEARCHES):
-            value = own.get(name) if name == SEARCHES else _mapping(usage).get(name)
+        counts = _mapping(usage)
+        counts = counts | _mapping(counts.get("cache_creation"))
+        counts = counts | _mapping(counts.get("server_tool_use"))
+        for name in (*USAGE_FIELDS, FOR_AN_HOUR, SEARCHES):
+            value = counts.get(name)
             if value is None:
                 continue
             # Not isinstance: true is not a number of tokens.

@@ -13,7 +13,7 @@ from typing import Any
 
 from anthropic import transform_schema
 
-from holdfast.activities.claude.caching import mark_cached
+from holdfast.activities.claude.caching import mark_cached, mark_shared
 from holdfast.activities.claude.tools import offer_tools
 from holdfast.contracts import Capabilities
 from holdfast.contracts.policies import TOOLS_TOKENS
@@ -51,6 +51,8 @@ def shape(request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
         body["output_config"] = output
+    if request.shared and capabilities.caching:
+        return mark_shared(body, request.common, hour=request.shared == "1h")
     if not (request.cached and capabilities.caching):
         return body
     # A prompt that is asked once would pay for an entry that nobody reads.

@@ -154,6 +154,25 @@ class RowsMaterial(Contract):
     """First execution of the run above: the name of its calls in the journal."""
 
 
+class RowsBeat(Contract):
+    """What `ask_rows` tells with each heartbeat: watchers read the first three, its next attempt
+    the others.
+    """
+
+    done: int = 0
+    """Rows with an answer."""
+    failed: int = 0
+    """The part of them whose answer is no result."""
+    dollars: Money = Decimal(0)
+    machine: int = 0
+    """Where it ran, by `senders.this_machine`."""
+    process: int = 0
+    sent: str = ""
+    """A bit for each of its rows in order that may have been sent, as a hexadecimal number: a
+    worker on another machine has another journal.
+    """
+
+
 class RowsDone(Contract):
     """What came of some rows. Every row of the material that can be asked is in exactly one of the
     groups.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
+from pydantic import Field
+
 from holdfast.contracts.base import Contract, Effort, Money, ProjectName, Span, Tier
 from holdfast.contracts.models import Capabilities, ModelCard
 
@@ -16,6 +18,8 @@ class Usage(Contract):
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_hour_tokens: int = Field(default=0, exclude_if=lambda tokens: tokens == 0)
+    """The part of `cache_write_tokens` that is kept for an hour, not for five minutes."""
     searches: int = 0
     """Searches by the endpoint's own tool, each with its price."""
 

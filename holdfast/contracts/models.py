@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
+from pydantic import Field
+
 from holdfast.contracts.base import Contract, Tier
 
 
@@ -40,5 +42,7 @@ class Capabilities(Contract):
     token_counting: bool = True
     caching: bool = False
     """True if parts of a request may be marked for its prompt cache."""
+    batches: bool = Field(default=False, exclude_if=lambda yes: not yes)
+    """True if it takes many requests as one batch, at half the price."""
     web: bool = False
     """True if it searches and reads the web itself, in place of our tools."""

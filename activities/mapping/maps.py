@@ -1,0 +1,67 @@
+"""The activities of a map: read its items, ask its rows, put its table together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio import activity
+
+from holdfast.activities.asking.flights import Flights
+from holdfast.activities.asking.sending import Sending
+from holdfast.activities.mapping.now import NowLane
+from holdfast.activities.mapping.tally import Tally
+from holdfast.activities.mapping.wanted import read_wanted
+from holdfast.calls.rows import RowsDone, RowsMaterial
+from holdfast.contracts.errors import RunStopping
+from holdfast.contracts.plans import Lane
+from holdfast.ports import Budget, Gate, Journal, Model, PriceOf, Store
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Activities of maps. Those that ask a model bring what came of each row, once, whatever worker
+    dies; what they bring stays in the store.
+    """
+
+    store: Store
+    journal: Journal
+    model: Model | None
+    price: PriceOf
+    """Return the dollars of a call by the id of the model that served it; None if it has no price.
+    """
+    system: Mapping[str, str] = field(default_factory=dict)
+    """The system prompts, by the name of their file."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """The prompts of roles, for runs that do not say where theirs is kept."""
+    gate: Gate | None = None
+    """Paces the calls; None: every call leaves at once."""
+    budget: Budget | None = None
+    """The spending caps of this deployment; None: there are none but the run's."""
+    flights: Flights = field(default_factory=Flights)
+    """The calls that this process has under way."""
+    untold: str = ""
+    """Why the system prompts cannot be used; empty: they can."""
+
+    @property
+    def asking(self) -> list[Callable[..., Any]]:
+        """Its activities for workers that ask models."""
+        return [self.ask_rows]
+
+    @activity.defn
+    async def ask_rows(self, material: RowsMaterial) -> RowsDone:
+        """Ask for an answer to each of some rows, several at a time. Nothing of a row is raised:
+        each is in one of the groups that come back.
+        """
+        assert self.model is not None, "prepare admits no such run"
+        tally = await self._tally(material, "now")
+        sending = Sending(self.model, self.journal, self.gate, budget=self.budget)
+        await NowLane(tally, sending, self.flights, material.at_once).run()
+        return await tally.done(self.store)
+
+    async def _tally(self, material: RowsMaterial, lane: Lane) -> Tally:
+        if self.untold:
+            raise RunStopping(self.untold)
+        wanted = await read_wanted(self.store, material, self.system, self.roles)
+        return Tally(wanted, material, lane, self.price)

@@ -1,0 +1,206 @@
+"""What a model is asked for some rows of a map: read from the store, the same for each attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from holdfast.activities.asking.forms import find_mistakes, schema_around
+from holdfast.activities.asking.journal import key_of
+from holdfast.activities.asking.replies import Shape
+from holdfast.calls.row import (
+    ROW,
+    RowAnswer,
+    RowDataAnswer,
+    RowValue,
+    form_of,
+    mending_prompt,
+    role_file,
+    row_beginning,
+    row_prompt,
+)
+from holdfast.calls.rows import Item, Outcome, RowsMaterial
+from holdfast.calls.work import Told
+from holdfast.contracts import Call
+from holdfast.contracts.errors import CallRefused
+from holdfast.ledger.rows import MENDING_BYTES_PER_TOKEN
+from holdfast.plans import checks
+from holdfast.ports import ModelRequest, PriceOf, Store
+
+MOST_MISTAKES = 5
+HEAVY_BYTES = 2**16
+"""Bytes of items beyond which they are read in a thread: the event loop serves every call."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One item, and all that is said of it alone."""
+
+    n: int
+    id: str
+    prompt: str
+    tries: int
+    """Answers before this one."""
+    said: str = ""
+    """The earlier answer that is to be mended; empty: it is asked anew."""
+    why: str = ""
+    """What is wrong with that."""
+    key: str = ""
+
+    @property
+    def messages(self) -> tuple[Mapping[str, Any], ...]:
+        """The conversation with the earlier answer; empty: there is none."""
+        if not self.said:
+            return ()
+        return (
+            {"role": "user", "content": self.prompt},
+            {"role": "assistant", "content": self.said},
+            {"role": "user", "content": mending_prompt(self.why)},
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that it says."""
+        if not self.said:
+            return len(self.prompt.encode("utf-8", "replace"))
+        return len(json.dumps(self.messages, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The rows of one activity, and what all of them begin with."""
+
+    call: Call
+    system: str
+    shape: Shape[Any, RowValue]
+    rows: tuple[Row, ...]
+    shared: int
+    """Bytes of what each request has beside its row's."""
+
+    def request(self, row: Row, material: RowsMaterial, price: PriceOf) -> ModelRequest:
+        """Return the request of a row, without the time that it may take."""
+        call = self.call
+        assert call.model is not None
+        return ModelRequest(
+            model=call.model.id,
+            system=self.system,
+            prompt=row.prompt,
+            schema=self.shape.asked,
+            max_output=call.max_output,
+            effort=call.effort,
+            capabilities=call.capabilities,
+            messages=row.messages,
+            shared=material.caching,
+            price=price,
+        )
+
+
+async def read_wanted(
+    store: Store, material: RowsMaterial, prompts: Mapping[str, str], roles: Mapping[str, str]
+) -> Wanted:
+    """Return what is asked. `prompts` are the system prompts by their file, `roles` those of roles
+    that the material does not say. Raise BlobLost, and CallRefused if a check cannot be carried
+    out.
+    """
+    work = material.work
+    if wrong := checks.problems(work.subtask.checks):
+        raise CallRefused(f"checks: {'; '.join(wrong)}")
+    over = work.subtask.map.over if work.subtask.map else ""
+    given = [each for each in work.inputs if each.enclosed and each.name != over]
+    contents = {each.name: (await store.get(each.digest)).decode() for each in given}
+    own = role_file(work)
+    if own:
+        role = prompts[own]
+    elif work.prompt:
+        role = (await store.get(work.prompt)).decode()
+    else:
+        role = roles[material.call.role]
+    told = Told(contents, role=role)
+    blobs = [await store.get(each.digest) for each in material.chunks]
+    before = [await store.get(digest) for digest in material.before]
+
+    def put_together() -> Wanted:
+        system = row_beginning(work, told, prompts[ROW.prompt]).strip()
+        shape = shape_of(form_of(work))
+        base = _digest_shared(material.call, system, shape)
+        rows = tuple(
+            _keyed(row, base, material.run)
+            for row in _find_rows(material, blobs, _read_before(before))
+        )
+        shared = len(system.encode("utf-8", "replace")) + len(json.dumps(shape.asked))
+        return Wanted(material.call, system, shape, rows, shared)
+
+    if sum(map(len, blobs)) + sum(map(len, before)) < HEAVY_BYTES:
+        return put_together()
+    return await asyncio.to_thread(put_together)
+
+
+def shape_of(form: Mapping[str, Any]) -> Shape[Any, RowValue]:
+    """Return what is asked of a row, and how its answer is read."""
+    if not form:
+        return Shape(RowAnswer, _to_value)
+    schema = schema_around(RowDataAnswer, form, or_text=True)
+    return Shape(RowDataAnswer, partial(_to_value_in, form), schema=schema)
+
+
+def _to_value(answer: RowAnswer | RowDataAnswer) -> RowValue:
+    return RowValue(status=answer.status, result=answer.result, why=answer.why_failed)
+
+
+def _to_value_in(form: Mapping[str, Any], answer: RowDataAnswer) -> RowValue:
+    """Return the value of an answer. Raise ValueError, in words for the model that wrote it, if a
+    complete one is not in its form.
+    """
+    if answer.status == "complete":
+        if not isinstance(answer.result, dict):
+            raise ValueError("result: must be an object in the form of its schema, not text")
+        if wrong := [*find_mistakes(form, answer.result)]:
+            raise ValueError("; ".join(wrong[:MOST_MISTAKES]))
+    return _to_value(answer)
+
+
+def _find_rows(
+    material: RowsMaterial, blobs: Sequence[bytes], before: Mapping[int, Outcome]
+) -> Iterator[Row]:
+    """Yield the rows to ask in the order of the material."""
+    wanted = set(material.rows)
+    found: dict[int, Row] = {}
+    for blob in blobs:
+        for line in blob.splitlines():
+            item = Item.model_validate_json(line)
+            if item.broken or item.same_as is not None or (wanted and item.n not in wanted):
+                continue
+            found[item.n] = _row(item, before.get(item.n), material)
+    yield from (found[n] for n in material.rows or found if n in found)
+
+
+def _row(item: Item, earlier: Outcome | None, material: RowsMaterial) -> Row:
+    prompt, tries = row_prompt(item), earlier.tries if earlier else 0
+    if earlier is None or not material.mending or not earlier.raw.strip():
+        return Row(item.n, item.id, prompt, tries)
+    most = MENDING_BYTES_PER_TOKEN * material.call.max_output
+    said = earlier.raw.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+    return Row(item.n, item.id, prompt, tries, said, earlier.why)
+
+
+def _read_before(blobs: Sequence[bytes]) -> dict[int, Outcome]:
+    """Return the last outcome of each row."""
+    lines = (line for blob in blobs for line in blob.splitlines())
+    return {each.n: each for each in map(Outcome.model_validate_json, lines)}
+
+
+def _digest_shared(call: Call, system: str, shape: Shape[Any, RowValue]) -> str:
+    assert call.model is not None
+    told = [call.model.id, call.max_output, call.effort, call.capabilities.model_dump()]
+    asked = json.dumps([*told, system, shape.asked])
+    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
+
+
+def _keyed(row: Row, base: str, run: str) -> Row:
+    asked = json.dumps([base, row.n, row.tries, row.prompt, row.said, row.why])
+    return Row(row.n, row.id, row.prompt, row.tries, row.said, row.why, key_of(asked, run))

@@ -1,0 +1,131 @@
+"""One row of a map: one instruction over one item, one answer.
+
+What all rows of a map begin with stands in the system prompt, word for word the same for each, so
+that the endpoint reads it once; the item alone is the user turn.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import JsonValue
+
+from holdfast.calls.about import say_about
+from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.findings import as_data, sureness, text_for_dependents
+from holdfast.calls.kind import Answer, AnyCase, ModelKind
+from holdfast.calls.rows import Item
+from holdfast.calls.work import COMPOSED_ROLE, Told, WorkMaterial, join_rules
+from holdfast.contracts import Contract, Reply, RoleCard, Subtask
+from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS, model_policy
+
+Result = TypeVar("Result")
+RowAnswerStatus = Literal["complete", "failed"]
+TEXT_FIELD = "text"
+"""The only field of an item that is a file, a page or a line."""
+
+
+class _Answered(Answer, Generic[Result]):
+    result: Result
+    why_failed: str
+    status: Annotated[RowAnswerStatus, AnyCase]
+
+
+# Without a docstring: models would read it as the description of their schema.
+class RowAnswer(_Answered[str]):
+    pass
+
+
+class RowDataAnswer(_Answered[dict[str, JsonValue] | str]):
+    """Answer about an item where its result has a form: data, or words where there is none."""
+
+
+class RowValue(Contract):
+    """What a model said of one item."""
+
+    status: RowAnswerStatus
+    result: JsonValue
+    why: str = ""
+
+
+def row_prompt(item: Item) -> str:
+    """Return the user turn of an item. Fields are JSON, so that no text can look like another
+    field.
+    """
+    text = item.fields.get(TEXT_FIELD)
+    if len(item.fields) == 1 and isinstance(text, str):
+        return envelope("item", text)
+    return envelope("item", json.dumps(item.fields, ensure_ascii=False))
+
+
+def mending_prompt(why: str) -> str:
+    """Return what is said to an answer that is no result."""
+    wrong = envelope("what is wrong with this answer", why)
+    return f"{wrong}\n\nAnswer again for the same item, in the right form."
+
+
+def row_beginning(material: WorkMaterial, told: Told, rules: str) -> str:
+    """Return what all rows of a map begin with: role, rules, shared inputs, findings, instruction.
+    `told.contents` are its other inputs, and `told.role` is the prompt of its role.
+    """
+    subtask = material.subtask
+    parts = [join_rules(told.role, rules)]
+    parts += [envelope(f"input {name}", text) for name, text in told.contents.items()]
+    parts += [
+        envelope(
+            f"finding of subtask {each.subtask_id}{sureness(each)}{as_data(each)}",
+            text_for_dependents(each),
+        )
+        for each in material.dependencies
+    ]
+    if material.composed:
+        parts.append(section("role", material.composed))
+    parts += say_about(material.about)
+    parts.append(section("instruction", subtask.instruction))
+    if subtask.acceptance_criteria:
+        parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
+    return "\n\n".join(parts)
+
+
+def shared_bytes(material: WorkMaterial, role: RoleCard) -> int:
+    """Return no less than the bytes of what all rows begin with, and of the schema and envelopes
+    around it.
+    """
+    over = material.subtask.map.over if material.subtask.map else ""
+    inputs = tuple(each for each in material.inputs if each.name != over)
+    told = material.model_copy(update={"inputs": ()}).model_dump_json(exclude_defaults=True)
+    size = len(told.encode()) + sum(each.size for each in inputs if each.enclosed)
+    form = form_of(material)
+    # A schema that is said in the prompt is not in the request as well.
+    size += len(json.dumps(form)) if form else 0
+    return size + role.prompt_bytes + PROMPT_OVERHEAD_TOKENS
+
+
+def form_of(material: WorkMaterial) -> dict[str, JsonValue]:
+    """Return the JSON schema of one row's result; empty: text."""
+    spec = material.subtask.map
+    return (spec.result if spec else {}) or material.form
+
+
+def role_file(material: WorkMaterial) -> str:
+    """Return the file of the role's prompt, where that is none of its own; empty: it is."""
+    return COMPOSED_ROLE if material.composed else ""
+
+
+ROW: ModelKind[Item, RowAnswer, RowValue] = ModelKind(
+    name="row",
+    reply=Reply[RowValue],
+    policy=model_policy("haiku", 1_000, "low"),
+    answer=RowAnswer,
+    value=lambda answer, _: RowValue(
+        status=answer.status, result=answer.result, why=answer.why_failed
+    ),
+    prompt="row_rules",
+    turn=row_prompt,
+)
+
+
+def row_room(subtask: Subtask) -> int:
+    """Return the tokens that one answer about an item may have."""
+    return subtask.max_output or ROW.policy.max_output

@@ -1,0 +1,229 @@
+"""The rows of a map asked one by one: each is paid once, and in exactly one group."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from calling import claude
+from holdfast.calls.rows import RowsBeat, RowsDone
+from holdfast.contracts import Bill, Check, Unreached, Usage
+from holdfast.contracts.errors import (
+    AllowanceReached,
+    CallRefused,
+    EndpointUnreachable,
+    NotBilled,
+    PossiblyBilled,
+)
+from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.simulator.script import Script
+from holdfast.simulator.server import Simulator
+from holdfast.storage.directory import DirectoryStore
+from mapping import CARD, Saying, chunk_of, items, maps_on, material, outcomes, run
+
+pytestmark = pytest.mark.anyio
+GOOD: dict[str, Any] = {"result": {"label": "tea"}, "why_failed": "", "status": "complete"}
+
+
+def said(answer: Any = None, **usage: int) -> ModelAnswer:
+    counted = Usage(**{"input_tokens": 300, "output_tokens": 20, **usage})
+    text = answer if isinstance(answer, str) else json.dumps(answer or GOOD)
+    return ModelAnswer(text, "end_turn", CARD.id, counted)
+
+
+def place_of(request: ModelRequest) -> int:
+    return int(request.prompt.split("row ")[1].split(" ")[0])
+
+
+async def test_each_row_is_answered_and_paid_once_and_an_attempt_after_it_pays_nothing(
+    tmp_path: Path,
+) -> None:
+    script = Script.model_validate(
+        {"mark": "row [0-9]+", "rules": [{"fields": {"result": {"label": "tea"}}}]}
+    )
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(30)), at_once=10, caching="5m")
+    async with Simulator(script) as simulator, claude(simulator.url) as model:
+        long = {"classifier": "You classify tickets. " * 200}
+        done: RowsDone = await run(maps_on(tmp_path, model, roles=long).ask_rows, told)
+        later = maps_on(tmp_path, model, roles=long)
+        again: RowsDone = await run(later.ask_rows, told, attempt=2)
+    assert done.complete == 30 and done.bill.calls == 30 and not done.bill.assumed
+    assert done.bill.dollars == pytest.approx(
+        Decimal(str(simulator.log.dollars)), abs=Decimal("0.00004")
+    )
+    assert done.bill.dollars and done.bill.dollars <= told.call.ceiling
+    found = await outcomes(store, done)
+    assert [*found] == [*range(30)] and found[7].result == {"label": "tea"}
+    assert again.model_copy(update={"finished": None}) == done.model_copy(update={"finished": None})
+    assert all(mark.calls == 1 for mark in simulator.log.marks.values())
+    assert len(simulator.log.marks) == 30
+    # What all begin with is read from the cache once a first answer has begun.
+    assert done.cached > 0
+
+
+async def test_every_row_is_in_exactly_one_group(tmp_path: Path) -> None:
+    lost = Unreached(address="http://a", why="gone", lost=True)
+    answers: dict[int, Any] = {
+        1: said("no JSON"),
+        2: said({**GOOD, "status": "failed", "result": "", "why_failed": "it is empty"}),
+        3: CallRefused("400 too long"),
+        4: PossiblyBilled("cut", lost_bill()),
+        5: said({**GOOD, "result": {"label": "beer"}}),
+        6: ModelAnswer("", "refusal", CARD.id, Usage(input_tokens=10)),
+        7: PossiblyBilled("dropped", lost_bill(), lost),
+    }
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(10)), rows=tuple(range(9)))
+    model = Saying(lambda request: answers.get(place_of(request)) or said())
+    done: RowsDone = await run(maps_on(tmp_path, model).ask_rows, told)
+    assert (done.complete, done.failed, done.declined) == (2, (1, 5, 6), (2,))
+    assert (done.hopeless, done.lost, done.left) == (1, (4, 7), ())
+    found = await outcomes(store, done)
+    assert [*found] == [0, 1, 2, 3, 5, 6, 8]
+    assert found[3].dollars == 0 and not found[3].mendable and "too long" in found[3].why
+    assert found[1].raw == "no JSON" and found[1].mendable and found[2].why == "it is empty"
+    # A row whose answer is lost counts at its own most, which nobody else has used.
+    assert done.bill.assumed > 0 and done.bill.dollars is not None
+    assert done.bill.assumed < done.bill.dollars <= told.call.ceiling
+    assert done.bill.calls == 8
+
+
+async def test_a_mended_row_goes_on_from_its_answer_and_says_what_is_wrong(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    chunk = await chunk_of(store, items(3))
+    check = Check(kind="contains", argument="coffee")
+    model = Saying(lambda _: said())
+    maps = maps_on(tmp_path, model)
+    first: RowsDone = await run(maps.ask_rows, material(chunk, checks=(check,)))
+    assert first.failed == (0, 1, 2)
+    model.answer = lambda _: said({**GOOD, "result": {"label": "coffee"}})
+    mending = material(
+        chunk, checks=(check,), rows=first.failed, before=(first.outcomes,), mending=True
+    )
+    second: RowsDone = await run(maps.ask_rows, mending)
+    assert second.complete == 3 and {e.tries for e in (await outcomes(store, second)).values()} == {
+        2
+    }
+    user, assistant, wrong = model.requests[-1].messages
+    assert assistant["content"] == json.dumps(GOOD) and "coffee" in wrong["content"]
+    assert user["content"] == model.requests[2].prompt
+
+
+async def test_an_attempt_after_a_death_asks_only_rows_that_were_not_sent(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(12)), at_once=1)
+    dead = asyncio.Event()
+
+    class Dies(Saying):
+        async def ask(self, request: ModelRequest) -> ModelAnswer:
+            if len(self.requests) == 5:
+                dead.set()
+                await asyncio.Event().wait()
+            return await super().ask(request)
+
+    environment = ActivityEnvironment()
+    first = asyncio.create_task(
+        run(maps_on(tmp_path, Dies(lambda _: said())).ask_rows, told, environment=environment)
+    )
+    await dead.wait()
+    model = Saying(lambda _: said())
+    done: RowsDone = await run(maps_on(tmp_path, model).ask_rows, told, attempt=2)
+    assert (done.complete, done.lost, len(model.requests)) == (11, (5,), 6)
+    assert done.bill.assumed > 0
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+
+
+async def test_what_another_machine_has_sent_is_not_sent_again(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(6)), at_once=2)
+    beat = RowsBeat(done=2, machine=1, process=1, sent=f"{0b000111:x}")
+    model = Saying(lambda _: said())
+    done: RowsDone = await run(
+        maps_on(tmp_path, model).ask_rows, told, attempt=2, details=(beat.model_dump(mode="json"),)
+    )
+    assert (done.complete, done.lost) == (3, (0, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("error", "stopping", "away"),
+    [
+        (EndpointUnreachable(Unreached(address="http://a", why="gone")), "", True),
+        (AllowanceReached("the day is spent"), "allowance", False),
+        (NotBilled("500", final=True), "", False),
+    ],
+)
+async def test_what_every_further_row_would_meet_leaves_them_all(
+    tmp_path: Path, error: Exception, stopping: str, away: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.activities.asking.sending.BLIP_SECONDS", 0.0)
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(20)))
+    model = Saying(lambda request: error if place_of(request) > 3 else said())
+    done: RowsDone = await run(maps_on(tmp_path, model).ask_rows, told)
+    assert done.complete == 4 and done.left == tuple(range(4, 20)) and not done.lost
+    assert done.stopping == stopping and bool(done.unreached) == away and done.why
+    assert len(model.requests) == 5
+
+
+async def test_no_row_is_sent_that_what_is_left_of_the_reservation_does_not_cover(
+    tmp_path: Path,
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    whole = material(await chunk_of(store, items(20)), at_once=5)
+    told = material(whole.chunks[0], at_once=5, ceiling=whole.call.ceiling / 10)
+    dear = Usage(input_tokens=1_500, output_tokens=200)
+    model = Saying(lambda _: ModelAnswer(json.dumps(GOOD), "end_turn", CARD.id, dear))
+    done: RowsDone = await run(maps_on(tmp_path, model).ask_rows, told)
+    assert done.bill.dollars is not None and done.bill.dollars <= told.call.ceiling
+    assert 0 < done.complete < 20 and len(done.left) == 20 - done.complete
+
+
+async def test_a_cut_lets_rows_in_flight_end_and_begins_no_more(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(50)), at_once=4)
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(Saying):
+        async def ask(self, request: ModelRequest) -> ModelAnswer:
+            answer = await super().ask(request)
+            if len(self.requests) == 4:
+                begun.set()
+            await go.wait()
+            return answer
+
+    environment = ActivityEnvironment()
+    model = Slow(lambda _: said())
+    asking = asyncio.create_task(
+        run(maps_on(tmp_path, model).ask_rows, told, environment=environment)
+    )
+    await begun.wait()
+    environment.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    done: RowsDone = await asking
+    assert (done.complete, len(done.left), len(model.requests)) == (4, 46, 4)
+
+
+async def test_a_throttled_row_waits_and_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(3)))
+    refused = NotBilled("429", retry_after=timedelta(milliseconds=5), throttled=True)
+    answers = [said(), refused, refused]
+    model = Saying(lambda _: answers.pop(0) if answers else said())
+    done: RowsDone = await run(maps_on(tmp_path, model).ask_rows, told)
+    assert done.complete == 3 and len(model.requests) == 5 and done.bill.calls == 3
+
+
+def lost_bill() -> Bill:
+    return Bill(model=CARD.id, calls=1, dollars=None, final=False)
