@@ -28,6 +28,7 @@ from holdfast.activities.library.library import Library
 from holdfast.activities.library.outcomes import read_outcomes_here
 from holdfast.activities.library.shelves import Shelves, shelves_for
 from holdfast.activities.mapping.maps import Maps
+from holdfast.activities.mapping.scanning import Inputs
 from holdfast.activities.model_endpoint import ModelEndpoint, model_endpoint, web_of_endpoint
 from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
@@ -194,6 +195,7 @@ class _Parts:
     def maps(self, gate: Gate | None) -> Maps:
         return Maps(
             store=self.store,
+            inputs=self._inputs(),
             journal=self.journal,
             model=self.endpoint.model,
             price=self.prices.price,
@@ -203,6 +205,9 @@ class _Parts:
             budget=self._budget(),
             untold=self.untold,
         )
+
+    def _inputs(self) -> Inputs:
+        return Inputs(self.store, Snapshots(self.store, self.state.snapshots))
 
     def using(self) -> Tools:
         snapshots = Snapshots(self.store, self.state.snapshots)
@@ -249,6 +254,7 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
         free=[
             *activities_of(Lenses(common.lenses, common.journal)),
             *activities_by_project(use),
+            *maps.free,
             *activities_of(_notices(common.settings)),
         ],
         asking=[*activities_by_project(ask), *maps.asking],

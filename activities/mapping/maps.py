@@ -9,11 +9,21 @@ from typing import Any
 from temporalio import activity
 
 from holdfast.activities.asking.flights import Flights
+from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.asking.sending import Sending
+from holdfast.activities.mapping import closing, opening
 from holdfast.activities.mapping.now import NowLane
+from holdfast.activities.mapping.scanning import Inputs
 from holdfast.activities.mapping.tally import Tally
 from holdfast.activities.mapping.wanted import read_wanted
-from holdfast.calls.rows import RowsDone, RowsMaterial
+from holdfast.calls.rows import (
+    CloseMaterial,
+    Items,
+    MapTable,
+    OpenMaterial,
+    RowsDone,
+    RowsMaterial,
+)
 from holdfast.contracts.errors import RunStopping
 from holdfast.contracts.plans import Lane
 from holdfast.ports import Budget, Gate, Journal, Model, PriceOf, Store
@@ -26,6 +36,7 @@ class Maps:
     """
 
     store: Store
+    inputs: Inputs
     journal: Journal
     model: Model | None
     price: PriceOf
@@ -48,6 +59,27 @@ class Maps:
     def asking(self) -> list[Callable[..., Any]]:
         """Its activities for workers that ask models."""
         return [self.ask_rows]
+
+    @property
+    def free(self) -> list[Callable[..., Any]]:
+        """Its activities that ask no model."""
+        return [self.open_map, self.close_map]
+
+    @activity.defn
+    async def open_map(self, material: OpenMaterial) -> Items:
+        """Return the items of a map's input, in chunks. Raise CallRefused, before anything is paid,
+        for an input that cannot be mapped as its plan says.
+        """
+        async with beating():
+            if material.merging:
+                return await opening.open_texts(self.store, material)
+            return await opening.open_items(self.inputs, material)
+
+    @activity.defn
+    async def close_map(self, material: CloseMaterial) -> MapTable:
+        """Return what stands of all rows, after people's decisions about some of them."""
+        async with beating():
+            return await closing.close(self.store, material)
 
     @activity.defn
     async def ask_rows(self, material: RowsMaterial) -> RowsDone:

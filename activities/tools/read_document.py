@@ -67,6 +67,30 @@ async def read_document(
         raise ToolError(f"{quote_path(file_path)} is not read: that {lacking}")
     if kind in ("csv", "html"):
         content = await anyio.to_thread.run_sync(_clean, content)
+    try:
+        answer = await _read(content, kind, first, last, sheet)
+    except ChildFailed as error:
+        raise ToolError(f"{quote_path(file_path)} is not read: a reader of it {error}") from None
+    if answer["refused"]:
+        raise ToolError(f"{quote_path(file_path)} {one_line(answer['refused'])}")
+    return Result(await anyio.to_thread.run_sync(_render, answer, name, first))
+
+
+async def read_parts(content: bytes, name: str, first: int = 1) -> dict[str, Any]:
+    """Return the parts of a document from one on, as far as one call goes: `unit`, `total`, `parts`
+    as [name, text], `notes`, `refused`. Raise ToolError if nothing reads it; the message is the
+    rest of a sentence.
+    """
+    kind = kind_of(content, name)
+    if kind == "html":
+        content = await anyio.to_thread.run_sync(_clean, content)
+    try:
+        return await _read(content, kind, first, 0, "")
+    except ChildFailed as error:
+        raise ToolError(f"a reader of it {error}") from None
+
+
+async def _read(content: bytes, kind: str, first: int, last: int, sheet: str) -> dict[str, Any]:
     asked = {
         "kind": kind,
         "first": first,
@@ -75,13 +99,7 @@ async def read_document(
         "letters": LETTERS,
         "seconds": SECONDS,
     }
-    try:
-        answer = await _parse(content, asked, ALL_SECONDS)
-    except ChildFailed as error:
-        raise ToolError(f"{quote_path(file_path)} is not read: a reader of it {error}") from None
-    if answer["refused"]:
-        raise ToolError(f"{quote_path(file_path)} {one_line(answer['refused'])}")
-    return Result(await anyio.to_thread.run_sync(_render, answer, name, first))
+    return await _parse(content, asked, ALL_SECONDS)
 
 
 def lacking_for(kind: str) -> str:

@@ -107,6 +107,8 @@ class ItemsFound(Contract):
     """The same, of the item that has the most."""
     longest: int = 0
     """Bytes of the longest item, all of its fields together."""
+    around: int = 0
+    """Bytes around the fields of each item in its prompt."""
     broken: int = 0
     """Items that cannot be asked, each of which fails by itself."""
     samples: tuple[str, ...] = ()
@@ -114,13 +116,15 @@ class ItemsFound(Contract):
 
     def shown(self, fields: Iterable[str] = ()) -> int:
         """Return the bytes that all items show a model of these fields; none: of all fields."""
-        return sum(self.bytes.get(name, 0) for name in (tuple(fields) or self.fields))
+        named = tuple(fields) or self.fields
+        whole = sum(self.bytes.get(name, 0) for name in named)
+        return whole + (self.count - self.broken) * self.around
 
     def most_shown(self, fields: Iterable[str] = ()) -> int:
         """Return the most bytes that one item shows a model of these fields; none: of all."""
         named = tuple(fields)
-        most = sum(self.most.get(name, 0) for name in named or self.fields)
-        return most if named else min(most, self.longest)
+        most = sum(self.most.get(name, 0) for name in named) if named else self.longest
+        return most + self.around
 
 
 class PinnedInput(Contract):

@@ -37,10 +37,11 @@ def as_csv(table: Any) -> str:
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     for row in (table["columns"], *table["rows"]):
-        writer.writerow(map(_cell, row))
+        writer.writerow(map(csv_cell, row))
     return text.getvalue()
 
 
-def _cell(text: str) -> str:
+def csv_cell(text: str) -> str:
+    """Return the text of a cell that is no formula to a spreadsheet, its hidden letters shown."""
     shown = visible(text, keep="\n\t")
     return f"'{shown}" if FORMULA.match(shown) and not NUMBER.match(shown) else shown

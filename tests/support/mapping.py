@@ -12,7 +12,9 @@ from temporalio.testing import ActivityEnvironment
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.prices import Prices
 from holdfast.activities.mapping.maps import Maps
+from holdfast.activities.mapping.scanning import Inputs
 from holdfast.activities.prompts.files import system_prompts
+from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.calls.row import row_prompt
 from holdfast.calls.rows import Chunk, Item, Outcome, RowsDone, RowsMaterial
 from holdfast.calls.work import WorkMaterial
@@ -86,8 +88,10 @@ def material(chunk: Chunk, *, form: dict[str, Any] | None = None, **more: Any) -
 
 
 def maps_on(folder: Path, model: Any, **more: Any) -> Maps:
+    store = DirectoryStore(folder / "store")
     return Maps(
-        store=DirectoryStore(folder / "store"),
+        store=store,
+        inputs=Inputs(store, Snapshots(store, folder / "snapshots")),
         journal=FileJournal(folder / "journal"),
         model=model,
         price=PRICES.price,

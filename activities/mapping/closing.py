@@ -1,0 +1,267 @@
+"""Close a map: put together what stands of all rows, carry out what people decided about some, and
+make the table of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from holdfast.activities.mapping.opening import asked_of, dump_line
+from holdfast.activities.mapping.standing import Standing
+from holdfast.calls.rows import CloseMaterial, Item, MapTable, Outcome, RowCounts, RowOrder
+from holdfast.contracts import MadeFile, PinnedInput
+from holdfast.ports import Store
+from holdfast.rendering.answers import csv_cell
+from holdfast.text import one_line
+
+FAILURES = 20
+WHY_LETTERS = 300
+NOTES = 20
+FEW_VALUES = 20
+VALUE_LETTERS = 60
+VALUE_FIELDS = 20
+"""Fields whose values are counted."""
+OPEN = "open"
+"""Status in a table of a row that has no outcome yet."""
+BEFORE = ("id", "place", "status")
+AFTER = ("why", "tier", "tries", "dollars")
+
+
+async def close(store: Store, material: CloseMaterial) -> MapTable:
+    """Return what stands of the rows, with the table of it in the store."""
+    with tempfile.TemporaryDirectory(prefix="rows-") as folder:
+        standing = Standing(Path(folder) / "rows.sqlite")
+        try:
+            for chunk in material.items:
+                content = await store.get(chunk.digest)
+                await asyncio.to_thread(standing.add_items, content)
+            for digest in material.outcomes:
+                await asyncio.to_thread(standing.add_outcomes, await store.get(digest))
+            carried = await asyncio.to_thread(_carry_out, standing, material.orders)
+            outcomes = material.outcomes
+            if carried.lines:
+                outcomes = (*outcomes, await store.put(b"".join(carried.lines)))
+            columns = _columns(material)
+            writing = await asyncio.to_thread(_write, standing, columns, Path(folder))
+            files = [
+                await _keep(store, material.work.subtask.id, Path(folder) / name)
+                for name in (TABLE, CSV)
+            ]
+        finally:
+            standing.close()
+    table = files[0]
+    name = material.work.subtask.id
+    return MapTable(
+        counts=writing.counts,
+        table=PinnedInput(
+            name=name,
+            kind="file",
+            size=table.size,
+            digest=table.digest,
+            path=table.name,
+            reader="query_data",
+        ),
+        values=writing.values(),
+        failures=tuple(writing.failures),
+        retry=tuple(sorted(carried.retry)),
+        settled=tuple(sorted(carried.settled)),
+        notes=tuple(carried.notes[:NOTES]),
+        items=material.items,
+        outcomes=outcomes,
+        files=tuple(files),
+        asked=asked_of(material.work),
+    )
+
+
+TABLE, CSV = "table.jsonl", "table.csv"
+
+
+async def _keep(store: Store, subtask: str, path: Path) -> MadeFile:
+    with path.open("rb") as file:
+        digest, size = await store.put_file(file)
+    stem = "".join(each if each.isalnum() and each.isascii() else "-" for each in subtask)
+    return MadeFile(name=f"{stem.strip('-') or 'rows'}{path.suffix}", size=size, digest=digest)
+
+
+# ---------------------------------------------------------------- orders
+
+
+@dataclass
+class Carried:
+    """What orders have changed."""
+
+    lines: list[bytes] = field(default_factory=list)
+    """Outcomes that people gave, as lines."""
+    retry: set[int] = field(default_factory=set)
+    settled: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+
+def _carry_out(standing: Standing, orders: tuple[RowOrder, ...]) -> Carried:
+    carried = Carried()
+    if orders:
+        standing.index()
+    for order in orders:
+        ids = order.ids or (() if order.kind == "supply" else standing.failed())
+        if not ids:
+            carried.notes.append(f"{order.kind}: no row has failed; there is nothing to do")
+        for id in ids:
+            _carry(standing, order, id, carried)
+    return carried
+
+
+def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> None:
+    found = standing.row(id)
+    shown = one_line(id)[:100]
+    if found is None:
+        carried.notes.append(f"{order.kind}: no row has the id {shown!r}")
+        return
+    item, before = found
+    if order.kind == "retry":
+        if item.broken:
+            carried.notes.append(f"retry: row {shown} cannot be asked: {item.broken}")
+        else:
+            # What repeats an earlier item has its outcome.
+            place = item.n if item.same_as is None else item.same_as
+            carried.retry.add(place)
+            carried.settled.discard(place)
+        return
+    who = f" by {one_line(order.by)}" if order.by else ""
+    why = f"{'supplied' if order.kind == 'supply' else 'skipped'}{who}"
+    outcome = Outcome(
+        n=item.n,
+        id=item.id,
+        status="supplied" if order.kind == "supply" else "skipped",
+        result=order.value if order.kind == "supply" else None,
+        why=f"{why}: {order.why}" if order.why else why,
+        tries=before.tries if before and item.same_as is None else 0,
+        dollars=before.dollars if before and item.same_as is None else None,
+        tokens=before.tokens if before and item.same_as is None else 0,
+    )
+    standing.put(outcome)
+    carried.lines.append(dump_line(outcome))
+    carried.settled.add(item.n)
+    carried.retry.discard(item.n)
+
+
+# ---------------------------------------------------------------- the table
+
+
+@dataclass
+class Writing:
+    """What is told of a table beside it."""
+
+    counts: RowCounts = field(default_factory=RowCounts)
+    failures: list[str] = field(default_factory=list)
+    counted: dict[str, Counter[str] | None] = field(default_factory=dict)
+    """How often each value stands, by field; None: it has too many values to say."""
+
+    def count(self, name: str, value: JsonValue) -> None:
+        """Count a value of a field, unless that has too many or too long ones."""
+        if name not in self.counted and len(self.counted) < VALUE_FIELDS:
+            self.counted[name] = Counter()
+        values = self.counted.get(name)
+        if values is None or value is None:
+            return
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        values[one_line(text)] += 1
+        if isinstance(value, dict) or len(text) > VALUE_LETTERS or len(values) > FEW_VALUES:
+            self.counted[name] = None
+
+    def values(self) -> dict[str, dict[str, int]]:
+        """Return the counts of the fields that have few values."""
+        return {name: dict(found.most_common()) for name, found in self.counted.items() if found}
+
+
+def _columns(material: CloseMaterial) -> tuple[str, ...]:
+    """Return the fields of results, as the schema has them; one without is `result`."""
+    spec = material.work.subtask.map
+    form = (spec.result if spec else None) or material.work.form
+    properties = form.get("properties")
+    return tuple(properties) if isinstance(properties, dict) and properties else ("result",)
+
+
+def _write(standing: Standing, columns: tuple[str, ...], folder: Path) -> Writing:
+    writing, counts = Writing(), Counter[str]()
+    names = {each: _column(each) for each in columns}
+    with (
+        (folder / TABLE).open("w", encoding="utf-8") as lines,
+        (folder / CSV).open("w", encoding="utf-8", newline="") as table,
+    ):
+        cells = csv.writer(table, quoting=csv.QUOTE_ALL)
+        cells.writerow(map(csv_cell, (*BEFORE, *names.values(), *AFTER)))
+        for item, outcome in standing.rows():
+            _count(counts, item, outcome)
+            results = _results(outcome, columns)
+            row = _row(item, outcome, {names[each]: value for each, value in results.items()})
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+            cells.writerow(csv_cell(_text(value)) for value in row.values())
+            if outcome is not None and outcome.status in ("complete", "supplied"):
+                for name, value in results.items():
+                    writing.count(name, value)
+            failed = outcome is not None and outcome.status == "failed"
+            if outcome is not None and failed and len(writing.failures) < FAILURES:
+                writing.failures.append(_failure(item, outcome))
+    writing.counts = RowCounts(**counts)
+    return writing
+
+
+def _failure(item: Item, outcome: Outcome) -> str:
+    where = "" if item.place == item.id else f" ({one_line(item.place)})"
+    return f"{one_line(item.id)}{where}: {one_line(outcome.why)[:WHY_LETTERS]}"
+
+
+def _count(counts: Counter[str], item: Item, outcome: Outcome | None) -> None:
+    counts["items"] += 1
+    if outcome is not None:
+        counts[outcome.status] += 1
+    if item.same_as is not None:
+        counts["repeated"] += 1
+    elif outcome is not None:
+        counts["asked"] += outcome.tries
+        counts["reused"] += outcome.status == "complete" and outcome.tries == 0
+
+
+def _column(name: str) -> str:
+    """Return what a field of a result is called in a table, which has columns of its own."""
+    return f"result_{name}" if name in (*BEFORE, *AFTER) else name
+
+
+def _results(outcome: Outcome | None, columns: tuple[str, ...]) -> dict[str, JsonValue]:
+    result = outcome.result if outcome is not None else None
+    if isinstance(result, dict) and columns != ("result",):
+        return {name: result.get(name) for name in columns}
+    # What a person supplied may have any form.
+    return {name: result if place == 0 else None for place, name in enumerate(columns)}
+
+
+def _row(
+    item: Item, outcome: Outcome | None, results: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    repeats = item.same_as is not None
+    dollars = None if outcome is None or outcome.dollars is None else float(outcome.dollars)
+    return {
+        "id": item.id,
+        "place": item.place,
+        "status": OPEN if outcome is None else outcome.status,
+        **results,
+        "why": "" if outcome is None else outcome.why,
+        "tier": "" if outcome is None or not outcome.tries else outcome.tier,
+        "tries": 0 if outcome is None or repeats else outcome.tries,
+        "dollars": 0.0 if repeats else dollars,
+    }
+
+
+def _text(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

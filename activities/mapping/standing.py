@@ -1,0 +1,95 @@
+"""What stands of each row of a map: its last outcome, kept in a file while a table is made of it.
+Blocking.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.activities.mapping.opening import lines_of
+from holdfast.calls.rows import Item, Outcome
+
+SET_UP = (
+    "pragma journal_mode = off",
+    "pragma synchronous = off",
+    "create table items (n integer primary key, id text, same integer, line blob)",
+    "create table outcomes (n integer primary key, status text, line blob)",
+)
+STANDS = """
+select items.line, coalesce(own.line, twins.line) from items
+left join outcomes own on own.n = items.n
+left join outcomes twins on twins.n = items.same
+"""
+
+
+class Standing:
+    """Items and their last outcomes, by place."""
+
+    def __init__(self, path: Path) -> None:
+        # Each statement in the thread that has it just then, never two at once.
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        for statement in SET_UP:
+            self._db.execute(statement)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def add_items(self, content: bytes) -> None:
+        """Add the items of a blob; a broken one has failed."""
+        items, failed = [], []
+        for line in lines_of(content):
+            item = Item.model_validate_json(line)
+            # What it shows a model is not needed any more.
+            kept = item.model_copy(update={"fields": {}})
+            items.append((item.n, item.id, item.same_as, kept.model_dump_json()))
+            if item.broken:
+                failed.append(
+                    Outcome(n=item.n, id=item.id, status="failed", why=item.broken, tries=0)
+                )
+        self._db.execute("begin")
+        self._db.executemany("insert or replace into items values (?, ?, ?, ?)", items)
+        self._put(failed)
+        self._db.execute("commit")
+
+    def add_outcomes(self, content: bytes) -> None:
+        """Add the outcomes of a blob, which count from now on."""
+        self._db.execute("begin")
+        self._put([Outcome.model_validate_json(line) for line in lines_of(content)])
+        self._db.execute("commit")
+
+    def put(self, outcome: Outcome) -> None:
+        """Add one outcome, which counts from now on."""
+        self._put([outcome])
+
+    def rows(self) -> Iterator[tuple[Item, Outcome | None]]:
+        """Yield each item in its order with its outcome, or that of the item it repeats."""
+        for item, outcome in self._db.execute(f"{STANDS} order by items.n"):
+            yield _pair(item, outcome)
+
+    def row(self, id: str) -> tuple[Item, Outcome | None] | None:
+        """Return the item of this id with its outcome; None if there is none."""
+        found = self._db.execute(f"{STANDS} where items.id = ? limit 1", (id,)).fetchone()
+        return None if found is None else _pair(*found)
+
+    def failed(self) -> list[str]:
+        """Return the ids of the items whose own outcome is that they failed."""
+        asked = "select items.id from items join outcomes using (n) where status = 'failed'"
+        return [row[0] for row in self._db.execute(f"{asked} order by n")]
+
+    def _put(self, outcomes: list[Outcome]) -> None:
+        rows = [(each.n, each.status, each.model_dump_json()) for each in outcomes]
+        self._db.executemany("insert or replace into outcomes values (?, ?, ?)", rows)
+
+    def index(self) -> None:
+        """Make ids quick to find."""
+        self._db.execute("create index ids on items (id)")
+
+
+def _pair(item: str, outcome: str | None) -> tuple[Item, Outcome | None]:
+    return (
+        Item.model_validate_json(item),
+        None if outcome is None else Outcome.model_validate_json(outcome),
+    )

@@ -1,0 +1,182 @@
+"""A map reads its input once, item by item, and what is wrong with it is named with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import documents
+from holdfast.calls.rows import Items, Outcome
+from holdfast.contracts.errors import CallRefused
+from mapped import Mapping
+
+pytestmark = pytest.mark.anyio
+
+TICKETS = b'{"id": "T-1", "subject": "Lid", "text": "broken"}\n{"id": "T-2", "subject": "Bill"}\n'
+
+
+@pytest.fixture
+def mapping(tmp_path: Path) -> Mapping:
+    return Mapping(tmp_path)
+
+
+async def opened(mapping: Mapping, content: bytes, by: str, name: str, **spec: str) -> Items:
+    return await mapping.open(mapping.work(await mapping.pin(content, name), by, **spec))
+
+
+async def refusal(mapping: Mapping, content: bytes, by: str, **more: str) -> str:
+    name = more.pop("name", "given.jsonl")
+    with pytest.raises(CallRefused) as refused:
+        await opened(mapping, content, by, name, **more)
+    assert "\n" not in refused.value.message
+    return refused.value.message
+
+
+async def test_only_the_fields_in_braces_are_kept_and_counted(mapping: Mapping) -> None:
+    work = mapping.work(await mapping.pin(TICKETS), "records", "Label {subject} as {{x}}", id="id")
+    found = await mapping.open(work)
+    assert [(each.id, each.fields) for each in await mapping.items(found)] == [
+        ("T-1", {"subject": "Lid"}),
+        ("T-2", {"subject": "Bill"}),
+    ]
+    assert found.fields == ("subject",)
+    assert found.chunks[0].asked == 2
+
+
+async def test_a_table_is_read_by_rows_or_records_whatever_its_file_is(mapping: Mapping) -> None:
+    csv = b"id;subject\nT-1;Lid\nT-2;Bill; and more\nT-3;Box\n"
+    found = await opened(mapping, csv, "records", "given.csv", id="id")
+    first, broken, last = await mapping.items(found)
+    assert (first.fields, first.place) == ({"id": "T-1", "subject": "Lid"}, "line 2")
+    assert broken.broken == "has 3 cells, where the header has 2"
+    assert last.id == "T-3"
+    sheet = documents.workbook({"Q3": {"A1": "id", "B1": "n", "A2": "a", "B2": 1, "A4": "b"}})
+    found = await opened(mapping, sheet, "rows", "book.xlsx", id="id")
+    assert [each.place for each in await mapping.items(found)] == [
+        "row 2 of sheet Q3",
+        "row 4 of sheet Q3",
+    ]
+    assert (await opened(mapping, TICKETS, "rows", "t.jsonl")).count == 2
+
+
+async def test_parquet_has_rows_with_dates_as_text(mapping: Mapping, tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "made.parquet"
+    made = "select range as n, date '2026-01-01' as day from range(3)"
+    duckdb.connect().execute(f"copy ({made}) to '{path}'")
+    found = await opened(mapping, path.read_bytes(), "rows", "given", id="n")
+    assert [each.fields for each in await mapping.items(found)][2] == {"n": 2, "day": "2026-01-01"}
+
+
+async def test_a_list_of_json_goes_on_behind_a_broken_record(mapping: Mapping) -> None:
+    content = b'[{"id":1},\n{"id":2,,},\n {"id":3, "t":"a,]}"}, 7, {"id":4}]'
+    found = await mapping.items(await opened(mapping, content, "records", "a.json"))
+    assert [bool(each.broken) for each in found] == [False, True, False, True, False]
+    assert found[3].broken == "is a number, and no object with fields"
+    assert found[4].place == "item 5"
+
+
+async def test_broken_lines_and_large_rows_fail_by_themselves(mapping: Mapping) -> None:
+    large = json.dumps({"id": "big", "text": "x" * 5_000_000}).encode()
+    content = b'{"id": "a", "text": "1"}\n{"id": \n\n' + large + b'\n{"id": "b", "text": "2"}\n'
+    found = await opened(mapping, content, "records", "t.jsonl", id="id")
+    assert (found.count, found.broken) == (4, 2)
+    assert found.samples[0].startswith("line 2 is no JSON")
+    assert found.samples[1].startswith("line 4 shows a model 5,000,003 bytes; at most 262,144")
+    assert (await mapping.items(found))[2].id == "big"
+    assert found.chunks[0].asked == 2
+
+
+async def test_ids_that_are_doubled_or_missing_are_refused_with_both_places(
+    mapping: Mapping,
+) -> None:
+    twice = await refusal(mapping, b'{"id": 1}\n{"id": 2}\n{"id": 1}\n', "records", id="id")
+    assert twice == "input 'given' line 3 has the 'id' '1' again, which names line 1"
+    missing = await refusal(mapping, b'{"id": 1}\n{"x": 2}\n', "records", id="id")
+    assert missing == "input 'given' line 2 has no 'id', which is to name it"
+    other = await refusal(mapping, TICKETS, "records", id="ident")
+    assert "has no field 'ident' (its `id`); its fields: id, subject, text" in other
+
+
+async def test_an_input_without_rows_or_with_too_many_is_refused(mapping: Mapping) -> None:
+    assert "there is nothing to do" in await refusal(mapping, b"id,x\n", "rows", name="t.csv")
+    many = await refusal(mapping, b"a\nb\nc\n", "lines", name="t.txt", most="2")
+    assert many.startswith("input 'given' has more than 2 lines: line 3 is one too many")
+    nothing = await refusal(mapping, b"{\n{\n", "records")
+    assert "has no records that can be read: line 1 is no JSON" in nothing
+
+
+async def test_a_field_that_no_item_has_is_refused_with_those_there_are(mapping: Mapping) -> None:
+    work = mapping.work(await mapping.pin(TICKETS), "records", "Label {subjekt}")
+    with pytest.raises(CallRefused, match=r"did you mean 'subject'.*its fields: id, subject, text"):
+        await mapping.open(work)
+
+
+async def test_a_unit_that_the_input_does_not_have_is_refused(mapping: Mapping) -> None:
+    assert "has no pages; map it by records" in await refusal(mapping, TICKETS, "pages")
+    assert "is a PDF, which has no rows" in await refusal(mapping, documents.pdf(["x"]), "rows")
+
+
+async def test_equal_items_are_asked_once(mapping: Mapping) -> None:
+    content = b"".join(json.dumps({"id": n, "t": n % 2}).encode() + b"\n" for n in range(6))
+    work = mapping.work(await mapping.pin(content), "records", "Label {t}", id="id")
+    found = await mapping.open(work, items=2)
+    assert (found.count, found.repeated) == (6, 4)
+    assert [each.same_as for each in await mapping.items(found)] == [None, None, 0, 1, 0, 1]
+    assert [each.asked for each in found.chunks] == [2, 0, 0]
+
+
+async def test_what_looks_like_a_secret_is_in_no_item(mapping: Mapping) -> None:
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    content = json.dumps({"id": 1, "t": f"my key {key}", "deep": [{"x": key}]}).encode()
+    (item,) = await mapping.items(await opened(mapping, content, "records", "t.jsonl"))
+    assert key not in item.model_dump_json()
+    assert "my key" in item.model_dump_json()
+
+
+async def test_a_folder_has_files_and_one_that_cannot_be_read_fails_alone(
+    mapping: Mapping, tmp_path: Path
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    (folder / "b.pdf").write_bytes(documents.pdf(["page of a PDF"]))
+    (folder / "c.pdf").write_bytes(documents.pdf(["cut off"])[:200])
+    (folder / "d.txt").write_text(" ")
+    pinned = await mapping.pin_folder(folder)
+    found = await mapping.items(await mapping.open(mapping.work(pinned, "files")))
+    assert [each.place for each in found] == ["a.txt", "b.pdf", "c.pdf", "d.txt"]
+    assert found[0].fields == {"text": "one"}
+    assert "page of a PDF" in str(found[1].fields["text"])
+    assert found[2].broken.startswith("cannot be read")
+    assert found[3].broken == "has nothing in it that can be read"
+
+
+async def test_a_pdf_has_pages_and_one_without_text_fails_alone(mapping: Mapping) -> None:
+    found = await opened(mapping, documents.pdf(["one", "", "three"]), "pages", "x.pdf")
+    first, empty, third = await mapping.items(found)
+    assert (first.fields["text"], first.place, third.place) == ("one", "page 1", "page 3")
+    assert empty.broken.startswith("has no text")
+
+
+async def test_equal_items_of_an_earlier_run_are_taken_over(mapping: Mapping) -> None:
+    work = mapping.work(await mapping.pin(TICKETS), "records", id="id")
+    before = await mapping.open(work)
+    done = await mapping.outcomes(
+        Outcome(n=0, id="T-1", status="complete", result="lid"),
+        Outcome(n=1, id="T-2", status="failed", why="no"),
+    )
+    table = await mapping.close(work, before, [done])
+    kept = await mapping.store.put(table.model_dump_json().encode())
+    more = b'{"id": "T-0", "subject": "New"}\n' + TICKETS
+    again = mapping.work(await mapping.pin(more), "records", id="id")
+    found = await mapping.open(again, reuse=kept)
+    assert (found.reused, found.kept, found.unused) == (1, (1,), "")
+    closed = await mapping.close(again, found, found.outcomes)
+    assert (closed.counts.complete, closed.counts.reused, closed.counts.asked) == (1, 1, 0)
+    other = mapping.work(await mapping.pin(more), "records", "Label it otherwise", id="id")
+    refused = await mapping.open(other, reuse=kept)
+    assert (refused.reused, refused.unused[:33]) == (0, "the earlier run asked something e")

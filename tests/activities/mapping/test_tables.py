@@ -1,0 +1,130 @@
+"""What stands of a map's rows is a table that people read and agents ask."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.activities.tools.query_data import query_data
+from holdfast.activities.turns.workshop import Surroundings
+from holdfast.calls.rows import Outcome, RowOrder
+from mapped import Mapping
+
+pytestmark = pytest.mark.anyio
+
+FORM = {
+    "type": "object",
+    "properties": {"label": {"type": "string"}, "why": {"type": "string"}},
+    "additionalProperties": False,
+}
+ROWS = b'{"id": "a", "t": 1}\n{"id": "b", "t": 2}\n{"id": \n{"id": "c", "t": 1, "x": 1}\n'
+
+
+@pytest.fixture
+def mapping(tmp_path: Path) -> Mapping:
+    return Mapping(tmp_path)
+
+
+def complete(n: int, id: str, label: str) -> Outcome:
+    return Outcome(
+        n=n, id=id, status="complete", result={"label": label, "why": "so"}, dollars=Decimal("0.01")
+    )
+
+
+async def lines(mapping: Mapping, digest: str) -> list[dict[str, object]]:
+    content = await mapping.store.get(digest)
+    return [json.loads(line) for line in content.splitlines()]
+
+
+async def test_later_outcomes_win_and_repeated_rows_have_that_of_their_twin(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    first = await mapping.outcomes(
+        Outcome(n=0, id="a", status="failed", why="no"), complete(1, "b", "=cmd|x")
+    )
+    second = await mapping.outcomes(complete(0, "a", "lid").model_copy(update={"tries": 2}))
+    closed = await mapping.close(work, found, [first, second])
+    assert closed.counts.model_dump(exclude_defaults=True) == {
+        "items": 4,
+        "complete": 3,
+        "failed": 1,
+        "repeated": 1,
+        "asked": 3,
+    }
+    assert closed.values["label"] == {"lid": 2, "=cmd|x": 1}
+    assert closed.failures[0].startswith("line 3: is no JSON")
+    assert closed.table is not None
+    rows = await lines(mapping, closed.table.digest)
+    assert [(row["id"], row["status"], row["label"], row["tries"]) for row in rows] == [
+        ("a", "complete", "lid", 2),
+        ("b", "complete", "=cmd|x", 1),
+        ("line 3", "failed", None, 0),
+        ("c", "complete", "lid", 0),
+    ]
+    assert rows[0]["result_why"] == "so"
+    assert [file.name for file in closed.files] == ["label.jsonl", "label.csv"]
+    text = (await mapping.store.get(closed.files[1].digest)).decode()
+    assert '"\'=cmd|x"' in text
+
+
+async def test_an_agent_asks_the_table_by_sql(mapping: Mapping, tmp_path: Path) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    done = await mapping.outcomes(complete(0, "a", "lid"), complete(1, "b", "bill"))
+    closed = await mapping.close(work, found, [done])
+    assert closed.table is not None
+    here = Surroundings(
+        key="key",
+        inputs={"label": closed.table},
+        store=mapping.store,
+        snapshots=mapping.inputs.snapshots,
+        journal=FileJournal(tmp_path),
+        scratch=tmp_path,
+        settings=lambda _: "",
+        made=(),
+    )
+    asked = "SELECT label, count(*) AS n FROM label WHERE status = 'complete' GROUP BY 1 ORDER BY 1"
+    said = await query_data.run(here, {"sources": ["label"], "sql": asked})
+    assert said.text == "label,n\nbill,1\nlid,2\n[2 rows]"
+
+
+async def test_rows_that_were_not_asked_yet_stand_open(mapping: Mapping) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id")
+    closed = await mapping.close(work, await mapping.open(work), [])
+    assert closed.table is not None
+    rows = await lines(mapping, closed.table.digest)
+    assert [row["status"] for row in rows] == ["open", "open", "failed", "open"]
+    assert "result" in rows[0]
+
+
+async def test_people_retry_supply_and_skip_rows_and_unknown_ids_are_named(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    done = await mapping.outcomes(
+        Outcome(n=0, id="a", status="failed", why="no"), complete(1, "b", "bill")
+    )
+    closed = await mapping.close(
+        work,
+        found,
+        [done],
+        RowOrder(kind="retry", ids=("c", "zz")),
+        RowOrder(kind="supply", ids=("b",), value={"label": "mine", "why": ""}, by="ann"),
+        RowOrder(kind="skip", by="ann", why="not ours"),
+    )
+    # Row c repeats row a, which has failed and is skipped at last.
+    assert (closed.retry, closed.settled) == ((), (0, 1, 2))
+    assert closed.notes == ("retry: no row has the id 'zz'",)
+    assert (closed.counts.supplied, closed.counts.skipped, closed.counts.failed) == (1, 3, 0)
+    again = await mapping.close(work, found, closed.outcomes)
+    assert again.counts == closed.counts
+    retried = await mapping.close(work, found, [done], RowOrder(kind="retry"))
+    assert retried.retry == (0,)
+    assert retried.notes[0].startswith("retry: row line 3 cannot be asked: is no JSON")
