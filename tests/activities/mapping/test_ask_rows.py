@@ -219,7 +219,7 @@ async def test_a_throttled_row_waits_and_is_asked_again(
     store = DirectoryStore(tmp_path / "store")
     told = material(await chunk_of(store, items(3)))
     refused = NotBilled("429", retry_after=timedelta(milliseconds=5), throttled=True)
-    answers = [said(), refused, refused]
+    answers: list[ModelAnswer | Exception] = [said(), refused, refused]
     model = Saying(lambda _: answers.pop(0) if answers else said())
     done: RowsDone = await run(maps_on(tmp_path, model).ask_rows, told)
     assert done.complete == 3 and len(model.requests) == 5 and done.bill.calls == 3
