@@ -106,7 +106,10 @@ async def run(
 ) -> Any:
     """Run an activity as an attempt of a workflow's."""
     environment = more.pop("environment", None) or ActivityEnvironment()
-    environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details, **more)
+    told_more = {"start_to_close_timeout": timedelta(seconds=300), **more}
+    environment.info = replace(
+        environment.info, attempt=attempt, heartbeat_details=details, **told_more
+    )
     return await environment.run(method, told)
 
 
