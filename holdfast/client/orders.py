@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
@@ -25,6 +26,7 @@ from holdfast.errors import (
 from holdfast.intake.connection import Connection, Tell, tell_nobody
 from holdfast.intake.login import login
 from holdfast.state.run import State
+from holdfast.text import says_something
 
 PATIENCE_SECONDS = 3.0
 """After which the waiting itself is worth a line."""
@@ -46,6 +48,45 @@ def order_of(**fields: Any) -> Order:
     if len(made.by) > LONGEST_BY:
         raise Refused(f"order: by: at most {LONGEST_BY} characters")
     return made
+
+
+FAILED = "failed"
+"""Names all rows of a map that have failed, where ids of items may stand."""
+MOST_ROWS = 1_000
+"""Ids in one order."""
+
+
+def about_rows(rows: str | Sequence[str]) -> dict[str, Any]:
+    """Return the fields of an order about rows of a map: `failed`, or the ids of items, also in one
+    text with commas; none of either: it is about the whole subtask. Refused for no id among them.
+    """
+    if not rows:
+        return {}
+    if rows == FAILED:
+        return {"rows": True}
+    each = rows.split(",") if isinstance(rows, str) else rows
+    ids = tuple(dict.fromkeys(filter(None, (one.strip() for one in each))))
+    if not ids:
+        raise Refused(f"rows: say {FAILED}, or the ids of items with commas between them")
+    if len(ids) > MOST_ROWS:
+        raise Refused(f"rows: {len(ids):,} ids, one order names at most {MOST_ROWS:,}")
+    return {"rows": True, "ids": ids}
+
+
+def supply_order(subtask: str, text: str = "", row: str = "", value: JsonValue = None) -> Order:
+    """Return the order that gives a finding in words, or the result of one row of a map. Refused if
+    it gives neither, or both.
+    """
+    if row and text:
+        raise Refused("supply: a row's result is a JSON value; leave the text out")
+    if row and value is None:
+        raise Refused(f"supply: give the result of row {row!r:.80} as a JSON value, not null")
+    if not row and value is not None:
+        raise Refused("supply: say whose result the value is: the id of an item as the row")
+    if not row and not says_something(text):
+        raise Refused("supply: the finding is empty; say something")
+    ids = (row,) if row else ()
+    return order_of(subtask_id=subtask, text=text, rows=bool(row), ids=ids, value=value)
 
 
 async def send(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -155,23 +155,39 @@ class Run:
         return await self.order("answer", orders.order_of(subtask_id=subtask, text=text, by=by))
 
     async def retry(
-        self, subtask: str, *, tier: Tier | None = None, instruction: str = "", by: str = ""
+        self,
+        subtask: str,
+        *,
+        tier: Tier | None = None,
+        instruction: str = "",
+        rows: str | Sequence[str] = "",
+        by: str = "",
     ) -> str:
-        """Try a subtask again that did not succeed."""
-        order = orders.order_of(subtask_id=subtask, tier=tier, text=instruction, by=by)
-        return await self.order("retry", order)
+        """Try a subtask again that did not succeed, or `rows` of a map: "failed", or ids."""
+        fields = {"tier": tier, "text": instruction, **orders.about_rows(rows)}
+        return await self.order("retry", orders.order_of(subtask_id=subtask, by=by, **fields))
 
     async def hand(self, subtask: str, role: str, *, by: str = "") -> str:
         """Hand a subtask that did not succeed to another role."""
         return await self.order("hand", orders.order_of(subtask_id=subtask, role=role, by=by))
 
-    async def skip(self, subtask: str, why: str = "", *, by: str = "") -> str:
-        """Go on without a subtask; what needs it is skipped, too."""
-        return await self.order("skip", orders.order_of(subtask_id=subtask, text=why, by=by))
+    async def skip(
+        self, subtask: str, why: str = "", *, rows: str | Sequence[str] = "", by: str = ""
+    ) -> str:
+        """Go on without a subtask, and what needs it; or without `rows` of a map: "failed", or
+        ids.
+        """
+        fields = {"text": why, **orders.about_rows(rows)}
+        return await self.order("skip", orders.order_of(subtask_id=subtask, by=by, **fields))
 
-    async def supply(self, subtask: str, text: str, *, by: str = "") -> str:
-        """Give a subtask's finding by hand; nothing is paid for it."""
-        return await self.order("supply", orders.order_of(subtask_id=subtask, text=text, by=by))
+    async def supply(
+        self, subtask: str, text: str = "", *, row: str = "", value: Any = None, by: str = ""
+    ) -> str:
+        """Give a subtask's finding by hand, or the result `value` of one `row` of a map, by its
+        item's id; nothing is paid for it.
+        """
+        order = orders.supply_order(subtask, text, row, value)
+        return await self.order("supply", order.model_copy(update={"by": by}))
 
     async def raise_cap(
         self,

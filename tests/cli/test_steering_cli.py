@@ -56,6 +56,39 @@ def test_a_row_makes_the_order_that_its_options_say(tmp_path: Path) -> None:
     assert rows.decline(3, "not now") == Order(call=3, text="not now")
 
 
+def test_of_a_map_the_same_orders_are_about_rows(tmp_path: Path) -> None:
+    (tmp_path / "label.json").write_text('{"label": "bug"}')
+    all_failed = Order(subtask_id="t1", tier="sonnet", rows=True)
+    assert rows.retry("t1", "sonnet", rows="failed") == all_failed
+    two = Order(subtask_id="t1", text="spam", rows=True, ids=("a-7", "b"))
+    assert rows.skip("t1", "spam", rows="a-7, b,b") == two
+    one = Order(subtask_id="t1", rows=True, ids=("a-7",), value={"label": "bug"})
+    assert rows.supply("t1", row="a-7", value='{"label": "bug"}') == one
+    assert rows.supply("t1", row="a-7", file=tmp_path / "label.json") == one
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"row": "a-7"}, "give a row's result as JSON, either by --value or by --file FILE"),
+        ({"row": "a-7", "text": "bug"}, "give a row's result as JSON"),
+        ({"row": "a-7", "value": "{"}, "--value: not JSON: line 1 column 2"),
+        ({"row": "a-7", "value": "null"}, "give the result of row 'a-7' as a JSON value, not null"),
+        ({"value": "3"}, "say whose result the value is"),
+    ],
+)
+def test_a_row_that_cannot_be_supplied_so_is_refused(options: dict[str, str], why: str) -> None:
+    with pytest.raises(HoldfastError, match=re.escape(why)):
+        rows.supply("t1", **options)
+
+
+def test_rows_that_name_none_or_too_many_are_refused() -> None:
+    with pytest.raises(HoldfastError, match="say failed, or the ids of items"):
+        rows.retry("t1", rows=" , ")
+    with pytest.raises(HoldfastError, match="1,001 ids, one order names at most 1,000"):
+        rows.skip("t1", rows=",".join(map(str, range(1_001))))
+
+
 async def test_a_plan_is_approved_from_elsewhere_with_the_command_that_the_run_named(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:

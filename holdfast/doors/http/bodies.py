@@ -23,6 +23,8 @@ BODY_SECONDS = 30.0
 Body = TypeVar("Body", bound=BaseModel)
 Words = Annotated[str, Field(max_length=100_000)]
 Name = Annotated[str, Field(max_length=200)]
+Rows = Words | Annotated[tuple[Name, ...], Field(max_length=1_000)]
+"""`failed`, or the ids of items; empty: the order is about the whole subtask."""
 Dollars = Annotated[Decimal, Field(gt=0, le=10_000, allow_inf_nan=False)]
 
 
@@ -67,11 +69,12 @@ class AnswerQuestion(_Given):
 
 
 class Retry(_Given):
-    """Try a subtask again that did not succeed."""
+    """Try a subtask again that did not succeed, or rows of a map."""
 
     subtask: Name
     tier: Tier | None = None
     instruction: Words = ""
+    rows: Rows = ""
 
 
 class Hand(_Given):
@@ -82,17 +85,21 @@ class Hand(_Given):
 
 
 class Skip(_Given):
-    """Go on without a subtask."""
+    """Go on without a subtask, or without rows of a map."""
 
     subtask: Name
     why: Words = ""
+    rows: Rows = ""
 
 
 class Supply(_Given):
-    """Give a subtask's finding by hand."""
+    """Give a subtask's finding by hand, or the result of one row of a map."""
 
     subtask: Name
-    text: Words = Field(min_length=1)
+    text: Words = ""
+    row: Name = ""
+    """The id of its item."""
+    value: JsonValue = None
 
 
 class RaiseCap(_Given):

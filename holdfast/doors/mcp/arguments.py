@@ -105,6 +105,11 @@ class DecideArguments(Arguments):
     )
     call: int = Field(0, ge=0, description="The number of the call to approve or decline.")
     subtask: str = Field("", max_length=200, description="The subtask to answer, skip or retry.")
+    rows: str = Field(
+        "",
+        max_length=20_000,
+        description="To retry or skip rows of a map alone: failed, or ids of items with commas.",
+    )
     text: str = Field(
         "", max_length=20_000, description="The answer, the reason, or a new instruction."
     )

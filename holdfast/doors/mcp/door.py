@@ -184,6 +184,8 @@ class Door:
         subtask, text = given.subtask, given.text
         if given.decision in ("answer", "skip", "retry") and not subtask:
             raise Refused(f"{given.decision}: name the subtask in `subtask`")
+        if given.rows and given.decision not in ("skip", "retry"):
+            raise Refused(f"{given.decision}: it is not about rows; leave `rows` out")
         match given.decision:
             case "approve":
                 return await run.approve(given.call, by=by)
@@ -196,9 +198,9 @@ class Door:
             case "answer":
                 return await run.answer(subtask, text, by=by)
             case "skip":
-                return await run.skip(subtask, text, by=by)
+                return await run.skip(subtask, text, rows=given.rows, by=by)
             case "retry":
-                return await run.retry(subtask, instruction=text, by=by)
+                return await run.retry(subtask, instruction=text, rows=given.rows, by=by)
             case "pause":
                 return await run.pause(by=by)
             case "resume":

@@ -18,14 +18,26 @@ import typer
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared import orders
 from holdfast.cli.shared.connection import with_connection
-from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId, Why
+from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId, Why, not_empty
+from holdfast.client.orders import about_rows, supply_order
 from holdfast.contracts import Order, Tier
 from holdfast.deployment.settings import Settings
 from holdfast.intake.files import read_text
 from holdfast.text import says_something
+from holdfast.untrusted.reading import NotPlain, from_json
 
 Call = Annotated[
     int | None, typer.Argument(metavar="[CALL]", help="The number of a call of a tool.", min=1)
+]
+
+OfRows = Annotated[
+    str,
+    typer.Option(
+        "--rows",
+        metavar="ITEMS",
+        callback=not_empty,
+        help="Of a map these rows alone: `failed`, or ids of items with commas.",
+    ),
 ]
 
 # ---------------------------------------------------------------- the rows
@@ -70,9 +82,10 @@ def retry(
     instruction: Annotated[
         str, typer.Option("--instruction", metavar="TEXT", help="Say it in other words.")
     ] = "",
+    rows: OfRows = "",
 ) -> Order:
     """Try a subtask again that did not succeed; what was skipped because of it waits again."""
-    return Order(subtask_id=subtask, tier=tier, text=instruction)
+    return Order(subtask_id=subtask, tier=tier, text=instruction, **about_rows(rows))
 
 
 def hand(
@@ -83,9 +96,9 @@ def hand(
     return Order(subtask_id=subtask, role=role)
 
 
-def skip(subtask: SubtaskId, why: Why = "") -> Order:
+def skip(subtask: SubtaskId, why: Why = "", rows: OfRows = "") -> Order:
     """Go on without a subtask, at work or not; what needs it is skipped, too."""
-    return Order(subtask_id=subtask, text=why)
+    return Order(subtask_id=subtask, text=why, **about_rows(rows))
 
 
 def supply(
@@ -94,14 +107,41 @@ def supply(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="The text is in this file.")
     ] = None,
+    row: Annotated[
+        str,
+        typer.Option(
+            "--row",
+            metavar="ITEM",
+            callback=not_empty,
+            help="Of a map this row alone, by its item's id.",
+        ),
+    ] = "",
+    value: Annotated[
+        str,
+        typer.Option(
+            "--value", metavar="JSON", callback=not_empty, help="The row's result; or by --file."
+        ),
+    ] = "",
 ) -> Order:
     """Give a subtask's finding by hand; nobody is asked and nothing is paid for it."""
+    if row or value:
+        return _supply_row(subtask, text, file, row, value)
     if bool(text) == bool(file):
         raise Exit("give the finding either as TEXT or by --file FILE")
     found = _text_of(file) if file else text
     if not says_something(found):
         raise Exit("the finding is empty; say something")
     return Order(subtask_id=subtask, text=found)
+
+
+def _supply_row(subtask: str, text: str, file: Path | None, row: str, value: str) -> Order:
+    if text or bool(value) == bool(file):
+        raise Exit("give a row's result as JSON, either by --value or by --file FILE")
+    try:
+        given = from_json(_text_of(file) if file else value)
+    except NotPlain as error:
+        raise Exit(f"{f'--file {file}' if file else '--value'}: {error}") from error
+    return supply_order(subtask, row=row, value=given)
 
 
 def pause() -> Order:
