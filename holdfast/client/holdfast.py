@@ -19,6 +19,7 @@ from holdfast.client.runs import DataRun, Run
 from holdfast.client.schedules import Schedules
 from holdfast.contracts import Goal, Plan
 from holdfast.contracts.notices import Occasion
+from holdfast.contracts.plans import Lane
 from holdfast.contracts.view import Preview
 from holdfast.deployment.settings import Settings
 from holdfast.errors import HoldfastError, IdTaken, Refused
@@ -55,6 +56,10 @@ class StartOptions(TypedDict, total=False):
     wait_for_raise: bool
     columns: Sequence[str]
     """Names of the columns of a table."""
+    lane: Lane
+    """The lane of all maps."""
+    reuse: str
+    """A run whose rows are taken over where nothing has changed."""
     template: bool
     """False: plan anew, whatever the plan library has."""
     single: bool

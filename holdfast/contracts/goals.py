@@ -22,7 +22,7 @@ from holdfast.contracts.base import (
 )
 from holdfast.contracts.findings import Finding
 from holdfast.contracts.notices import Notify
-from holdfast.contracts.plans import MapUnit, Plan
+from holdfast.contracts.plans import Lane, MapSpec, MapUnit, Plan
 from holdfast.text import one_line
 
 
@@ -226,6 +226,14 @@ class Fork(Contract):
     """Inputs as the finished run pinned them; a finding is taken over only if they are the same."""
 
 
+class Reuse(Contract):
+    """An earlier run whose rows are taken over, where item and question are the same."""
+
+    run: str
+    tables: dict[str, str] = Field(default_factory=dict)
+    """Blobs of the tables of its maps, by subtask: the starter finds them."""
+
+
 class Goal(Contract):
     """What the caller wants: the input of a run."""
 
@@ -272,5 +280,13 @@ class Goal(Contract):
     """The only roles that a planner is offered; empty: all that there are."""
     templates: bool = False
     """True if a template of the plan library may give the plan, where a planner would."""
+    lane: Lane | None = None
+    """The lane of all its maps; None: as each of them says."""
+    reuse: Reuse | None = None
+    """None: every row of its maps is asked."""
     notify: Notify | None = None
     """Addresses of the web that are told of the run; None: nobody is. A team tells nobody."""
+
+    def lane_of(self, spec: MapSpec) -> Lane:
+        """Return the lane that is wanted of a map."""
+        return self.lane or spec.lane

@@ -20,6 +20,8 @@ from holdfast.rules.timers import to_datetime
 
 AGENT = "AgentWorkflow"
 """The type of the workflow that is a segment of an agent."""
+MAP = "MapWorkflow"
+"""The type of the workflow that is a segment of a map."""
 NOTICE = "NotifyWorkflow"
 """The type of the workflow that tells addresses of the web of a run."""
 End = Literal["completed", "failed", "timed_out", "canceled", "terminated", "not_started"]

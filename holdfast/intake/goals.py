@@ -19,6 +19,8 @@ from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.toolset.shelf import tools_for
 from holdfast.calls.plan import is_offered
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan, policies
+from holdfast.contracts.goals import Reuse
+from holdfast.contracts.plans import Lane
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake import plans
@@ -27,7 +29,7 @@ from holdfast.intake.inputs import check_documents, check_inputs, check_size, in
 from holdfast.intake.notices import notify_of
 from holdfast.intake.repositories import check_repositories
 from holdfast.plans import validity
-from holdfast.text import says_something
+from holdfast.text import PLAIN_ID, says_something, visible
 from holdfast.text.mistakes import as_rest, suggest
 
 AUTO = Approval()
@@ -59,6 +61,10 @@ class Wish:
     """Addresses that web hooks tell of the run."""
     on: tuple[str, ...] = ()
     """Of what they tell, each perhaps a list with commas; empty: of all."""
+    lane: Lane | None = None
+    """The lane of all maps; None: as each of them says."""
+    reuse: str = ""
+    """The run whose rows are taken over; empty: none."""
     templates: bool = True
     """False if a planner is to plan whatever the plan library has."""
     below: tuple[Path, ...] | None = None
@@ -90,6 +96,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     await check_repositories(inputs, declared, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
     unread = {name: reader for name, reader in map(unread_of, inputs) if reader is not None}
+    _check_maps(wish, ready)
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
         raise Refused(problem)
@@ -120,6 +127,8 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         roles=_check_roles(wish, ready, catalogue),
         notify=notify,
         templates=wish.templates,
+        lane=wish.lane,
+        reuse=Reuse(run=check_reuse(wish.reuse)) if wish.reuse else None,
     )
 
 
@@ -150,6 +159,22 @@ def _check(
     if wrong:
         raise plans.refuse_plan(_named(wish.plan), wrong)
     return plan
+
+
+def _check_maps(wish: Wish, ready: Plan | None) -> None:
+    """Refuse what is said of maps where the plan that is ready has none."""
+    if ready is None or any(each.map for each in ready.subtasks):
+        return
+    for option, given in (("--lane", wish.lane), ("--reuse", wish.reuse)):
+        if given:
+            raise Refused(f"{option}: it is for maps, and this plan has none; leave it out")
+
+
+def check_reuse(run_id: str) -> str:
+    """Return the id of a run whose rows are taken over. Refused if it can be none's."""
+    if not PLAIN_ID.fullmatch(run_id):
+        raise Refused(f"--reuse {visible(run_id)!r:.100}: that is no id of a run")
+    return run_id
 
 
 def _named(plan: Path | Plan | None) -> str:

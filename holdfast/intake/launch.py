@@ -35,6 +35,7 @@ from holdfast.errors import IdTaken, Refused
 from holdfast.intake.connection import Connection, Tell, require_worker, tell_nobody
 from holdfast.intake.login import login
 from holdfast.intake.repositories import describe_inputs, roots_of
+from holdfast.intake.reusing import with_tables
 from holdfast.rendering.amounts import money, seconds
 from holdfast.temporal.connection import is_part
 from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
@@ -136,7 +137,7 @@ async def prepare_start(
     """Return the goal as a run is started with it, and what lists and the Web UI show of it, as
     options of Temporal's start.
     """
-    goal = await _complete(goal, connection)
+    goal = await _complete(await with_tables(connection, goal), connection)
     title = await title_before(goal, _roots(goal, connection), connection.settings.project)
     return goal, {
         "memo": _memo(title, goal, traceparent),
@@ -274,5 +275,7 @@ def _same(one: Goal, other: Goal) -> bool:
         "requester": "",
         "approval": Approval(),
         "templates": False,
+        "reuse": None,
     }
-    return one.model_copy(update=own) == other.model_copy(update=own)
+    taken = [each.reuse.run if each.reuse else "" for each in (one, other)]
+    return taken[0] == taken[1] and one.model_copy(update=own) == other.model_copy(update=own)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from holdfast.contracts import Approval, Limits
 from holdfast.contracts.notices import Occasion
+from holdfast.contracts.plans import Lane
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.errors import Refused
@@ -116,6 +117,10 @@ class RunRequest(_Given):
     """The role of that agent."""
     roles: tuple[str, ...] = ()
     """The only roles that a planner may assign; none named: all."""
+    lane: Lane | None = None
+    """The lane of all maps: `now`, `batch` at half price within a day, or `auto`."""
+    reuse: str = ""
+    """A run whose rows are taken over where nothing has changed."""
     template: bool = True
     """A template of the plan library may give the plan."""
     notify: tuple[str, ...] = ()
@@ -152,6 +157,8 @@ class RunRequest(_Given):
             notify=self.notify,
             on=self.on,
             templates=self.template,
+            lane=self.lane,
+            reuse=self.reuse,
         )
 
     def _all_limits(self) -> dict[str, Decimal | int | None]:

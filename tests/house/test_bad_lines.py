@@ -65,6 +65,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "SCHEDULE": ("", "a b", "../x", "x" * 65, "-x"),
     "TEMPLATE": ("", "a b", "../x", "x" * 300, "-x"),
     "NAME=WORDS": ("", "x", "=", "=x", "a=", "a b", "\u00e9=x"),
+    "RUN": WRONG_IDS,
     "ITEMS": ("", " ", ",", " , "),
     "ITEM": ("", " "),
     "JSON": ("", "{", "nan", "[1,]"),

@@ -16,6 +16,7 @@ import typer
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared import completion
 from holdfast.cli.shared.pipeline import FAILING, Pipeline
+from holdfast.contracts.plans import Lane
 from holdfast.text import PLAIN_ID, for_terminal
 
 _WEB = re.compile(r"https?://[\w.:\-]+(/[\w.~%\-]+)*/?")
@@ -105,6 +106,23 @@ NotifyOn = Annotated[
 ]
 NoTemplate = Annotated[
     bool, typer.Option("--no-template", help="Plan anew, whatever the plan library has.")
+]
+MapLane = Annotated[
+    Lane | None,
+    typer.Option(
+        "--lane",
+        help="The lane of all maps: `batch` is half the price, within a day; `auto` is as much of"
+        " that as the deadline allows.",
+    ),
+]
+ReuseRun = Annotated[
+    str,
+    typer.Option(
+        "--reuse",
+        metavar="RUN",
+        callback=not_empty,
+        help="Take over the rows of this run's maps where nothing has changed.",
+    ),
 ]
 Single = Annotated[
     bool,

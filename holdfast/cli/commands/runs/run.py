@@ -35,6 +35,7 @@ from holdfast.cli.shared.options import (
     Inputs,
     LimitPairs,
     Links,
+    MapLane,
     Models,
     NoTemplate,
     NotifyOn,
@@ -42,6 +43,7 @@ from holdfast.cli.shared.options import (
     OutFile,
     PlanFile,
     Playbook,
+    ReuseRun,
     Roles,
     SarifFile,
     SchemaFile,
@@ -94,6 +96,8 @@ def command(
     role: SingleRole = "",
     roles: Roles = None,
     no_template: NoTemplate = False,
+    lane: MapLane = None,
+    reuse: ReuseRun = "",
     limits: LimitPairs = None,
     run_id: GivenId = "",
     as_json: AsJson = False,
@@ -151,6 +155,8 @@ def command(
         tuple(notify or ()),
         (on,) if on else (),
         templates=not no_template,
+        lane=lane,
+        reuse=reuse,
     )
     decided = bool(approval or yes or dry)
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=decided)

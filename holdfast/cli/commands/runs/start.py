@@ -19,12 +19,14 @@ from holdfast.cli.shared.options import (
     GoalText,
     Inputs,
     LimitPairs,
+    MapLane,
     Models,
     NoTemplate,
     NotifyOn,
     NotifyUrls,
     PlanFile,
     Playbook,
+    ReuseRun,
     Roles,
     SchemaFile,
     Single,
@@ -62,6 +64,8 @@ def command(
     role: SingleRole = "",
     roles: Roles = None,
     no_template: NoTemplate = False,
+    lane: MapLane = None,
+    reuse: ReuseRun = "",
     limits: LimitPairs = None,
     run_id: GivenId = "",
     models: Models = False,
@@ -99,6 +103,8 @@ def command(
         tuple(notify or ()),
         (on,) if on else (),
         templates=not no_template,
+        lane=lane,
+        reuse=reuse,
     )
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval or yes))
     ours = embedded or not settings.uses_own_server
