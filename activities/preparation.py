@@ -5,19 +5,20 @@ Briefing.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from temporalio import activity
 
 from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.catalogue.answer_forms import refuse_form
 from holdfast.activities.catalogue.ordering import order_review
-from holdfast.activities.given import read_given
+from holdfast.activities.given import open_given, read_given
 from holdfast.activities.repositories.documents import lacking_for_reader
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.toolset.serving import (
@@ -44,6 +45,7 @@ from holdfast.contracts import (
     Capabilities,
     Goal,
     GoalInput,
+    ItemsFound,
     Omission,
     Outlet,
     PinnedInput,
@@ -51,6 +53,7 @@ from holdfast.contracts import (
     PlaybookCard,
     Proving,
     RoleCard,
+    Subtask,
 )
 from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
 from holdfast.plans import validity
@@ -74,6 +77,26 @@ TakeSnapshot = Callable[[str, Path, Roots, Wanted, Store], Awaitable[PinnedInput
 """(name of the input, repository, what may be read, how much is wanted, store) -> its snapshot."""
 TakeFolder = Callable[[GoalInput, Roots, Store], Awaitable[PinnedInput]]
 """(the input, what may be read, store) -> the snapshot of a plain folder."""
+
+
+class Mapped(Protocol):
+    """What is done with inputs whose items are mapped."""
+
+    async def pin_large(self, name: str, value: str, file: BinaryIO) -> PinnedInput | None:
+        """Pin an open file of any size; None for one that is pinned as any other input is. Raise
+        BadGoal.
+        """
+        ...
+
+    async def scan(self, pinned: PinnedInput, subtasks: Iterable[Subtask]) -> ItemsFound | None:
+        """Return what the maps among these subtasks find in an input; None: none is over it. Raise
+        BadGoal for what one of them cannot be carried out on.
+        """
+        ...
+
+    async def peek(self, pinned: PinnedInput) -> ItemsFound | None:
+        """Return what an input has that could be mapped; None: nothing."""
+        ...
 
 
 async def _prove_nothing() -> Proving:
@@ -105,6 +128,7 @@ class Preparation:
     """Where tools come from that are not shipped, as the rest of a sentence."""
     take_snapshot: TakeSnapshot
     take_folder: TakeFolder = field(kw_only=True)
+    mapped: Mapped = field(kw_only=True)
     allowed_roots: Callable[[], Roots]
     capabilities: Callable[[], Awaitable[Capabilities]]
     has_endpoint: bool
@@ -148,7 +172,8 @@ class Preparation:
             served = await add_offers(here, ready, self.offer)
             served = mark_tools(served, self.effects, self.volatile, self.asks)
             unusable = self.catalogue.unusable_for(_whose(goal))
-            inputs = await self._pin_all(goal, playbook)
+            inputs = await self._pin_all(goal, playbook, _maps_of(ready))
+            inputs = await self._scan_all(goal, ready, inputs)
             plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
                 plan, lacking = await drop_idle(
@@ -323,7 +348,28 @@ class Preparation:
                 raise BadGoal(f"input {name!r}: {wrong}")
         return goal.inputs
 
-    async def _pin_all(self, goal: Goal, playbook: PlaybookFile | None) -> tuple[PinnedInput, ...]:
+    async def _scan_all(
+        self, goal: Goal, ready: Plan | None, inputs: tuple[PinnedInput, ...]
+    ) -> tuple[PinnedInput, ...]:
+        """Return the inputs with what is known of their items: of those that the plan maps, or that
+        a planner may want to. What the run above has pinned it has looked at.
+        """
+        maps = _maps_of(ready)
+        over = [each.map.over for each in maps if each.map]
+        given = [each.name for each in goal.pinned]
+        looked = []
+        for each in inputs:
+            found = each.items
+            if each.name in over:
+                found = await self.mapped.scan(each, maps)
+            elif ready is None and goal.use_models and each.name not in given:
+                found = await self.mapped.peek(each)
+            looked.append(each.model_copy(update={"items": found}))
+        return tuple(looked)
+
+    async def _pin_all(
+        self, goal: Goal, playbook: PlaybookFile | None, maps: Iterable[Subtask]
+    ) -> tuple[PinnedInput, ...]:
         """Return what an earlier run has pinned, as it was then, and the other inputs as they are
         now. Raise BadGoal if the store no longer has what a fork is to work on.
         """
@@ -332,7 +378,12 @@ class Preparation:
             for each in goal.pinned:
                 await self._check_kept(each, goal.fork.run_id)
         names = [each.name for each in goal.pinned]
-        new = [await self._pin(goal, each) for each in given if each.name not in names]
+        mapped = {each.map.over for each in maps if each.map}
+        new = [
+            await self._pin(goal, each, mapped=each.name in mapped)
+            for each in given
+            if each.name not in names
+        ]
         return (*goal.pinned, *new)
 
     async def _check_kept(self, pinned: PinnedInput, run_id: str) -> None:
@@ -344,7 +395,7 @@ class Preparation:
                 " start a new run in place of a fork"
             ) from None
 
-    async def _pin(self, goal: Goal, given: GoalInput) -> PinnedInput:
+    async def _pin(self, goal: Goal, given: GoalInput, *, mapped: bool) -> PinnedInput:
         roots = await asyncio.to_thread(self.allowed_roots)
         if given.kind == "folder":
             return await self._snapshot(given, self.take_folder(given, roots, self.store))
@@ -356,6 +407,12 @@ class Preparation:
             taking = self.take_snapshot(given.name, folder, roots, wanted, self.store)
             return await self._snapshot(given, taking)
         content, reader = given.value.encode(), ""
+        if given.kind == "file" and mapped:
+            with await asyncio.to_thread(open_given, given, roots) as file:
+                if os.fstat(file.fileno()).st_size > INPUT_BYTES:
+                    large = await self.mapped.pin_large(given.name, given.value, file)
+                    if large is not None:
+                        return large
         if given.kind == "file":
             content, reader = await asyncio.to_thread(read_given, given, roots)
         if lacking := lacking_for_reader(content, reader):
@@ -387,6 +444,10 @@ class Preparation:
             return await taking
         except BadGoal as error:
             raise BadGoal(f"input {given.name!r}: {error.message}") from None
+
+
+def _maps_of(plan: Plan | None) -> tuple[Subtask, ...]:
+    return tuple(each for each in plan.subtasks if each.map) if plan else ()
 
 
 def _without_secrets(content: bytes) -> bytes:

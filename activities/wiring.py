@@ -134,6 +134,7 @@ class _Parts:
                 snapshots=Snapshots(self.store, self.state.snapshots),
             ),
             take_folder=plain.take,
+            mapped=self._inputs(),
             allowed_roots=allowed_roots(self.settings, embedded=embedded),
             capabilities=self.endpoint.capabilities,
             has_endpoint=self.endpoint.model is not None,

@@ -1,14 +1,17 @@
 """Look at what a map would do, before a cent is spent: how many items, how large, and what is wrong
-with them.
+with them. Inputs that are mapped may be far larger than others: none is held whole.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import os
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.activities.mapping.census import AROUND_BYTES, MOST, Census
 from holdfast.activities.mapping.sources import (
@@ -16,24 +19,31 @@ from holdfast.activities.mapping.sources import (
     NotItems,
     Raw,
     Taking,
+    TooSlow,
     Wanted,
     kind_of_file,
+    kind_of_open,
     read_file,
     read_folder,
-    unit_for,
 )
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.calls.items import SHOWN_BYTES, named_fields
 from holdfast.contracts import ItemsFound, PinnedInput, Subtask
-from holdfast.contracts.errors import LensFailed
+from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.contracts.plans import MapSpec
 from holdfast.ports import Store
+from holdfast.text import one_line
 
 PEEK_SECONDS = 10.0
 """How long an input is looked at that nobody has said is to be mapped."""
 ITEM_BYTES = 16 * 1024 * 1024
 """Bytes of an item whose model is shown only some of its fields."""
+LARGEST = 10 * 1024**3
+"""Bytes of a file that is mapped."""
+PREVIEW_BYTES = 2_000
+Read = Callable[[Wanted, Taking], Awaitable[None]]
+"""Reads the items of one input."""
 
 
 @dataclass(frozen=True)
@@ -61,59 +71,63 @@ class Inputs:
             async with asyncio.timeout(wanted.seconds):
                 await read_folder(snapshot, take)
         except TimeoutError:
-            raise NotItems(f"takes longer than {wanted.seconds:.0f} s to read") from None
+            raise TooSlow(f"takes longer than {wanted.seconds:.0f} s to read") from None
 
     async def scan(self, pinned: PinnedInput, subtasks: Iterable[Subtask]) -> ItemsFound | None:
-        """Return what the maps of a plan find in an input, and without any what one would; None:
-        nothing, or none. Raise NotItems for what one of its maps cannot be carried out on.
+        """Return what the maps among these subtasks find in an input; None: none is over it. Raise
+        BadGoal for what one of them cannot be carried out on.
         """
-        maps = [(each, each.map) for each in subtasks if each.map and each.map.over == pinned.name]
-        if not maps:
-            return await self._peek(pinned)
-        found = None
-        for subtask, spec in maps:
-            found = await self._scan(pinned, subtask, spec, found)
-        return found
+        try:
+            return await scan_maps(partial(self.read, pinned), pinned.name, subtasks)
+        except NotItems as error:
+            raise BadGoal(f"input {one_line(pinned.name)!r} {error}") from None
 
-    async def _scan(
-        self, pinned: PinnedInput, subtask: Subtask, spec: MapSpec, before: ItemsFound | None
-    ) -> ItemsFound:
-        if before is not None and before.by != spec.by:
-            raise NotItems(
-                f"is mapped by {before.by} and, by {subtask.id}, by {spec.by}; give it twice, under"
-                " two names"
-            )
-        census = census_for(subtask, spec)
-        # All fields are looked at: people, planners and other maps of the plan want to know them.
-        wanted = Wanted(by=spec.by, id=spec.id, most=ITEM_BYTES if census.shown else SHOWN_BYTES)
-
-        async def take(raws: Iterable[Raw | Names]) -> None:
-            await asyncio.to_thread(census.take, raws)
-
-        await self.read(pinned, wanted, take)
-        census.end()
-        return census.found(whole=True)
-
-    async def _peek(self, pinned: PinnedInput) -> ItemsFound | None:
-        """Return what an input has that a planner may want to map: of tables, records, folders."""
+    async def peek(self, pinned: PinnedInput) -> ItemsFound | None:
+        """Return what an input has that a planner may want to map, of tables, records and folders;
+        None: nothing.
+        """
         if pinned.is_folder:
             return await self._count_files(pinned) if pinned.kind == "folder" else None
         path = await self.store.path_of(pinned.digest)
         kind = await asyncio.to_thread(kind_of_file, path, pinned.path)
         if kind.unit not in ("records", "rows"):
             return None
-        census = Census(by=kind.unit)
-        wanted = Wanted(by=kind.unit, seconds=PEEK_SECONDS)
-
-        async def take(raws: Iterable[Raw | Names]) -> None:
-            await asyncio.to_thread(census.take, raws)
-
-        whole = False
+        census, whole = Census(by=kind.unit), False
         # What it cannot be, it need not be.
         with suppress(NotItems):
-            await self.read(pinned, wanted, take)
+            wanted = Wanted(by=kind.unit, seconds=PEEK_SECONDS)
+            await self.read(pinned, wanted, partial(_look, census))
             whole = True
         return census.found(whole=whole) if census.count > census.broken else None
+
+    async def pin_large(self, name: str, value: str, file: BinaryIO) -> PinnedInput | None:
+        """Pin an open file, piece by piece; None for one that is pinned as any other input is.
+        Raise BadGoal if it changes meanwhile.
+        """
+        before = os.fstat(file.fileno())
+        if before.st_size > LARGEST:
+            raise BadGoal(f"input {name!r} is larger than {LARGEST >> 30} GiB; give it in parts")
+        kind = await asyncio.to_thread(kind_of_open, file, value)
+        if kind.unit not in ("records", "rows", "lines") or before.st_size == 0:
+            return None
+        digest, size = await self.store.put_file(file)
+        after = os.fstat(file.fileno())
+        if (before.st_size, before.st_mtime_ns) != (size, after.st_mtime_ns):
+            raise BadGoal(
+                f"input {name!r}: {value!r:.300} changed while it was read; start again once nobody"
+                " writes to it"
+            )
+        start = await asyncio.to_thread(_start_of, await self.store.path_of(digest))
+        return PinnedInput(
+            name=name,
+            kind="file",
+            size=size,
+            digest=digest,
+            preview=start if kind.is_text else "",
+            path=value,
+            # It stands in no prompt.
+            reader="read_file" if kind.unit == "lines" else "query_data",
+        )
 
     async def _count_files(self, pinned: PinnedInput) -> ItemsFound | None:
         """Return what the files of a folder are by their sizes: none is opened."""
@@ -147,6 +161,43 @@ def census_for(subtask: Subtask, spec: MapSpec) -> Census:
     )
 
 
-async def check_file(path: Path, name: str, spec: MapSpec) -> None:
-    """Raise NotItems for a file that has no items of this kind, by a look at its beginning."""
-    unit_for(spec.by, await asyncio.to_thread(kind_of_file, path, name))
+async def scan_maps(
+    read: Read, name: str, subtasks: Iterable[Subtask], seconds: float = Wanted.seconds
+) -> ItemsFound | None:
+    """Return what the maps over one input find in it, all fields included, so that other maps of
+    the plan can be priced as well; None: there is none. Raise NotItems.
+    """
+    found: ItemsFound | None = None
+    for subtask in subtasks:
+        spec = subtask.map
+        if spec is None or spec.over != name:
+            continue
+        if found is not None and found.by != spec.by:
+            raise NotItems(
+                f"is mapped by {found.by} and, by {subtask.id}, by {spec.by}; give it twice, under"
+                " two names"
+            )
+        census = census_for(subtask, spec)
+        most = ITEM_BYTES if census.shown else SHOWN_BYTES
+        wanted = Wanted(by=spec.by, id=spec.id, most=most, seconds=seconds)
+        await read(wanted, partial(_look, census))
+        census.end()
+        found = census.found(whole=True)
+    return found
+
+
+async def check_file(path: Path, name: str, subtasks: Iterable[Subtask], seconds: float) -> None:
+    """Raise NotItems for a file that the maps over this input cannot be carried out on, as far as
+    that can be seen within some seconds.
+    """
+    with suppress(TooSlow):
+        await scan_maps(partial(read_file, path, str(path)), name, subtasks, seconds)
+
+
+async def _look(census: Census, raws: Iterable[Raw | Names]) -> None:
+    await asyncio.to_thread(census.take, raws)
+
+
+def _start_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(PREVIEW_BYTES).decode("utf-8", "ignore")

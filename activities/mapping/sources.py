@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import anyio.to_thread
 from pydantic import JsonValue
@@ -46,6 +47,10 @@ class NotItems(ValueError):
     """
 
 
+class TooSlow(NotItems):
+    """There was no time to read all of it."""
+
+
 @dataclass(frozen=True)
 class Raw:
     """An item as it was read."""
@@ -77,7 +82,7 @@ class Wanted:
     id: str = ""
     most: int = SHOWN_BYTES
     """Bytes of what is read of one item."""
-    seconds: float = 3_600.0
+    seconds: float = 2_700.0
 
 
 @dataclass(frozen=True)
@@ -95,13 +100,19 @@ def kind_of_file(path: Path, name: str) -> Kind:
     Blocking.
     """
     with path.open("rb") as file:
-        start = file.read(START_BYTES)
-        if start.startswith(b"PK\x03\x04"):
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                for mark, (unit, what) in OFFICE.items():
-                    if content.find(mark) >= 0:
-                        return Kind(unit, what)
-            return Kind(None, "a packed archive")
+        return kind_of_open(file, name)
+
+
+def kind_of_open(file: BinaryIO, name: str) -> Kind:
+    """Return the same of an open file, and leave it at its beginning."""
+    start = file.read(START_BYTES)
+    file.seek(0)
+    if start.startswith(b"PK\x03\x04"):
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            for mark, (unit, what) in OFFICE.items():
+                if content.find(mark) >= 0:
+                    return Kind(unit, what)
+        return Kind(None, "a packed archive")
     if start.startswith(b"PAR1"):
         return Kind("rows", "a Parquet file")
     if b"%PDF-" in start:
@@ -150,7 +161,8 @@ async def read_file(path: Path, name: str, wanted: Wanted, take: Taking) -> None
             async for block in blocks:
                 await take(_parsed(block))
     except ChildFailed as error:
-        raise NotItems(f"is not read: a reader of it {error}") from None
+        kind_of_failure = TooSlow if error.late else NotItems
+        raise kind_of_failure(f"is not read: a reader of it {error}") from None
 
 
 def _parsed(block: bytes) -> Iterator[Raw | Names]:

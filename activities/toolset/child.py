@@ -37,7 +37,13 @@ _places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakK
 
 
 class ChildFailed(ToolError):
-    """The child was stopped, broke down or failed: why, in a few words."""
+    """The child was stopped, as it took too long (`late`) or wrote too much, broke down or failed:
+    why, in a few words.
+    """
+
+    def __init__(self, message: str, *, late: bool = False) -> None:
+        super().__init__(message)
+        self.late = late
 
 
 async def in_child(
@@ -69,7 +75,7 @@ async def in_child(
                     output_limit=OUTPUT,
                 )
             except ProgramStopped as error:
-                raise ChildFailed(str(error)) from None
+                raise ChildFailed(str(error), late=error.late) from None
     if finished.code:
         raise _failure(finished.code, finished.stdout.partition(b"\0")[2], memory)
     return finished.stdout
@@ -99,7 +105,7 @@ async def lines_of_child(
                         yield whole
                 code = await process.wait()
             except TimeoutError:
-                raise ChildFailed(f"took longer than {seconds:.0f} s") from None
+                raise ChildFailed(f"took longer than {seconds:.0f} s", late=True) from None
     if code:
         raise _failure(code, rest.partition(b"\0")[2], memory)
     if rest:

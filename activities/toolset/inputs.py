@@ -120,7 +120,7 @@ async def list_below(here: Here, path: str) -> list[File]:
             root = await here.folder(place.input)
             found += await anyio.to_thread.run_sync(_walked, root, place)
         else:
-            size = len(await here.content(place.input))
+            size = here.inputs[place.input].size
             found.append(File(place, size, cited_as(here, place)))
     return found
 
@@ -131,6 +131,9 @@ async def read(here: Here, path: str, limit: int) -> bytes:
     if _is_folder(here, place.input):
         root = await here.folder(place.input)
         return await anyio.to_thread.run_sync(read_file, root, place, limit)
+    # Asked before: what is mapped may be larger than all memory.
+    if here.inputs[place.input].size > limit:
+        raise _too_large(place, limit)
     content = await here.content(place.input)
     if len(content) > limit:
         raise _too_large(place, limit)

@@ -20,7 +20,11 @@ def options_of(state: State, move: Flying) -> Options | None:
         case Prepare():
             # For a model it waits, like a call, until a worker asks models.
             total = policies.PREPARE_PATIENCE if state.goal.use_models else 0
-            return PREPARE.options(policies.PREPARE_SECONDS, total=total)
+            plan = state.goal.plan
+            # Of a playbook's plan nothing is known here.
+            scans = any(each.map for each in plan.subtasks) if plan else bool(state.goal.playbook)
+            most = policies.SCAN_SECONDS if scans else policies.PREPARE_SECONDS
+            return PREPARE.options(most, total=total)
         case StartTeam() | StartAgent():
             return None
         case Examine(material=material):

@@ -62,6 +62,8 @@ MOST_TOOL_CALLS = 20
 FREE_ATTEMPTS = 3
 """Attempts of what asks no model: it meets no throttle, and its faults repeat."""
 PREPARE_SECONDS = 300
+SCAN_SECONDS = 3_000
+"""The same, where items of large inputs may have to be looked at."""
 PREPARE_PATIENCE = 3_600
 """How long a run that asks models waits for a worker that can prepare it."""
 STRONGEST: Tier = "opus"

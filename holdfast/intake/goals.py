@@ -25,7 +25,14 @@ from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.intake.answers import WantedForm, form_of
-from holdfast.intake.inputs import check_documents, check_inputs, check_size, input_of, unread_of
+from holdfast.intake.inputs import (
+    check_documents,
+    check_inputs,
+    check_maps,
+    check_size,
+    input_of,
+    unread_of,
+)
 from holdfast.intake.notices import notify_of
 from holdfast.intake.repositories import check_repositories
 from holdfast.plans import validity
@@ -85,7 +92,8 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     text = _text_of(wish, given, playbook)
     notify = notify_of(wish.notify, wish.on, settings, embedded=embedded)
     limits = limits_of(wish.limits)
-    inputs = tuple(input_of(each, playbook, wish.below) for each in wish.inputs)
+    mapped = plans.mapped_by(given or (playbook.plan if playbook else None))
+    inputs = tuple(input_of(each, playbook, wish.below, mapped) for each in wish.inputs)
     check_inputs(inputs, playbook)
     plan = None
     if given:
@@ -101,6 +109,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     if problem:
         raise Refused(problem)
     await check_documents(inputs, declared)
+    await check_maps(inputs, ready)
     without = _works_without_models(ready, catalogue)
     use_models = wish.models or not without
     for name in [] if use_models else [one.name for one in inputs]:

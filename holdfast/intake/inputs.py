@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePath
 
 from holdfast.activities.catalogue.files import PlaybookFile, PlaybookInput
 from holdfast.activities.preparation import INPUT_BYTES
@@ -15,13 +15,15 @@ from holdfast.activities.repositories.documents import (
     is_blank,
     reader_of,
 )
-from holdfast.contracts import GoalInput, InputKind
+from holdfast.contracts import GoalInput, InputKind, Plan
 from holdfast.errors import Refused
 from holdfast.text import one_line, says_something
 from holdfast.text.mistakes import refuse_choice, refuse_other
 from holdfast.untrusted.folders import read_regular, resolve_path
 
 LITERAL = "text:"
+SCAN_SECONDS = 5.0
+"""How long a file is looked at whose items are mapped."""
 MOST_LITERAL_BYTES = 200 * 1024
 """Literal text travels inside the Goal, which must stay readable in the Web UI."""
 _KINDS: dict[InputKind, str] = {
@@ -33,10 +35,14 @@ _KINDS: dict[InputKind, str] = {
 
 
 def input_of(
-    pair: str, playbook: PlaybookFile | None, below: tuple[Path, ...] | None = None
+    pair: str,
+    playbook: PlaybookFile | None,
+    below: tuple[Path, ...] | None = None,
+    mapped: Collection[str] = (),
 ) -> GoalInput:
     """Return the input that a pair gives. Refused if it gives none, or none of the playbook's.
-    `below`: the only places that it may name, where it is a path.
+    `below`: the only places that it may name, where it is a path. `mapped`: names of inputs or
+    files whose items are mapped, which may be of any size.
     """
     name, found, value = pair.partition("=")
     if not found or not name or not value:
@@ -59,7 +65,9 @@ def input_of(
     if declared and not says_something(value.removeprefix(LITERAL)):
         what = f"the text after {LITERAL!r} is empty, and a {_KINDS[declared.kind]} is needed"
         raise Refused(f"--input {name}: {what}; give {name}=PATH")
-    given = _path_input(name, value, declared.kind if declared else None, below)
+    wanted = declared.kind if declared else None
+    is_mapped = name in mapped or PurePath(value).name in mapped
+    given = _path_input(name, value, wanted, below, mapped=is_mapped)
     if declared and declared.mentions and unread_of(given)[1] is None:
         text = read_regular(Path(given.value), DOCUMENT_BYTES).decode("utf-8", "replace")
         if why := refuse_other(declared.mentions, text):
@@ -79,7 +87,12 @@ def _leads_below(value: str, places: tuple[Path, ...]) -> bool:
 
 
 def _path_input(
-    name: str, value: str, kind: InputKind | None, below: tuple[Path, ...] | None
+    name: str,
+    value: str,
+    kind: InputKind | None,
+    below: tuple[Path, ...] | None,
+    *,
+    mapped: bool,
 ) -> GoalInput:
     elsewhere = Refused(
         f"--input {name}: {value!r:.200} is below no allowed root; name one in"
@@ -107,7 +120,7 @@ def _path_input(
         raise Refused(f"--input {name}: {value!r} is not a regular file; give one")
     if not os.access(path, os.R_OK):
         raise Refused(f"--input {name}: {value!r} is not readable; change its permissions")
-    if found == "file":
+    if found == "file" and not (mapped and path.stat().st_size > INPUT_BYTES):
         # What `prepare` would refuse later is refused now.
         _check_file(name, path)
     return GoalInput(name=name, kind=found, value=str(path))
@@ -158,6 +171,24 @@ async def check_documents(
                 raise Refused(f"--input {each.name}: {each.value!r} {one_line(why)}")
 
 
+async def check_maps(inputs: tuple[GoalInput, ...], plan: Plan | None) -> None:
+    """Refuse a file that a map of the plan cannot be carried out on, as far as that is seen within
+    some seconds: all of it is looked at when the run is prepared.
+    """
+    maps = [each for each in plan.subtasks if each.map] if plan else []
+    over = {each.map.over for each in maps if each.map}
+    for each in inputs:
+        if each.kind == "file" and each.name in over:
+            # Only here, because what reads documents takes a moment to load.
+            from holdfast.activities.mapping.scanning import check_file
+            from holdfast.activities.mapping.sources import NotItems
+
+            try:
+                await check_file(Path(each.value), each.name, maps, SCAN_SECONDS)
+            except (NotItems, OSError) as error:
+                raise Refused(f"--input {each.name}: {each.value!r} {error}") from error
+
+
 def check_size(what: str, text: str) -> str:
     """Return the text. Refused, naming `what`, if it is too long for a Goal."""
     if len(text.encode("utf-8", "surrogateescape")) > MOST_LITERAL_BYTES:
@@ -186,4 +217,7 @@ def unread_of(given: GoalInput) -> tuple[str, str | None]:
         return given.name, ""
     if given.kind == "text":
         return given.name, None
+    if Path(given.value).stat().st_size > DOCUMENT_BYTES:
+        # Only what is mapped may be so large, and no prompt has it.
+        return given.name, "query_data"
     return given.name, reader_of(read_regular(Path(given.value), DOCUMENT_BYTES)) or None

@@ -68,6 +68,11 @@ def parse_plan(text: str, where: str, *, as_yaml: bool, folder: Path | None = No
     return plan
 
 
+def mapped_by(plan: Plan | None) -> frozenset[str]:
+    """Return the inputs, or their files, whose items a plan maps."""
+    return frozenset(each.map.over for each in plan.subtasks if each.map) if plan else frozenset()
+
+
 def name_inputs(plan: Plan, inputs: Sequence[GoalInput]) -> Plan:
     """Return the plan, with the names of inputs where its maps name their files."""
     names = {each.name for each in inputs}

@@ -8,19 +8,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
 from driving import BRIEFING, subtask
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.mapping.scanning import Inputs
 from holdfast.activities.preparation import INPUT_BYTES, PREVIEW_BYTES, Preparation
+from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.repositories.wanted import Wanted
 from holdfast.activities.review.lenses import analysers
 from holdfast.activities.snapshots import plain
 from holdfast.activities.tools.read_document import explain_unreadable
 from holdfast.activities.toolset.shelf import shipped_tools
+from holdfast.calls.row import row_prompt
+from holdfast.calls.rows import Item
 from holdfast.cli.commands.care import doctor
 from holdfast.contracts import (
     Briefing,
@@ -101,6 +105,7 @@ def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
         tools=tuple(shipped_tools()),
         take_snapshot=take_snapshot,
         take_folder=plain.take,
+        mapped=Inputs(store, Snapshots(store, allowed.parent / "snapshots")),
         allowed_roots=lambda: (root,),
         capabilities=capabilities,
         has_endpoint=True,
@@ -606,3 +611,74 @@ async def test_an_input_that_only_models_read_is_refused_without_them(
         playbook="code-review", use_models=False, inputs=(*repo, *given("yes", "text", "fix"))
     )
     assert await refusal(preparation, told) == "input 'fix': only models read it; add --models"
+
+
+def mapping_plan(by: str = "records", **spec: Any) -> Plan:
+    over = {"over": "report", "by": by, **spec}
+    task = {
+        "id": "t1",
+        "title": "Label",
+        "instruction": "Return the one word that says best what the text {x} is about",
+        "role": "analyst",
+        "map": over,
+    }
+    return Plan.model_validate({"goal": "g", "subtasks": [task]})
+
+
+async def test_items_of_a_mapped_input_are_counted_and_measured(
+    preparation: Preparation, allowed: Path
+) -> None:
+    path = allowed / "items.jsonl"
+    path.write_text('{"id": 1, "x": "abc"}\n{"id": 2, "x": "de"}\n{"id"\n')
+    asked = goal(inputs=given(path), plan=mapping_plan(id="id"))
+    (pinned,) = (await prepare(preparation, asked)).inputs
+    assert pinned.items is not None
+    assert (pinned.items.count, pinned.items.broken, pinned.items.fields) == (3, 1, ("id", "x"))
+    assert pinned.items.samples == ("line 3 is no JSON: Expecting ':' delimiter at character 6",)
+    alone = pinned.items.shown(["x"])
+    prompts = [row_prompt(Item(n=0, id="", place="", fields={"x": x})) for x in ("abc", "de")]
+    # No item is larger than was said, and none is much smaller.
+    assert 0 <= alone - sum(map(len, prompts)) <= 4
+
+
+async def test_what_is_wrong_with_mapped_items_is_said_before_anything_is_paid(
+    preparation: Preparation, allowed: Path
+) -> None:
+    path = allowed / "items.jsonl"
+    path.write_text('{"id": 1, "x": 1}\n{"id": 1, "x": 2}\n')
+    why = await refusal(preparation, goal(inputs=given(path), plan=mapping_plan(id="id")))
+    assert why == "input 'report' line 2 has the 'id' '1' again, which names line 1"
+    why = await refusal(preparation, goal(inputs=given(path), plan=mapping_plan("files")))
+    assert why == "input 'report' is JSON, which has no files; map it by records"
+
+
+async def test_a_planner_is_told_of_records_that_could_be_mapped(
+    preparation: Preparation, allowed: Path
+) -> None:
+    path = allowed / "items.csv"
+    path.write_text("id,x\n1,a\n2,b\n")
+    (pinned,) = (await prepare(preparation, goal(inputs=given(path)))).inputs
+    assert pinned.items is not None
+    assert (pinned.items.by, pinned.items.count, pinned.items.whole) == ("rows", 2, True)
+
+
+async def test_only_mapped_inputs_may_be_large_and_none_may_change_while_it_is_read(
+    preparation: Preparation, allowed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = allowed / "items.jsonl"
+    path.write_bytes(b'{"id": 1, "x": "' + b"y" * 1000 + b'"}\n' + b"\n" * INPUT_BYTES)
+    assert "larger than" in await refusal(preparation, goal(inputs=given(path)))
+    asked = goal(inputs=given(path), plan=mapping_plan())
+    (pinned,) = (await prepare(preparation, asked)).inputs
+    assert (pinned.size, pinned.enclosed) == (path.stat().st_size, False)
+    assert pinned.items is not None
+    assert pinned.items.count == 1
+    put_file = preparation.store.put_file
+
+    async def put_and_write(source: BinaryIO) -> tuple[str, int]:
+        done = await put_file(source)
+        path.write_bytes(path.read_bytes() + b"{}\n")
+        return done
+
+    monkeypatch.setattr(preparation.store, "put_file", put_and_write)
+    assert "changed while it was read" in await refusal(preparation, asked)
