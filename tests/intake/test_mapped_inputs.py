@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.activities.preparation import INPUT_BYTES
 from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake.goals import Wish, goal_of
-from holdfast.intake.inputs import INPUT_BYTES
 
 PLAN = {
     "goal": "Sort the tickets.",
