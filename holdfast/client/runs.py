@@ -126,6 +126,16 @@ class Run:
                 return ended.report
         raise AssertionError("looks end with a closed run")
 
+    async def receipt(self, *, with_inputs: bool = False) -> bytes:
+        """Return the signed receipt of a run that is over: the content of a file that `holdfast
+        verify` checks anywhere. `with_inputs`: also what each call was asked and answered. Refused
+        if the run is open, RunFailed if it has no report.
+        """
+        # Few ask for one, and it needs what a worker needs.
+        from holdfast.client.receipts import receipt_of
+
+        return (await receipt_of(self._connection, self.id, content=with_inputs)).dump()
+
     # ------------------------------------------------------------ orders
 
     async def approve(self, call: int = 0, *, by: str = "") -> str:

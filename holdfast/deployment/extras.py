@@ -58,6 +58,7 @@ EXTRAS: Mapping[str, Extra] = {
         "spans for OpenTelemetry",
         modules=("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "requests"),
     ),
+    "receipts": Extra("receipts of runs that others can check", modules=("cryptography",)),
     "testing": Extra(
         "a deployment with scripted answers for tests of yours",
         modules=("aiohttp", "pytest"),

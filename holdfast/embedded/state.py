@@ -11,6 +11,7 @@ roots           what a Goal may name, and what is below it: path, device and ino
 cleaned         touched whenever a worker has cleaned up
 demo/           the example repository, as `demo` made it and a person changed it
 edits/          plans as people changed them, until their runs have taken them
+receipt.key     what signs receipts, made with the first one
 baselines/      remarks that are known, a file for each repository
 mcp/            what MCP servers told of their tools last, a file for each
 temporal.db, store/, journal/, reports/, snapshots/, logs/
@@ -113,6 +114,11 @@ class StateDir:
     def pace(self) -> Path:
         """Folder by which worker processes keep the deployment's own rates and limits in flight."""
         return self.path / "pace"
+
+    @property
+    def receipt_key(self) -> Path:
+        """File of the key that signs receipts."""
+        return self.path / "receipt.key"
 
     @property
     def reports(self) -> Path:

@@ -145,19 +145,25 @@ def read_regular(path: str | Path, limit: int, folder: int | None = None) -> byt
 
 def read_named(path: Path, limit: int) -> str:
     """Return the text of a regular file that a person named. Unreadable says why not."""
+    content = read_named_bytes(path, limit)
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{str(path)!r} is no UTF-8 text; convert it first") from error
+
+
+def read_named_bytes(path: Path, limit: int) -> bytes:
+    """Return the bytes of a regular file that a person named. Unreadable says why not."""
     shown = repr(str(path))
     try:
         # A link that a person names is meant.
-        content = read_regular(resolve_path(path.expanduser()), limit)
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
+        return read_regular(resolve_path(path.expanduser()), limit)
     except FileNotFoundError as error:
         raise Unreadable(f"there is no file {shown}") from error
     except NotRegular as error:
         raise Unreadable(f"{shown} is no file to read: {error.strerror}") from error
     except TooLarge as error:
         raise Unreadable(f"{shown} is {error.strerror}; give a smaller one") from error
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"{shown} is no UTF-8 text; convert it first") from error
     except OSError as error:
         raise Unreadable(f"{shown} cannot be read: {error.strerror}") from error
     except (ValueError, RuntimeError) as error:

@@ -36,6 +36,7 @@ WITHOUT_SERVER = {
 NEEDING = {
     "demo": ("embedded", "review"),
     "mcp": ("mcp",),
+    **dict.fromkeys(("receipt", "verify", "countersign"), ("receipts",)),
     "serve": ("serve",),
     "slack": ("slack",),
 }

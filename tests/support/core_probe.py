@@ -38,6 +38,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "raise": ("a", "--limits", "dollars=2"),
     "reset": ("a",),
     "replay": ("none.json",),
+    "verify": ("none.json",),
+    "countersign": ("none.json", "--key-file", "none.pem"),
     "completion": ("bash",),
     "schema": ("goal",),
     "init": ("mine",),

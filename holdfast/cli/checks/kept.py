@@ -11,7 +11,9 @@ from pathlib import Path
 
 from holdfast.activities.asking import allowance, journal
 from holdfast.cli.checks.diagnosis import Mark
+from holdfast.client.receipt_key import public_key
 from holdfast.contracts.policies import MOST_DAY
+from holdfast.deployment import extras
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.pacing import paces
 from holdfast.deployment.settings import Settings
@@ -36,6 +38,7 @@ def check_storage(settings: Settings) -> list[Line]:
         lines += _roots(settings, state)
         lines += _database(state)
         lines += _journal(state)
+        lines += _receipts(settings, state)
         lines += _day(settings, state)
         lines += _pace(settings)
     return [*lines, *_store(settings, state)]
@@ -110,6 +113,21 @@ def _journal(state: StateDir) -> Iterator[Line]:
                 why = f"{len(found)} damaged, such as {found[0].name}: calls without an answer"
                 line = ("journal", "note", f"{path}: {why}; nothing is sent again")
     yield line
+
+
+def _receipts(settings: Settings, state: StateDir) -> Iterator[Line]:
+    """Show the public half of the key of receipts, where there is one."""
+    if not state.receipt_key.exists():
+        return
+    if lacking := extras.lacking("receipts"):
+        yield "receipts", "note", f"{state.receipt_key}: to use it {lacking}"
+        return
+    try:
+        yield "receipts", "ok", f"signed by {public_key(settings)}"
+    except OSError as error:
+        yield "receipts", "bad", f"{state.receipt_key}: {error.strerror}; let its owner read it"
+    except EmbeddedError as error:
+        yield "receipts", "bad", str(error)
 
 
 def _day(settings: Settings, state: StateDir) -> Iterator[Line]:

@@ -64,7 +64,17 @@ _LOOK: dict[Mark, tuple[str, str]] = {
     "bad": ("✗", "bold red"),
     "fact": ("", ""),
 }
-FIRST = ("version", "folder", "state", "embedded", "own", "Web UI", "endpoint", "prices")
+FIRST = (
+    "version",
+    "folder",
+    "state",
+    "embedded",
+    "own",
+    "Web UI",
+    "endpoint",
+    "prices",
+    "receipts",
+)
 """Checks that are told also when they are fine."""
 BY_DEFAULT = "(default)"
 TOOLS = {"git": "", "ruff": "review", "bandit": "review", "temporal": "embedded"}

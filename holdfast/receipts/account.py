@@ -1,0 +1,124 @@
+"""What a receipt says, in lines for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from holdfast.contracts import Report
+from holdfast.receipts.checking import report_of
+from holdfast.receipts.file import Receipt
+from holdfast.rendering.amounts import at_most, calls, money
+from holdfast.rendering.orders import PAST
+from holdfast.text import one_line, pluralize
+
+MOST_CALLS = 20
+QUOTED = 200
+"""Letters quoted of a sentence."""
+UNNAMED = "names no finding"
+
+
+def account(receipt: Receipt, key: str = "") -> Iterator[str]:
+    """Yield what a whole receipt says. `key`: the public key that it was compared with."""
+    head, report = receipt.head, report_of(receipt)
+    price = at_most(report.dollars, report.assumed)
+    at, by = (one_line(str(head.get(each)))[:40] for each in ("made", "version"))
+    made = f"made {at} by holdfast {by}"
+    yield f"{one_line(report.title or report.goal)[:QUOTED]}: {report.status}, {price}; {made}"
+    known = "the key that you know" if key else "compared with no key that you know: give --key"
+    yield f"signed by {receipt.key} ({known})"
+    for public, _ in receipt.countersignatures:
+        yield f"countersigned by {public}"
+    yield _counts(receipt, report)
+    yield from _orders(report)
+    yield _sentences(receipt)
+    yield f"holds {one_line(str(head.get('holds')))}"
+    yield from (one_line(str(each)) for each in head.get("lacks", ()))
+
+
+def _counts(receipt: Receipt, report: Report) -> str:
+    made = [holds for _, holds in receipt.of_kind("call")]
+    tools = sum(bool(each.get("tool")) for each in made)
+    asked = Counter(str(each.get("model")) for each in made if each.get("tier"))
+    served = ", ".join(f"{one_line(name)[:80]} {count}" for name, count in sorted(asked.items()))
+    findings = pluralize(len(report.findings), "finding")
+    of_models = f"{calls(sum(asked.values()))}{f' ({served})' if served else ''}"
+    return f"{findings}, {of_models}, {pluralize(tools, 'call')} of tools"
+
+
+def _orders(report: Report) -> Iterator[str]:
+    done = [each for each in report.orders if not each.refused]
+    for given in done:
+        what = PAST.get(given.command, given.command).replace("{what}", given.order.what)
+        subject = f" {given.order.subtask_id}" if given.order.subtask_id else ""
+        about = f": {given.about}" if given.about else ""
+        who = given.order.by or "somebody"
+        yield one_line(f"{who} {what}{subject}{about}")[:300]
+    if not any(each.command in ("approve", "edit") for each in done):
+        yield "no person approved the plan"
+
+
+def _sentences(receipt: Receipt) -> str:
+    answer = receipt.named()["answer"]
+    rests = answer["rests_on"]
+    if answer.get("is_finding"):
+        return f"the answer is the finding of {one_line(str(answer['is_finding']))[:100]}"
+    named = sum(bool(each["findings"]) for each in rests)
+    if answer.get("document") is not None:
+        return f"the answer is data; its texts name {len(rests[0]['findings'])} findings"
+    of = pluralize(len(rests), "sentence")
+    return f"{named} of {of} of the answer {'names its' if named == 1 else 'name their'} findings"
+
+
+# ---------------------------------------------------------------- sentence by sentence
+
+
+def sentences(receipt: Receipt) -> Iterator[str]:
+    """Yield each sentence of the answer, then on what it rests: findings, calls, prices, and who
+    approved them.
+    """
+    named = receipt.named()
+    answer = named["answer"]
+    alone = answer.get("is_finding")
+    for each in answer["rests_on"]:
+        whole = "the answer, which is data"
+        said = answer["text"][each["from"] : each["to"]] if "from" in each else whole
+        yield f"“{one_line(said)[:QUOTED]}”"
+        found = each["findings"] or ([alone] if alone else [])
+        if not found:
+            yield f"    {UNNAMED}"
+        for id in found:
+            yield from (f"    {line}" for line in _finding(named, id))
+    written = answer.get("calls", ())
+    if written:
+        yield f"Plan and answer: {_listed(named, written)}"
+
+
+def _finding(named: Mapping[str, Mapping[str, Any]], id: str) -> Iterator[str]:
+    holds = named[f"finding/{id}"]
+    made, paid = holds["finding"], holds["calls"]
+    price = None if made.get("dollars") is None else Decimal(str(made["dollars"]))
+    from_run = (
+        f", taken over from {one_line(made['reused_from'])}" if made.get("reused_from") else ""
+    )
+    yield f"[{one_line(id)}] {made['status']}, {money(price)}{from_run}: {_listed(named, paid)}"
+
+
+def _listed(named: Mapping[str, Mapping[str, Any]], ids: Sequence[str]) -> str:
+    told = [_call(named, id) for id in ids[:MOST_CALLS]]
+    left = len(ids) - MOST_CALLS
+    return ", ".join([*told, *([f"and {left} more"] if left > 0 else [])]) or "no call"
+
+
+def _call(named: Mapping[str, Mapping[str, Any]], id: str) -> str:
+    call, price = named[f"call/{id}"], named.get(f"price/{id}")
+    told = [str(call.get("model") or call.get("tool") or "")]
+    if price is not None:
+        told.append(money(None if price["dollars"] is None else Decimal(str(price["dollars"]))))
+    if call.get("status") != "ok":
+        told.append(str(call.get("status")))
+    if call.get("approved_by"):
+        told.append(f"approved by {call['approved_by']}")
+    return one_line(f"{id} ({', '.join(filter(None, told))})")[:200]
