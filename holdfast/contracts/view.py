@@ -59,6 +59,7 @@ RowKind = Literal[
     "subtask",
     "team",
     "agent",
+    "map",
     "verification",
     "proof",
     "digest",
@@ -66,6 +67,38 @@ RowKind = Literal[
     "synthesis",
     "reading",
 ]
+
+
+class LanePrice(Contract):
+    """What the rows of a map are expected to cost in one lane, and how long they take."""
+
+    lane: Literal["now", "batch"]
+    low: Money | None = Decimal(0)
+    expected: Money | None = Decimal(0)
+    high: Money | None = Decimal(0)
+    uncached: Money | None = None
+    """Expected, were what all rows begin with read anew for each; None: it is."""
+    seconds: float = 0.0
+    """Usual; of batches most end within an hour, and none takes more than a day."""
+
+
+class MapPreview(Contract):
+    """A map before it is paid."""
+
+    items: int
+    """Items found, broken ones included; 0: nobody has counted them."""
+    whole: bool = True
+    """False: there are more, but there was no time to count them."""
+    broken: int = 0
+    """Items that cannot be asked, and cost nothing."""
+    samples: tuple[str, ...] = ()
+    """The first of these, each with its place and why."""
+    at_once: int = 1
+    """Calls in flight at most."""
+    takes: Literal["now", "batch"] = "now"
+    why: str = ""
+    """Why it takes that lane, as the rest of a sentence."""
+    lanes: tuple[LanePrice, ...] = ()
 
 
 class PreviewRow(Contract):
@@ -106,11 +139,13 @@ class PreviewRow(Contract):
     """True if the three prices have been paid already."""
     reused: bool = False
     """True if its finding comes from another run: nothing is asked for it."""
+    map: MapPreview | None = None
+    """Of a subtask that is done once for each item of an input."""
 
     @property
     def of_plan(self) -> bool:
         """True if it is a subtask of the plan, and not the supervisor's own work."""
-        return self.kind in ("subtask", "team", "agent")
+        return self.kind in ("subtask", "team", "agent", "map")
 
     @property
     def asks(self) -> bool:

@@ -31,7 +31,7 @@ from holdfast.rendering.blocks import (
     table,
 )
 from holdfast.rendering.many import LINES, ROWS, beginning, chosen, fold_quiet
-from holdfast.rendering.preview import plan_table, totals
+from holdfast.rendering.preview import lane_tables, plan_table, totals
 from holdfast.rendering.status import SETTLED, SIGNS, question_text, standing
 from holdfast.text import code_span, for_markdown, inline, visible
 from holdfast.text.marks import LOOK_FIRST, mark_unsupported
@@ -134,6 +134,7 @@ def _plan(view: RunView) -> Iterator[Block]:
     plan = view.preview
     if plan and view.phase == "approval":
         yield plan_table(plan, view.dollars_cap, ROWS)
+        yield from lane_tables(plan)
         yield from listed(f"{each.id}: {each.why[:200]}" for each in plan.subtasks if each.why)
         yield from listed(each[:TEXT_LETTERS] for each in totals(plan, view.dollars_cap))
         run_id = shlex.quote(view.run_id)

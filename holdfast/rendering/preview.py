@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Money, Plan, Subtask
-from holdfast.contracts.view import Preview, PreviewRow
+from holdfast.contracts.view import LanePrice, MapPreview, Preview, PreviewRow
 from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, money, seconds
 from holdfast.rendering.blocks import Column, Line, Table, table
@@ -100,6 +100,8 @@ def totals(plan: Preview, cap: Money) -> list[str]:
             if row.approval:
                 asks = ", ".join(row.approval)
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
+        elif row.map is not None:
+            lines += _mapped(row, row.map)
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
     lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]
@@ -116,6 +118,52 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     else:
         lines.append("No model is asked; nothing leaves the machines of this deployment.")
     return lines
+
+
+def _mapped(row: PreviewRow, about: MapPreview) -> Iterator[str]:
+    """Yield what a map goes over, what of it cannot be asked, and which lane it takes, and why."""
+    if not about.items:
+        yield f"{row.id} is a map over what nobody has counted: it may take the whole cap"
+    else:
+        many = f"{'' if about.whole else 'more than '}{about.items:,} items"
+        broken = f", {about.broken:,} of which cannot be asked" if about.broken else ""
+        yield (
+            f"{row.id} is a map: {many}{broken}, each asked of {row.tier}, at most"
+            f" {about.at_once} at once"
+        )
+    yield from (f"  not asked: {each}" for each in about.samples)
+    how = "goes by batches" if about.takes == "batch" else "asks at once"
+    yield f"{row.id} {how}: {about.why}"
+
+
+LANES = (
+    Column("lane", "ids"),
+    Column("low", "number"),
+    Column("expected", "number"),
+    Column("high", "number"),
+    Column("not cached", "number"),
+    Column("time", "number"),
+)
+
+
+def lane_tables(plan: Preview) -> list[Table]:
+    """Return a table for each map: what its rows cost in both lanes, with its own lane marked."""
+    return [
+        table(LANES, (_lane(row, row.map, each) for each in row.map.lanes))
+        for row in plan.subtasks
+        if row.map is not None and row.map.lanes and not row.reused
+    ]
+
+
+def _lane(row: PreviewRow, about: MapPreview, each: LanePrice) -> Line:
+    most = " (at most 24 h)" if each.lane == "batch" else ""
+    cells = (
+        f"{row.id} {each.lane}{' ◂' if each.lane == about.takes else ''}",
+        *map(format_price, (each.low, each.expected, each.high)),
+        "" if each.uncached is None else format_price(each.uncached),
+        f"{seconds(each.seconds)}{most}",
+    )
+    return Line(cells, None if each.lane == about.takes else "skipped")
 
 
 def _may_reach(plan: Preview, cap: Money) -> bool:

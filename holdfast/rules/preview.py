@@ -27,7 +27,7 @@ from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
-from holdfast.rules import agents, approvals, one_agent, teams, tight
+from holdfast.rules import agents, approvals, map_preview, one_agent, teams, tight
 from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
 from holdfast.rules.prices import list_sources
 from holdfast.rules.templates import say_template, used_template
@@ -185,6 +185,8 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         return row.model_copy(update={"seconds": policies.LENS_SECONDS})
     if state.brief.role(subtask.role).team:
         return _team(state, progress, row)
+    if subtask.map is not None:
+        return map_preview.price_map(state, progress, row, _expected_tokens(state, subtask))
     if agents.uses_tools(state, progress):
         return _agent(state, progress, row)
     ask = work_call(state, progress)

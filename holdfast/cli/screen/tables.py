@@ -15,7 +15,7 @@ from holdfast.contracts import Money
 from holdfast.contracts.view import Preview, PreviewRow, RowStatus
 from holdfast.rendering import blocks
 from holdfast.rendering.many import beginning
-from holdfast.rendering.preview import alternatives, plan_table, told, totals
+from holdfast.rendering.preview import alternatives, lane_tables, plan_table, told, totals
 from holdfast.state.graph import finishes
 from holdfast.text import one_line
 
@@ -91,6 +91,8 @@ def preview(
         drawn(plan_table(plan, cap), width, wide=WIDE, heads=True),
         Text(""),
     ]
+    for each in lane_tables(plan):
+        parts += [drawn(each, width, wide=WIDE, heads=True), Text("")]
     if tree := _tree(plan, width):
         parts += [tree, Text("")]
     if full and plan.plan:

@@ -19,7 +19,7 @@ from holdfast.deployment.invocation import to_type
 from holdfast.errors import HoldfastError, NoSuchRun
 from holdfast.rendering import markdown
 from holdfast.rendering.amounts import money, seconds
-from holdfast.rendering.preview import plan_table, price, totals
+from holdfast.rendering.preview import lane_tables, plan_table, price, totals
 from holdfast.rendering.status import ANSWERED_BY, PHASES, STATUS, question_text
 from holdfast.rendering.verdict import judge
 
@@ -322,7 +322,8 @@ def _plan(view: RunView) -> str:
     preview = view.preview
     if preview is None:
         return ""
-    table = markdown.write([plan_table(preview, view.dollars_cap, MOST_ROWS)])
+    tables = [plan_table(preview, view.dollars_cap, MOST_ROWS), *lane_tables(preview)]
+    table = markdown.write(tables)
     lines = [table.replace("\\$", "$")]
     lines += totals(preview, view.dollars_cap)
     if preview.plan:

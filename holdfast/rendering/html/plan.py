@@ -18,7 +18,7 @@ from holdfast.rendering.html.blocks import write
 from holdfast.rendering.html.layout import HEIGHT, WIDTH, Places, Point, layout, width_of
 from holdfast.rendering.html.pictured import Pictured, section, short, wide
 from holdfast.rendering.html.style import MOST_COLUMNS
-from holdfast.rendering.preview import alternatives, plan_table, totals
+from holdfast.rendering.preview import alternatives, lane_tables, plan_table, totals
 from holdfast.rendering.report import revisions, subtask_table
 from holdfast.rendering.status import SIGNS
 
@@ -40,7 +40,8 @@ def plan(run: Pictured) -> Node:
     if run.preview:
         cap = run.view.dollars_cap if run.view else Decimal(0)
         said = listed(totals(run.preview, cap))
-        priced = (plan_table(run.preview, cap), *alternatives(run.preview), *said)
+        lanes, others = lane_tables(run.preview), alternatives(run.preview)
+        priced = (plan_table(run.preview, cap), *lanes, *others, *said)
         return section("plan", write(run, priced), picture)
     rows, expected = None if run.over else run.rows, run.view.preview if run.view else None
     table = subtask_table(run.report, rows, expected)

@@ -1,0 +1,174 @@
+"""Predict what a map will cost in both lanes, and how long it takes, from sizes alone. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import ROUND_UP, Decimal
+from math import ceil
+from typing import Literal
+
+from holdfast.calling import context, gathering
+from holdfast.calling.reserving import tiers
+from holdfast.calls.items import named_fields
+from holdfast.calls.row import form_of, row_room, shared_bytes
+from holdfast.contracts import ModelCard, Subtask, policies
+from holdfast.contracts.goals import ItemsFound
+from holdfast.contracts.plans import MapSpec
+from holdfast.contracts.view import LanePrice, MapPreview, PreviewRow
+from holdfast.ledger.ranges import PLACES, Range, range_of, total_of
+from holdfast.ledger.rows import WRITTEN, RowSizes, price_rows, worst_rows, worth_caching
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+Taken = Literal["now", "batch"]
+LANES: tuple[Taken, ...] = ("now", "batch")
+ROW_SECONDS = WRITTEN[1] / policies.OUTPUT_TOKENS_PER_SECOND
+"""Usual time of one call about one item."""
+BATCH_SECONDS = 3_600.0
+"""Within which most batches end."""
+RULES_BYTES = 1_300
+"""What all maps are told, and the marks around what stands before each item."""
+BATCH_WORTH_SECONDS = 7_200
+MERGED_TOKENS, MERGE_OUTPUT = 8_000, 2_000
+AT_A_TIME = 100
+"""Rows that are paid for together, at least."""
+
+
+def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) -> PreviewRow:
+    """Return the row of a subtask that is done once for each item of its input. `tokens`: what its
+    role, instruction, inputs and dependencies come to, for an ordinary call.
+    """
+    subtask, spec = progress.subtask, progress.subtask.map
+    assert spec is not None and progress.tier != "none", "a map asks a model"
+    served = [each.tier for each in state.brief.models]
+    tier = next(each for each in tiers(state.brief, progress.tier) if each in served)
+    card, found = state.brief.model(tier), _items(state, spec)
+    row = row.model_copy(update={"kind": "map", "tier": tier})
+    if found is None:
+        return _uncounted(state, row, spec, card)
+    usual, bound = _sizes(state, progress, found, tokens)
+    cached = usual.rows > 2 and state.brief.capabilities.caching
+    cached = cached and worth_caching(card, usual.shared)
+    takes, why = choose_lane(state, spec)
+    lanes = tuple(
+        _lane(each, card, usual, bound, cached=cached, state=state, spec=spec) for each in LANES
+    )
+    taken = next(each for each in lanes if each.lane == takes)
+    one = replace(bound, rows=min(bound.rows, AT_A_TIME))
+    one = replace(one, bytes=min(bound.bytes, one.rows * bound.longest))
+    some = worst_rows(card, one, takes).dollars.quantize(PLACES, rounding=ROUND_UP)
+    about = MapPreview(
+        items=found.count,
+        whole=found.whole,
+        broken=found.broken,
+        samples=found.samples,
+        at_once=state.goal.limits.concurrency,
+        takes=takes,
+        why=why,
+        lanes=lanes,
+    )
+    prices = {"low": taken.low, "expected": taken.expected, "high": taken.high}
+    update = {"map": about, "seconds": taken.seconds, "slice": some if card.prices else None}
+    return row.model_copy(update={**update, **prices, "max_output": subtask.max_output})
+
+
+def choose_lane(state: State, spec: MapSpec) -> tuple[Taken, str]:
+    """Return the lane that a map would take now, and why, as the rest of a sentence."""
+    wanted, left = state.goal.lane_of(spec), state.seconds_left
+    if wanted == "now":
+        return "now", "as was asked"
+    if not state.brief.capabilities.batches:
+        return "now", "the endpoint is not known to take batches"
+    if wanted == "batch":
+        return "batch", "as was asked"
+    if left < BATCH_WORTH_SECONDS:
+        least = _time(BATCH_WORTH_SECONDS)
+        return (
+            "now",
+            f"{_time(left)} are left for its rows, and batches are worth it from {least} on",
+        )
+    return "batch", f"half the price, and {_time(left)} are left for its rows"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3_600:.3g} h" if seconds >= 3_600 else f"{seconds / 60:.0f} min"
+
+
+def _items(state: State, spec: MapSpec) -> ItemsFound | None:
+    return next((each.items for each in state.brief.inputs if each.name == spec.over), None)
+
+
+def _uncounted(state: State, row: PreviewRow, spec: MapSpec, card: ModelCard) -> PreviewRow:
+    """Return the row of a map over what nobody has counted: it may take the whole cap."""
+    takes, why = choose_lane(state, spec)
+    about = MapPreview(items=0, takes=takes, why=why, at_once=state.goal.limits.concurrency)
+    cap = state.ledger.cap.dollars if card.prices else None
+    prices = range_of(None if cap is None else Decimal(0), cap, cap)
+    return row.model_copy(update={"map": about, **prices})
+
+
+def _sizes(
+    state: State, progress: Progress, found: ItemsFound, tokens: int
+) -> tuple[RowSizes, RowSizes]:
+    """Return the sizes that are expected of all rows, and those that are never exceeded."""
+    subtask, names = progress.subtask, named_fields(progress.subtask.instruction)
+    work, role = gathering.for_work(state, progress), state.brief.role(subtask.role)
+    bound = RowSizes(
+        rows=found.count - found.broken,
+        shared=shared_bytes(work, role),
+        bytes=found.shown(names),
+        longest=found.most_shown(names),
+        max_output=row_room(subtask),
+    )
+    beginning = (tokens - policies.EXPECTED_OVERHEAD_TOKENS) * context.EXPECTED_BYTES_PER_TOKEN
+    form = form_of(work)
+    beginning += RULES_BYTES + len(subtask.acceptance_criteria) + (len(str(form)) if form else 0)
+    beginning -= _mapped_size(state, subtask)
+    return replace(bound, shared=min(beginning, bound.shared)), bound
+
+
+def _mapped_size(state: State, subtask: Subtask) -> int:
+    """Return what the mapped input counts among the subtask's inputs: it is in no beginning."""
+    spec = subtask.map
+    named = gathering.inputs_of(state, subtask)
+    return sum(each.size for each in named if spec and each.name == spec.over and each.enclosed)
+
+
+def _lane(
+    lane: Taken,
+    card: ModelCard,
+    usual: RowSizes,
+    bound: RowSizes,
+    *,
+    cached: bool,
+    state: State,
+    spec: MapSpec,
+) -> LanePrice:
+    low, expected, _ = price_rows(card, usual, lane, cached=cached)
+    _, _, high = price_rows(card, bound, lane, cached=cached)
+    uncached = price_rows(card, usual, lane)[1] if cached else None
+    merges = _merging(card, usual, lane) if spec.reduce else (Decimal(0),) * 3
+    if not card.prices:
+        merges = (None, None, None)
+    sums = [total_of(pair) for pair in zip((low, expected, high), merges, strict=True)]
+    work = ceil(usual.rows / max(state.goal.limits.concurrency, 1)) * ROW_SECONDS
+    return LanePrice(
+        lane=lane,
+        **range_of(sums[0], sums[1], sums[2]),
+        uncached=None if uncached is None else uncached.quantize(PLACES, rounding=ROUND_UP),
+        seconds=round(work if lane == "now" else BATCH_SECONDS, 1),
+    )
+
+
+def _merging(card: ModelCard, usual: RowSizes, lane: Taken) -> Range:
+    """Return what it costs to merge the texts of all rows, level by level, until one is left."""
+    texts, whole = usual.rows, [Decimal(0)] * 3
+    while texts > 1:
+        size = min(WRITTEN[1], usual.max_output)
+        groups = ceil(texts / max(MERGED_TOKENS // size, 2))
+        read = texts * size * context.EXPECTED_BYTES_PER_TOKEN
+        sizes = RowSizes(groups, RULES_BYTES, read, ceil(read / groups), MERGE_OUTPUT)
+        priced = price_rows(card, sizes, lane)
+        whole = [one + (more or Decimal(0)) for one, more in zip(whole, priced, strict=True)]
+        texts = groups
+    return whole[0], whole[1], whole[2]

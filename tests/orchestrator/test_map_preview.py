@@ -1,0 +1,150 @@
+"""The price of a map before it is paid: rows by both lanes, cached or not, and what is chosen."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from driving import BRIEFING, START, subtask
+from holdfast.contracts import Capabilities, Goal, Limits, PinnedInput, Plan
+from holdfast.contracts.goals import ItemsFound
+from holdfast.contracts.plans import Lane, MapSpec
+from holdfast.contracts.view import MapPreview, PreviewRow
+from holdfast.rendering.markdown import write
+from holdfast.rendering.preview import lane_tables, plan_table, totals
+from holdfast.rules.preview import predict
+from holdfast.rules.reducer import apply
+from holdfast.state.events import Prepared, Started
+from holdfast.state.moves import Prepare
+from holdfast.state.run import State, first_state
+
+FOUND = ItemsFound(
+    by="records",
+    count=10_000,
+    fields=("subject", "text"),
+    bytes={"subject": 300_000, "text": 3_700_000},
+    most={"subject": 90, "text": 4_000},
+    longest=4_090,
+    broken=3,
+    samples=("line 17: not JSON",),
+)
+BATCHES = Capabilities(caching=True, batches=True)
+
+
+def planned(
+    found: ItemsFound | None = FOUND,
+    lane: Lane = "auto",
+    asked: Lane | None = None,
+    hours: float = 26,
+    capabilities: Capabilities = BATCHES,
+    instruction: str = "Say in one word which kind of ticket {subject} with {text} is",
+    **spec: object,
+) -> State:
+    over = MapSpec.model_validate({"over": "tickets", "by": "records", "lane": lane, **spec})
+    one = subtask("classify", role="researcher")
+    one = one.model_copy(update={"map": over, "instruction": instruction})
+    pinned = PinnedInput(name="tickets", kind="file", size=4_000_000, digest="ab", items=found)
+    limits = Limits(deadline_seconds=int(hours * 3_600), concurrency=5, dollars=Decimal(100))
+    plan = Plan(goal="Sort the tickets", subtasks=(one,))
+    goal = Goal(text="Sort the tickets", plan=plan, use_models=True, limits=limits, lane=asked)
+    brief = BRIEFING.model_copy(update={"inputs": (pinned,), "capabilities": capabilities})
+    state = first_state("r", goal, START, "first")
+    return apply(apply(state, Started(Prepare())), Prepared(brief))
+
+
+def mapped(state: State) -> tuple[PreviewRow, MapPreview]:
+    (row,) = predict(state).subtasks
+    assert row.map is not None
+    return row, row.map
+
+
+def test_both_lanes_stand_side_by_side_and_a_batch_is_half_the_price() -> None:
+    row, about = mapped(planned())
+    now, batch = about.lanes
+    assert (now.lane, batch.lane, about.takes) == ("now", "batch", "batch")
+    assert now.expected and batch.expected and now.high and batch.high and now.low
+    assert batch.expected * 2 == pytest.approx(now.expected, rel=Decimal("0.002"))
+    assert now.low < now.expected < now.high
+    assert (row.low, row.expected, row.high) == (batch.low, batch.expected, batch.high)
+    # 9,997 rows of 400 bytes and what all begin with, 200 tokens each, at $1 and $5 a million.
+    assert Decimal(14) < now.expected < Decimal(18)
+    assert row.kind == "map" and row.slice and row.slice < row.high
+    assert now.seconds == pytest.approx(10_000, rel=0.01)
+
+
+def test_the_sum_of_the_run_has_the_lane_that_is_taken() -> None:
+    assert predict(planned(lane="batch")).expected == mapped(planned(lane="batch"))[0].expected
+    dearer, cheaper = predict(planned(asked="now")), predict(planned(asked="batch"))
+    assert dearer.expected and cheaper.expected and dearer.expected > cheaper.expected
+
+
+@pytest.mark.parametrize(
+    ("given", "takes", "why"),
+    [
+        ({"hours": 26}, "batch", "half the price, and 20.8 h are left for its rows"),
+        (
+            {"hours": 0.5},
+            "now",
+            "24 min are left for its rows, and batches are worth it from 2 h on",
+        ),
+        ({"lane": "now"}, "now", "as was asked"),
+        ({"lane": "now", "asked": "batch"}, "batch", "as was asked"),
+        ({"capabilities": Capabilities()}, "now", "the endpoint is not known to take batches"),
+    ],
+)
+def test_the_lane_is_chosen_by_endpoint_and_time_and_says_why(
+    given: dict[str, object], takes: str, why: str
+) -> None:
+    state = planned(**given)  # type: ignore[arg-type]
+    _, about = mapped(state)
+    assert (about.takes, about.why) == (takes, why)
+    how = "goes by batches" if takes == "batch" else "asks at once"
+    assert f"classify {how}: {why}" in totals(predict(state), Decimal(100))
+
+
+def test_a_long_beginning_is_priced_from_the_cache_and_says_what_that_saves() -> None:
+    _, short = mapped(planned())
+    assert [each.uncached for each in short.lanes] == [None, None]
+    long = "Say in one word which kind of ticket this is: " + "a rule of the house; " * 1_000
+    _, about = mapped(planned(instruction=long))
+    for each in about.lanes:
+        assert each.uncached and each.expected and each.uncached > 2 * each.expected
+    _, other = mapped(planned(instruction=long, capabilities=Capabilities(batches=True)))
+    assert other.lanes[0].uncached is None
+    assert other.lanes[0].expected == about.lanes[0].uncached
+
+
+def test_only_the_fields_that_are_named_are_paid() -> None:
+    few, _ = mapped(planned(instruction="Say in one word which kind of ticket {subject} is"))
+    all_, _ = mapped(planned())
+    assert few.expected and all_.expected and few.expected < all_.expected
+
+
+def test_what_is_not_asked_and_both_lanes_are_shown_before_anything_is_paid() -> None:
+    plan = predict(planned())
+    lines = totals(plan, Decimal(100))
+    assert (
+        "classify is a map: 10,000 items, 3 of which cannot be asked, each asked of haiku, at most"
+        " 5 at once" in lines
+    )
+    assert "  not asked: line 17: not JSON" in lines
+    shown = write([plan_table(plan, Decimal(100)), *lane_tables(plan)])
+    assert "classify batch ◂" in shown and "classify now" in shown
+    assert "(at most 24 h)" in shown
+
+
+def test_what_nobody_has_counted_may_take_the_whole_cap() -> None:
+    row, about = mapped(planned(found=None))
+    assert (about.items, row.expected, row.high) == (0, Decimal(100), Decimal(100))
+    assert any(
+        "may take the whole cap" in each for each in totals(predict(planned(None)), Decimal(1))
+    )
+
+
+def test_texts_that_are_merged_are_paid_level_by_level() -> None:
+    alone, _ = mapped(planned())
+    merged, _ = mapped(planned(reduce="Say in one text what these have in common"))
+    assert alone.expected and merged.expected and merged.high and alone.high
+    # 10,000 texts of 200 tokens are read once at the first level, and few at the others.
+    assert Decimal(1) < merged.expected - alone.expected < Decimal(2)
