@@ -22,7 +22,7 @@ from holdfast.contracts.base import (
 )
 from holdfast.contracts.findings import Finding
 from holdfast.contracts.notices import Notify
-from holdfast.contracts.plans import Lane, MapSpec, MapUnit, Plan
+from holdfast.contracts.plans import Lane, MapUnit, Plan
 from holdfast.text import one_line
 
 
@@ -286,7 +286,3 @@ class Goal(Contract):
     """None: every row of its maps is asked."""
     notify: Notify | None = None
     """Addresses of the web that are told of the run; None: nobody is. A team tells nobody."""
-
-    def lane_of(self, spec: MapSpec) -> Lane:
-        """Return the lane that is wanted of a map."""
-        return self.lane or spec.lane

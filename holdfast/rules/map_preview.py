@@ -74,7 +74,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
 
 def choose_lane(state: State, spec: MapSpec) -> tuple[Taken, str]:
     """Return the lane that a map would take now, and why, as the rest of a sentence."""
-    wanted, left = state.goal.lane_of(spec), state.seconds_left
+    wanted, left = state.goal.lane or spec.lane, state.seconds_left
     if wanted == "now":
         return "now", "as was asked"
     if not state.brief.capabilities.batches:

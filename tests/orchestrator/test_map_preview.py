@@ -69,7 +69,7 @@ def test_both_lanes_stand_side_by_side_and_a_batch_is_half_the_price() -> None:
     assert (row.low, row.expected, row.high) == (batch.low, batch.expected, batch.high)
     # 9,997 rows of 400 bytes and what all begin with, 200 tokens each, at $1 and $5 a million.
     assert Decimal(14) < now.expected < Decimal(18)
-    assert row.kind == "map" and row.slice and row.slice < row.high
+    assert row.kind == "map" and row.slice and row.slice < batch.high
     assert now.seconds == pytest.approx(10_000, rel=0.01)
 
 
