@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.activities.asking.prices import Prices
 from holdfast.contracts import Capabilities
 from holdfast.deployment.settings import Settings
-from holdfast.ports import Model
+from holdfast.ports import Batches, Model
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 
@@ -30,6 +30,7 @@ class ModelEndpoint:
     address: str = ""
     capabilities: Callable[[], Awaitable[Capabilities]] = _no_capabilities
     close: Callable[[], Awaitable[None]] = _closed
+    batches: Batches | None = None
 
 
 def web_of_endpoint(settings: Settings, prices: Prices) -> bool:
@@ -60,4 +61,4 @@ def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None
         found = await find()
         return found.model_copy(update={"web": web_of_endpoint(settings, prices)})
 
-    return ModelEndpoint(model, model.address, capabilities, model.aclose)
+    return ModelEndpoint(model, model.address, capabilities, model.aclose, model.batches)

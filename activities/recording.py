@@ -45,6 +45,7 @@ def _as_setting(capabilities: Capabilities) -> str:
         capabilities.effort,
         capabilities.token_counting,
         capabilities.caching,
+        capabilities.batches,
     )
     return ",".join(name for name, yes in zip(UNDERSTOOD, has, strict=True) if yes) or "none"
 

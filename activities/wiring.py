@@ -204,6 +204,7 @@ class _Parts:
             roles={name: role.prompt for name, role in self.catalogue.roles.items()},
             gate=gate,
             budget=self._budget(),
+            batches=self.endpoint.batches,
             untold=self.untold,
         )
 

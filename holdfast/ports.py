@@ -5,8 +5,9 @@ Nothing here imports an SDK: workflows name activities, typed, with a clean impo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
@@ -161,6 +162,64 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class BatchState:
+    """How a batch stands at its endpoint."""
+
+    id: str
+    ended: bool
+    rows: int
+    """Requests in it."""
+    processing: int = 0
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What became of one request of a batch that has ended. Only an answer is billed."""
+
+    id: str
+    answer: ModelAnswer | None = None
+    why: str = ""
+    """Why there is no answer."""
+    invalid: bool = False
+    """True if the endpoint will never take this request."""
+
+
+class Batches(Protocol):
+    """The endpoint's batches: many requests at once, at half the price, done within a day. Raises
+    only the errors of holdfast/contracts/errors.py.
+    """
+
+    async def create(self, requests: Sequence[tuple[str, ModelRequest]]) -> str:
+        """Make a batch of requests by their ids, and return its own. PossiblyBilled: it may have
+        been made. NotBilled, EndpointUnreachable, CallRefused, RunStopping: surely it was not.
+        """
+        ...
+
+    async def since(self, when: datetime) -> tuple[BatchState, ...]:
+        """Return the batches of the workspace that were made since, the newest first; the very last
+        ones may be missing. NotBilled, EndpointUnreachable, RunStopping.
+        """
+        ...
+
+    async def look(self, batch: str) -> BatchState | None:
+        """Return how a batch stands; None if the endpoint knows none. Raises as `since`."""
+        ...
+
+    def results(
+        self, batch: str, request_of: Callable[[str], ModelRequest | None]
+    ) -> AsyncIterator[BatchResult]:
+        """Yield what became of each request of a batch that has ended, in any order; `request_of`
+        returns a request by its id. Raises as `since`, also where results end too early: they are
+        read again from the beginning. BlobLost if the endpoint has them no more.
+        """
+        ...
+
+    async def cancel(self, batch: str) -> None:
+        """End a batch early: what is done stays done, and is billed. Raises as `since`."""
+        ...
+
+
 class Journal(Protocol):
     """What this deployment has sent and received, by call key, in private files that survive it."""
 
@@ -226,8 +285,18 @@ class Budget(Protocol):
         """Settle a call that left; usage None: not known. Never raises."""
         ...
 
+    async def hold_batch(self, key: str, model: str, prompts: Sequence[int], room: int) -> None:
+        """Reserve the worst case of a batch whose requests have so many input tokens each, for as
+        long as it may take, whatever process ends. Raises as `hold`.
+        """
+        ...
+
+    async def settle_batch(self, key: str, dollars: Decimal | None) -> None:
+        """Settle a batch; None: not known. Never raises."""
+        ...
+
     async def release(self, key: str) -> None:
-        """Release a call that was surely not billed. Never raises."""
+        """Release a call, or a batch, that was surely not billed. Never raises."""
         ...
 
 

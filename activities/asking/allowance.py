@@ -17,7 +17,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -32,6 +32,7 @@ from holdfast.contracts.errors import AllowanceReached, NotBilled, SpendLimitRea
 from holdfast.contracts.policies import MOST_DAY, MOST_RUN
 from holdfast.embedded import private
 from holdfast.errors import EmbeddedError
+from holdfast.ledger.pricing import LANE_SHARE
 from holdfast.ports import PriceOf
 from holdfast.storage.files import to_disk
 
@@ -42,6 +43,8 @@ LOOK_SECONDS = 0.01
 BACK = timedelta(seconds=3)
 """When a call comes back that waits for what others have set aside."""
 KEPT_DAYS = 2
+BATCH_LASTS = timedelta(hours=36)
+"""How long a batch may take, and its results lie unread, until it counts in full."""
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +55,14 @@ class _Held(BaseModel):
     dollars: Decimal = Field(ge=0)
     machine: int
     process: int
+    until: datetime | None = None
+    """When nobody will tell any more what a batch cost; None: it is no batch."""
 
     @property
     def lives(self) -> bool:
-        """True while its process can still tell what it paid."""
+        """True while its process can still tell what it paid; of a batch, any process."""
+        if self.until is not None:
+            return datetime.now(UTC) < self.until
         own = self.machine == senders.this_machine() and self.process == os.getpid()
         return own or senders.is_alive(self.machine, self.process)
 
@@ -108,44 +115,66 @@ class Allowance:
         others turn out cheaper or if nothing can be written. Call it while holding the journal's
         mark: then only one attempt does so for a key.
         """
-        dollars = self._worst(model, input_tokens, max_output, searches)
+        await self._set_aside(key, self._worst(model, input_tokens, max_output, searches), "call")
+
+    async def hold_batch(self, key: str, model: str, prompts: Sequence[int], room: int) -> None:
+        """Do as `hold` for all requests of a batch. Their dollars stay set aside until it is
+        settled, at the latest for as long as its endpoint may take.
+        """
+        most = sum((self._worst(model, each, room, 0, hour=True) for each in prompts), _ZERO)
+        until = datetime.now(UTC) + BATCH_LASTS
+        await self._set_aside(key, most * LANE_SHARE["batch"], "batch", until)
+
+    async def settle_batch(self, key: str, dollars: Decimal | None) -> None:
+        """Replace what was set aside for a batch by what it cost. Never raises."""
+        await self._replace(key, dollars, "a batch counts in full")
+
+    async def _set_aside(
+        self, key: str, dollars: Decimal, what: str, until: datetime | None = None
+    ) -> None:
         if self.run is not None and dollars > self.run:
             raise AllowanceReached(
-                f"one call may cost ${dollars}; this deployment allows ${self.run:f} a run, whoever"
-                f" starts it: its operator can raise {MOST_RUN}"
+                f"one {what} may cost ${dollars}; this deployment allows ${self.run:f} a run,"
+                f" whoever starts it: its operator can raise {MOST_RUN}"
             )
         if self.day is not None:
-            await asyncio.to_thread(self._hold, _name(key), dollars, self.day)
+            await asyncio.to_thread(self._hold, _name(key), dollars, self.day, until)
 
     async def settle(self, key: str, model: str, served: str, usage: Usage | None) -> None:
         """Replace what was set aside by what was paid, at the dearer of the model that was asked
         and the one that served. Without usage or a price the full amount counts. Never raises: what
         cannot be written stays set aside.
         """
-        if self.day is None:
-            return
         costs = [self.price(each, usage) for each in (model, served)] if usage else [None]
         known = [each for each in costs if each is not None]
         # A served model without a price counts in full, as it does in the ledger.
         paid = max(known) if len(known) == len(costs) else None
-        try:
-            await asyncio.to_thread(self._settle, _name(key), paid)
-        except (OSError, EmbeddedError, NotBilled, Unreadable) as error:
-            logger.warning("a call counts in full towards %s: %s", MOST_DAY, error)
+        await self._replace(key, paid, "a call counts in full")
 
     async def release(self, key: str) -> None:
         """Give back what was set aside: nothing was paid. Never raises."""
+        await self._replace(key, Decimal(0), "what was not paid counts")
+
+    async def _replace(self, key: str, paid: Decimal | None, otherwise: str) -> None:
         if self.day is None:
             return
         try:
-            await asyncio.to_thread(self._settle, _name(key), Decimal(0))
+            await asyncio.to_thread(self._settle, _name(key), paid)
         except (OSError, EmbeddedError, NotBilled, Unreadable) as error:
-            logger.warning("a call that was not paid counts towards %s: %s", MOST_DAY, error)
+            logger.warning("%s towards %s: %s", otherwise, MOST_DAY, error)
 
-    def _worst(self, model: str, tokens: int, output: int, searches: int) -> Decimal:
+    def _worst(
+        self, model: str, tokens: int, output: int, searches: int, *, hour: bool = False
+    ) -> Decimal:
+        kept = tokens if hour else 0
         ways = (
             Usage(input_tokens=tokens, output_tokens=output, searches=searches),
-            Usage(cache_write_tokens=tokens, output_tokens=output, searches=searches),
+            Usage(
+                cache_write_tokens=tokens,
+                cache_hour_tokens=kept,
+                output_tokens=output,
+                searches=searches,
+            ),
         )
         costs = [self.price(model, each) for each in ways]
         known = [each for each in costs if each is not None]
@@ -157,7 +186,7 @@ class Allowance:
             )
         return max(known)
 
-    def _hold(self, name: str, dollars: Decimal, most: Decimal) -> None:
+    def _hold(self, name: str, dollars: Decimal, most: Decimal, until: datetime | None) -> None:
         try:
             with self._lock():
                 days, today = _read(self.path), self.today()
@@ -171,7 +200,8 @@ class Allowance:
                         f" spent and ${held:f} set aside for calls under way",
                         retry_after=BACK,
                     )
-                mine = _Held(dollars=dollars, machine=senders.this_machine(), process=os.getpid())
+                machine, process = senders.this_machine(), os.getpid()
+                mine = _Held(dollars=dollars, machine=machine, process=process, until=until)
                 day = _Day(paid=day.paid, held={**day.held, name: mine})
                 self._write({**days, today: day})
         except Unreadable as error:

@@ -54,14 +54,15 @@ def dump_undated(material: Contract) -> str:
     return material.model_dump_json(exclude=UNDATED)
 
 
-def key_of(asked: str, run: str = "") -> str:
+def key_of(asked: str, run: str = "", activity_id: str = "") -> str:
     """Return namespace / workflow id / run id / activity id / SHA-256 of what is asked, never the
-    attempt. `run` is the first execution of a run that was reset; empty: this one.
+    attempt. `run` is the first execution of a run that was reset; empty: this one. `activity_id`:
+    that of an earlier activity, whose call this one goes on with.
     """
     info = activity.info()
     digest = hashlib.sha256(asked.encode()).hexdigest()
     place = f"{info.workflow_namespace}/{info.workflow_id}/{run or info.workflow_run_id}"
-    return f"{place}/{info.activity_id}/{digest}"
+    return f"{place}/{activity_id or info.activity_id}/{digest}"
 
 
 class _Disk:

@@ -16,6 +16,8 @@ from typing import Any
 import httpx2
 
 from holdfast.activities.asking.patience import Patience, finish
+from holdfast.activities.claude.answering import answer_of
+from holdfast.activities.claude.batches import ClaudeBatches
 from holdfast.activities.claude.classify import NO_SUCH_PATH, NOBODY_HOME
 from holdfast.activities.claude.clients import Clients
 from holdfast.activities.claude.endpoint import explain_unreached, make_client
@@ -23,8 +25,7 @@ from holdfast.activities.claude.failures import CUT, Exchange, Failures
 from holdfast.activities.claude.heard import Heard
 from holdfast.activities.claude.passage import BYTES_FOR_A_TOKEN, ROOM, Passage, events, under_way
 from holdfast.activities.claude.stream import MOST_BYTES_PER_TOKEN, StreamError
-from holdfast.activities.claude.turns import find_flaw
-from holdfast.activities.claude.wire import countable, extract_json, most_tokens, shape
+from holdfast.activities.claude.wire import countable, most_tokens, shape
 from holdfast.deployment.address import OFFICIAL, address_of, withheld_of
 from holdfast.ports import ModelAnswer, ModelRequest, PriceOf
 from holdfast.untrusted.known_secrets import KnownSecrets
@@ -74,6 +75,7 @@ class Claude:
             lambda most: make_client(key, self._base_url, self._timeout, most), connections
         )
         self._drains: set[asyncio.Task[None]] = set()
+        self.batches = ClaudeBatches(self._clients, self._failures, self._known)
 
     @property
     def address(self) -> str:
@@ -196,18 +198,4 @@ async def _drain(open: AsyncExitStack, arriving: AsyncIterator[object]) -> None:
 
 
 def _answer(exchange: Exchange, known: KnownSecrets) -> ModelAnswer:
-    """Return what arrived, without secrets that the endpoint may have repeated in it."""
-    transcript = exchange.transcript
-    text, raw = transcript.text, known.blot_all(transcript.raw)
-    if exchange.request.capabilities.schema_mode == "prompt" or transcript.searched_itself:
-        text = extract_json(text)
-    return ModelAnswer(
-        text=known.blot(text),
-        stop_reason=known.blot(transcript.stop_reason),
-        model=known.blot(transcript.model) or exchange.request.model,
-        usage=exchange.usage,
-        detail=known.blot(transcript.detail),
-        flaw=find_flaw(transcript, raw),
-        counted=not transcript.absurd,
-        raw=raw,
-    )
+    return answer_of(exchange.request, exchange.transcript, exchange.usage, known)

@@ -26,7 +26,7 @@ from holdfast.text import visible
 PROBE_SECONDS = 5.0
 REMEMBERED_SECONDS = 60.0
 EFFORTS = ("low", "medium", "high")
-FULL = Capabilities(caching=True)
+FULL = Capabilities(caching=True, batches=True)
 """Capabilities of the official host."""
 
 NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
@@ -137,6 +137,7 @@ async def find_capabilities(
         effort=known and all(_has_efforts(each) for each in features),
         token_counting=counting,
         caching=known,
+        batches=known and all(_has(each, "batch") for each in features),
     )
 
 
@@ -221,6 +222,7 @@ def _parse_configured(text: str) -> Capabilities:
         effort="effort" in names,
         token_counting="counting" in names,
         caching="caching" in names,
+        batches="batches" in names,
     )
 
 

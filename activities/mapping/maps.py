@@ -11,22 +11,27 @@ from temporalio import activity
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.asking.sending import Sending
-from holdfast.activities.mapping import closing, opening
+from holdfast.activities.mapping import batch_looks, closing, opening
+from holdfast.activities.mapping.batch import BatchLane
 from holdfast.activities.mapping.now import NowLane
 from holdfast.activities.mapping.scanning import Inputs
 from holdfast.activities.mapping.tally import Tally
 from holdfast.activities.mapping.wanted import read_wanted
 from holdfast.calls.rows import (
+    BatchesLooked,
+    BatchesMaterial,
     CloseMaterial,
+    CollectMaterial,
     Items,
     MapTable,
     OpenMaterial,
     RowsDone,
     RowsMaterial,
+    Submitted,
 )
 from holdfast.contracts.errors import RunStopping
 from holdfast.contracts.plans import Lane
-from holdfast.ports import Budget, Gate, Journal, Model, PriceOf, Store
+from holdfast.ports import Batches, Budget, Gate, Journal, Model, PriceOf, Store
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Maps:
     """Paces the calls; None: every call leaves at once."""
     budget: Budget | None = None
     """The spending caps of this deployment; None: there are none but the run's."""
+    batches: Batches | None = None
+    """The endpoint's batches; None: it has none."""
     flights: Flights = field(default_factory=Flights)
     """The calls that this process has under way."""
     untold: str = ""
@@ -58,7 +65,13 @@ class Maps:
     @property
     def asking(self) -> list[Callable[..., Any]]:
         """Its activities for workers that ask models."""
-        return [self.ask_rows]
+        return [
+            self.ask_rows,
+            self.submit_rows,
+            self.look_at_batches,
+            self.collect_rows,
+            self.cancel_batches,
+        ]
 
     @property
     def free(self) -> list[Callable[..., Any]]:
@@ -91,6 +104,42 @@ class Maps:
         sending = Sending(self.model, self.journal, self.gate, budget=self.budget)
         await NowLane(tally, sending, self.flights, material.at_once).run()
         return await tally.done(self.store)
+
+    @activity.defn
+    async def submit_rows(self, material: RowsMaterial) -> Submitted:
+        """Make one batch of some rows, unless an attempt before this one has; nothing is paid yet.
+        A batch that may have been made comes back among `suspects`.
+        """
+        async with beating() as notes:
+            return await (await self._batch(material)).submit(notes)
+
+    @activity.defn
+    async def look_at_batches(self, material: BatchesMaterial) -> BatchesLooked:
+        """Return how batches stand."""
+        async with beating():
+            return await batch_looks.look(self._batches(), material.batches)
+
+    @activity.defn
+    async def collect_rows(self, material: CollectMaterial) -> RowsDone:
+        """Return what became of the rows of a batch that has ended; reading it costs nothing."""
+        async with beating():
+            lane = await self._batch(material.rows)
+            await lane.collect(material)
+            return await lane.tally.done(self.store)
+
+    @activity.defn
+    async def cancel_batches(self, material: BatchesMaterial) -> BatchesLooked:
+        """End batches early, and return how they stand. What is done in them stays done."""
+        async with beating():
+            return await batch_looks.cancel(self._batches(), material.batches)
+
+    async def _batch(self, material: RowsMaterial) -> BatchLane:
+        tally = await self._tally(material, "batch")
+        return BatchLane(tally, self._batches(), self.journal, self.budget)
+
+    def _batches(self) -> Batches:
+        assert self.batches is not None, "prepare admits no such run"
+        return self.batches
 
     async def _tally(self, material: RowsMaterial, lane: Lane) -> Tally:
         if self.untold:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
 from holdfast.activities.asking.replies import load_answer, make_reply
@@ -55,11 +56,15 @@ class Tally:
     unreached: Unreached | None = None
     stopping: Literal["", "endpoint", "allowance"] = ""
 
-    @property
+    @cached_property
     def card(self) -> ModelCard:
         """The model that is asked, at the price of the lane."""
         assert self.wanted.call.model is not None
         return at_lane(self.wanted.call.model, self.lane)
+
+    @cached_property
+    def _call(self) -> Call:
+        return self.wanted.call.model_copy(update={"model": self.card})
 
     @property
     def failed(self) -> int:
@@ -82,8 +87,7 @@ class Tally:
         """Take the recorded answer of a row. Return its dollars. Raise PossiblyBilled if it cannot
         be read.
         """
-        call = self.wanted.call.model_copy(update={"model": self.card})
-        reply = make_reply(call, self.wanted.shape, kept, self.price_here)
+        reply = make_reply(self._call, self.wanted.shape, kept, self.price_here)
         outcome, group = self._judge(row, reply)
         cost = self._pay(reply.bill, self.most_of(row))
         update: dict[str, object] = {"dollars": cost, "tokens": reply.bill.usage.total}

@@ -129,8 +129,7 @@ async def read_wanted(
         shape = shape_of(form_of(work))
         base = _digest_shared(material.call, system, shape)
         rows = tuple(
-            _keyed(row, base, material.run)
-            for row in _find_rows(material, blobs, _read_before(before))
+            _keyed(row, base, material) for row in _find_rows(material, blobs, _read_before(before))
         )
         shared = len(system.encode("utf-8", "replace")) + len(json.dumps(shape.asked))
         return Wanted(material.call, system, shape, rows, shared)
@@ -201,6 +200,8 @@ def _digest_shared(call: Call, system: str, shape: Shape[Any, RowValue]) -> str:
     return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
 
 
-def _keyed(row: Row, base: str, run: str) -> Row:
+def _keyed(row: Row, base: str, material: RowsMaterial) -> Row:
     asked = json.dumps([base, row.n, row.tries, row.prompt, row.said, row.why])
-    return Row(row.n, row.id, row.prompt, row.tries, row.said, row.why, key_of(asked, run))
+    # By the call, not by the activity: another one collects what this one submits.
+    key = key_of(asked, material.run, material.call.id)
+    return Row(row.n, row.id, row.prompt, row.tries, row.said, row.why, key)

@@ -14,7 +14,7 @@ from holdfast.deployment.address import is_loopback
 from holdfast.deployment.project import NAME
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-UNDERSTOOD = ("schemas", "effort", "counting", "caching")
+UNDERSTOOD = ("schemas", "effort", "counting", "caching", "batches")
 """What an endpoint may understand beyond text, by the names of HOLDFAST_CAPABILITIES."""
 _HEADER = re.compile(r"[!-~]+")
 _PLAIN = re.compile(r"[^\s\x00-\x1f\x7f]+")
