@@ -5,7 +5,7 @@ Nothing here imports an SDK: workflows name activities, typed, with a clean impo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -208,7 +208,7 @@ class Batches(Protocol):
 
     def results(
         self, batch: str, request_of: Callable[[str], ModelRequest | None]
-    ) -> AsyncIterator[BatchResult]:
+    ) -> AsyncGenerator[BatchResult]:
         """Yield what became of each request of a batch that has ended, in any order; `request_of`
         returns a request by its id. Raises as `since`, also where results end too early: they are
         read again from the beginning. BlobLost if the endpoint has them no more.

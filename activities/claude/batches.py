@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -125,7 +125,7 @@ class ClaudeBatches:
 
     async def results(
         self, batch: str, request_of: Callable[[str], ModelRequest | None]
-    ) -> AsyncIterator[BatchResult]:
+    ) -> AsyncGenerator[BatchResult]:
         """Yield what became of each request, and raise NotBilled if fewer came than it has."""
         standing = await self.look(batch)
         if standing is None:
