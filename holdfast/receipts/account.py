@@ -40,12 +40,13 @@ def account(receipt: Receipt, key: str = "") -> Iterator[str]:
 
 def _counts(receipt: Receipt, report: Report) -> str:
     made = [holds for _, holds in receipt.of_kind("call")]
-    tools = sum(bool(each.get("tool")) for each in made)
+    tools, lenses = (sum(each.get("kind") == kind for each in made) for kind in ("tool", "lens"))
     asked = Counter(str(each.get("model")) for each in made if each.get("tier"))
     served = ", ".join(f"{one_line(name)[:80]} {count}" for name, count in sorted(asked.items()))
     findings = pluralize(len(report.findings), "finding")
     of_models = f"{calls(sum(asked.values()))}{f' ({served})' if served else ''}"
-    return f"{findings}, {of_models}, {pluralize(tools, 'call')} of tools"
+    looked = f", {pluralize(lenses, 'look')} of lenses" if lenses else ""
+    return f"{findings}, {of_models}, {pluralize(tools, 'call')} of tools{looked}"
 
 
 def _orders(report: Report) -> Iterator[str]:
@@ -66,6 +67,8 @@ def _sentences(receipt: Receipt) -> str:
     if answer.get("is_finding"):
         return f"the answer is the finding of {one_line(str(answer['is_finding']))[:100]}"
     named = sum(bool(each["findings"]) for each in rests)
+    if not rests:
+        return "it has no answer"
     if answer.get("document") is not None:
         return f"the answer is data; its texts name {len(rests[0]['findings'])} findings"
     of = pluralize(len(rests), "sentence")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
 from holdfast.client.receipt_key import signing_key
-from holdfast.deployment.settings import Settings
+from holdfast.deployment.settings import HOME, Settings
 from holdfast.errors import EmbeddedError
 from holdfast.receipts.signing import make_key, public_of, read_key
 from receipted import OURS, receipt_of, report_of
@@ -33,6 +34,14 @@ def test_a_whole_receipt_is_accounted_for(file: Path, capsys: pytest.CaptureFixt
     assert said[0] == f"✓ {file}: whole"
     assert said[2] == f"  signed by {KEY} (the key that you know)"
     assert "  anna approved the plan" in said and "“Rents fell [t2, t1].”" in said
+
+
+def test_a_history_of_another_run_is_not_what_it_is_of(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = HOME / "tests" / "histories" / "a-steered-run.json"
+    assert main(["verify", str(file), "--history", str(history)]) == Code.FAILED
+    assert f"✗ {file}: it has no history of " in capsys.readouterr().err
 
 
 def test_what_was_changed_is_said_and_ends_with_one(
@@ -109,7 +118,10 @@ def test_the_key_is_made_once_for_its_owner_alone_and_not_made_anew_when_it_is_d
     first = public_of(signing_key(settings))
     path = tmp_path / "state" / "receipt.key"
     assert public_of(signing_key(settings)) == first and path.stat().st_mode & 0o777 == 0o600
+    assert ("receipts", "ok", f"signed by {first}") in check_storage(settings)
     path.write_text("damaged")
+    (line,) = (each for each in check_storage(settings) if each[0] == "receipts")
+    assert line[1] == "bad" and "it is no private key in PEM" in line[2]
     with pytest.raises(EmbeddedError, match="cannot be read"):
         signing_key(settings)
     path.unlink()

@@ -17,8 +17,8 @@ from holdfast.cli.screen.exits import Code
 from holdfast.client.receipt_key import public_key
 from holdfast.receipts.account import account, sentences
 from holdfast.receipts.checking import find_changes
-from holdfast.receipts.digests import digest_history
 from holdfast.receipts.file import Receipt
+from holdfast.receipts.histories import find_differences
 from holdfast.replaying.replay import export
 from holdfast.testing import Deployment, deployed
 
@@ -120,7 +120,15 @@ async def test_a_receipt_is_made_of_what_histories_journal_and_store_have(
         exported = WorkflowHistory.from_json(
             run.id, await export(connection.client, run.id, connection.store)
         )
-        assert of_kind(made, "history", "digest")[run.id] == digest_history(exported.events)
+        assert [*find_differences(made, run.id, exported.events)] == []
+        agent = f"{run.id}.t1.1"
+        other, *calls = find_differences(made, agent, exported.events)
+        assert other.startswith(f"the history of {agent} is not this one")
+        assert calls == [
+            "call t1.1/turn-1: what was asked is not what the history has",
+            "call t1.1/turn-1: what was answered is not what the history has",
+        ]
+        assert [*find_differences(made, "r0", exported.events)] == ["it has no history of r0"]
 
         # Inputs and prompts are in it on demand alone.
         assert SECRET[:40].encode() not in content
