@@ -20,6 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.gate.queue_rates import read_rate
 from holdfast.client.doing import agents_at
+from holdfast.client.maps import Maps
 from holdfast.client.pauses import (
     pause_notes,
     paused_activities,
@@ -143,7 +144,9 @@ class Reader:
     held_up: tuple[str, ...] = ()
     """Reasons why the run does not go on: no worker, no models, or a slowed tier."""
     doing: Mapping[str, str] = field(default_factory=dict)
-    """The turn and the tool that agents are at, by subtask."""
+    """The turn and the tool that agents are at, and how far maps are, by subtask."""
+    maps: Maps | None = None
+    """What was read of its maps; None: nothing yet."""
     paused_below: Mapping[str, str] = field(default_factory=dict)
     """Agents and teams with something that an operator has paused, by subtask."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -247,12 +250,22 @@ class Reader:
         self.held_up = lines
 
     async def find_doing(self) -> None:
-        """Look once at what the run's agents do: two requests to the server for each."""
+        """Look once at what the run's agents and maps do: two requests to the server for each."""
         state = self.fold.state if self.fold else None
-        if state:
-            self.doing, self.paused_below = await asyncio.gather(
-                agents_at(self.connection, state), paused_below(self.connection, state)
+        if self.fold and state:
+            self.maps = self.maps or Maps(self.connection)
+            agents, mapped, self.paused_below = await asyncio.gather(
+                agents_at(self.connection, state),
+                self.maps.at(self.fold),
+                paused_below(self.connection, state),
             )
+            self.doing = {**agents, **mapped}
+
+    async def find_maps(self) -> None:
+        """Look once at how far the run's maps are."""
+        if self.fold and self.fold.state:
+            self.maps = self.maps or Maps(self.connection)
+            self.doing = await self.maps.at(self.fold)
 
     async def _watch_agents(self) -> None:
         while True:

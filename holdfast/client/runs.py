@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
@@ -84,7 +85,7 @@ class Run:
             self._reader = Reader(self._connection, self.id)
         if look.away:
             raise Unreachable("; ".join(look.notes))
-        view = look.view
+        view = await self._with_maps(self._reader, look)
         if look.closed and view is None:
             raise RunFailed(read_end(self.id, look).reason)
         if view is None:
@@ -267,12 +268,21 @@ class Run:
 
     async def _seen(self) -> RunView:
         """Return the first view there is. RunFailed if the run ended before it began."""
-        async for look in self.looks():
-            if look.view:
-                return look.view
+        reader = Reader(self._connection, self.id)
+        async for look in reader.looks():
+            view = await self._with_maps(reader, look)
+            if view:
+                return view
             if look.closed:
                 break
         raise RunFailed(f"run {self.id} ended before it began: {await self._reason()}")
+
+    async def _with_maps(self, reader: Reader, look: Look) -> RunView | None:
+        """Return the view of a look, with how far each map under way is; None: there is none."""
+        if not look.closed:
+            await reader.find_maps()
+            look = replace(look, doing=reader.doing)
+        return look.view
 
     async def _unbegun(self, look: Look) -> RunView:
         """Return what is known of a run before its first step."""

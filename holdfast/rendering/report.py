@@ -295,7 +295,8 @@ def _open(subtask: Subtask, rows: Mapping[str, Row] | None, expected: str) -> Li
         expected,
         at_most(row.dollars, row.assumed) if row and row.dollars != 0 else "",
     )
-    return Line((subtask.id, subtask.title, *cells), status, subtask.why)
+    far = row.doing if row and subtask.map else ""
+    return Line((subtask.id, subtask.title, *cells), status, far or subtask.why)
 
 
 def _tries(report: Report) -> Iterator[str]:
