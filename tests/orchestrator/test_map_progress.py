@@ -115,7 +115,7 @@ def paid(calls: int, dollars: str, **groups: object) -> RowsDone:
 
 def test_one_line_says_how_far_a_map_is() -> None:
     said = progress_line(412, 10_000, 3, Decimal("0.4083"), 374)
-    assert said == "412 of 10,000, 3 failed, $0.4083, about 6 min"
+    assert said == "412 of 10,000, 3 failed, $0.41, about 6 min"
     assert progress_line(5, 5, 0, None, 0) == "5 of 5, unpriced"
     assert progress_line(0, 9, 0, Decimal(2), 20) == "0 of 9, $2.00, about 20 s"
     assert progress_line(1, 9, 0, Decimal(2), 9_000).endswith("about 2.5 h")
@@ -131,7 +131,7 @@ async def test_rows_count_as_their_chunks_end_and_as_those_under_way_tell() -> N
     await run.ask("rows-2")
     beat = ("rows-2", RowsBeat(done=20, failed=1, dollars=Decimal("0.005")))
     assert run.line(seconds=52) == "110 of 300, 7 failed, $0.12, about 2 min"
-    assert run.line(beat, seconds=52).startswith("130 of 300, 8 failed, $0.125, about ")
+    assert run.line(beat, seconds=52).startswith("130 of 300, 8 failed, $0.13, about ")
 
 
 async def test_a_row_that_another_answer_cures_has_not_failed() -> None:
@@ -144,7 +144,7 @@ async def test_a_row_that_another_answer_cures_has_not_failed() -> None:
     assert run.line().startswith("10 of 10, 1 failed")
     await run.ask("rows-3", again=True)
     told = RowsBeat(done=1, dollars=Decimal("0.001"))
-    assert run.line(("rows-3", told)) == "10 of 10, $0.121"
+    assert run.line(("rows-3", told)) == "10 of 10, $0.13"
 
 
 async def test_a_segment_goes_on_where_the_one_before_stood() -> None:
