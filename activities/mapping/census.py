@@ -22,7 +22,7 @@ from holdfast.text.mistakes import suggest
 from holdfast.untrusted.known_secrets import REDACTED
 from holdfast.untrusted.redact import redact
 
-MOST = 1_000_000
+MOST = 100_000
 """Items of any map, whatever its plan says."""
 SAMPLES = 5
 ID_LETTERS = 200

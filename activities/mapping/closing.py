@@ -9,7 +9,7 @@ import csv
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from pydantic import JsonValue
 
 from holdfast.activities.mapping.opening import asked_of, dump_line
 from holdfast.activities.mapping.standing import Standing
-from holdfast.calls.rows import CloseMaterial, Item, MapTable, Outcome, RowCounts, RowOrder
+from holdfast.calls.row import form_of
+from holdfast.calls.rows import Chunk, CloseMaterial, Item, MapTable, Outcome, RowCounts, RowOrder
+from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import MadeFile, PinnedInput
 from holdfast.ports import Store
 from holdfast.rendering.answers import csv_cell
@@ -41,16 +43,12 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
     with tempfile.TemporaryDirectory(prefix="rows-") as folder:
         standing = Standing(Path(folder) / "rows.sqlite")
         try:
-            for chunk in material.items:
-                content = await store.get(chunk.digest)
-                await asyncio.to_thread(standing.add_items, content)
-            for digest in material.outcomes:
-                await asyncio.to_thread(standing.add_outcomes, await store.get(digest))
+            await fill(standing, store, material.items, material.outcomes)
             carried = await asyncio.to_thread(_carry_out, standing, material.orders)
             outcomes = material.outcomes
             if carried.lines:
                 outcomes = (*outcomes, await store.put(b"".join(carried.lines)))
-            columns = _columns(material)
+            columns = columns_of(material.work)
             writing = await asyncio.to_thread(_write, standing, columns, Path(folder))
             files = [
                 await _keep(store, material.work.subtask.id, Path(folder) / name)
@@ -80,6 +78,16 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         files=tuple(files),
         asked=asked_of(material.work),
     )
+
+
+async def fill(
+    standing: Standing, store: Store, items: Iterable[Chunk], outcomes: Iterable[str]
+) -> None:
+    """Add all items and outcomes, the oldest first, to what stands of rows."""
+    for chunk in items:
+        await asyncio.to_thread(standing.add_items, await store.get(chunk.digest))
+    for digest in outcomes:
+        await asyncio.to_thread(standing.add_outcomes, await store.get(digest))
 
 
 TABLE, CSV = "table.jsonl", "table.csv"
@@ -182,31 +190,54 @@ class Writing:
         return {name: dict(found.most_common()) for name, found in self.counted.items() if found}
 
 
-def _columns(material: CloseMaterial) -> tuple[str, ...]:
+def columns_of(work: WorkMaterial) -> tuple[str, ...]:
     """Return the fields of results, as the schema has them; one without is `result`."""
-    spec = material.work.subtask.map
-    form = (spec.result if spec else None) or material.work.form
-    properties = form.get("properties")
+    properties = form_of(work).get("properties")
     return tuple(properties) if isinstance(properties, dict) and properties else ("result",)
+
+
+def heads_of(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of a table."""
+    return (*BEFORE, *map(_column, columns), *AFTER)
+
+
+def row_of(item: Item, outcome: Outcome | None, columns: tuple[str, ...]) -> dict[str, JsonValue]:
+    """Return a row of a table."""
+    repeats = item.same_as is not None
+    dollars = None if outcome is None or outcome.dollars is None else float(outcome.dollars)
+    results = _results(outcome, columns)
+    return {
+        "id": item.id,
+        "place": item.place,
+        "status": OPEN if outcome is None else outcome.status,
+        **{_column(name): value for name, value in results.items()},
+        "why": "" if outcome is None else outcome.why,
+        "tier": "" if outcome is None or not outcome.tries else outcome.tier,
+        "tries": 0 if outcome is None or repeats else outcome.tries,
+        "dollars": 0.0 if repeats else dollars,
+    }
+
+
+def cells_of(row: Mapping[str, JsonValue]) -> list[str]:
+    """Return the cells of a row of CSV, none of which is a formula to a spreadsheet."""
+    return [csv_cell(_text(value)) for value in row.values()]
 
 
 def _write(standing: Standing, columns: tuple[str, ...], folder: Path) -> Writing:
     writing, counts = Writing(), Counter[str]()
-    names = {each: _column(each) for each in columns}
     with (
         (folder / TABLE).open("w", encoding="utf-8") as lines,
         (folder / CSV).open("w", encoding="utf-8", newline="") as table,
     ):
         cells = csv.writer(table, quoting=csv.QUOTE_ALL)
-        cells.writerow(map(csv_cell, (*BEFORE, *names.values(), *AFTER)))
+        cells.writerow(map(csv_cell, heads_of(columns)))
         for item, outcome in standing.rows():
             _count(counts, item, outcome)
-            results = _results(outcome, columns)
-            row = _row(item, outcome, {names[each]: value for each, value in results.items()})
+            row = row_of(item, outcome, columns)
             lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-            cells.writerow(csv_cell(_text(value)) for value in row.values())
+            cells.writerow(cells_of(row))
             if outcome is not None and outcome.status in ("complete", "supplied"):
-                for name, value in results.items():
+                for name, value in _results(outcome, columns).items():
                     writing.count(name, value)
             failed = outcome is not None and outcome.status == "failed"
             if outcome is not None and failed and len(writing.failures) < FAILURES:
@@ -242,23 +273,6 @@ def _results(outcome: Outcome | None, columns: tuple[str, ...]) -> dict[str, Jso
         return {name: result.get(name) for name in columns}
     # What a person supplied may have any form.
     return {name: result if place == 0 else None for place, name in enumerate(columns)}
-
-
-def _row(
-    item: Item, outcome: Outcome | None, results: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    repeats = item.same_as is not None
-    dollars = None if outcome is None or outcome.dollars is None else float(outcome.dollars)
-    return {
-        "id": item.id,
-        "place": item.place,
-        "status": OPEN if outcome is None else outcome.status,
-        **results,
-        "why": "" if outcome is None else outcome.why,
-        "tier": "" if outcome is None or not outcome.tries else outcome.tier,
-        "tries": 0 if outcome is None or repeats else outcome.tries,
-        "dollars": 0.0 if repeats else dollars,
-    }
 
 
 def _text(value: JsonValue) -> str:

@@ -11,7 +11,7 @@ from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_cla
 
 from bench.review.believed import SHOWN
 from holdfast.activities.review.analysers import secrets
-from holdfast.untrusted.redact import redact
+from holdfast.untrusted.redact import looks_secret, redact, without_keys
 from holdfast.untrusted.secret_shapes import LIBRARY, OURS
 from planted_secrets import KINDS, look_alikes, made_up, planted
 from repositories import Bench, Repository, remarks_of
@@ -72,3 +72,8 @@ def test_what_is_redacted_is_what_the_library_knows_and_does_not_need_it() -> No
         name: [f"{'(?i)' * bool(each.flags & re.IGNORECASE)}{each.pattern}" for each in shapes]
         for name, shapes in KNOWN.items()
     } == LIBRARY
+
+
+def test_a_look_for_all_shapes_together_finds_what_each_alone_does() -> None:
+    for text in (*(text for _, text in planted()), *look_alikes()):
+        assert looks_secret(text) == (redact(text) != without_keys(text)), text

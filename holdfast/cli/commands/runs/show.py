@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from holdfast.cli.commands.runs import show_rows
 from holdfast.cli.screen.board import board
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.report import show_finding
@@ -29,6 +33,7 @@ from holdfast.cli.shared.options import (
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.client.ended import CLOSED, read_end
 from holdfast.client.reading import Reader
+from holdfast.client.rows import Which
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.rules.reporting import report
@@ -45,9 +50,18 @@ def command(
     sarif: SarifFile = None,
     comment: CommentFile = None,
     links: Links = "",
+    rows: Annotated[
+        Which | None,
+        typer.Option("--rows", help="Of a map the rows that stand so, at any time."),
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
     embedded: Embedded = False,
 ) -> int:
     """Print the report of a finished run or the board of a running one, or what a subtask found."""
+    if (rows or as_csv) and not (rows and subtask):
+        raise Exit("--rows and --csv are of one map: show ID SUBTASK --rows all")
+    if as_csv and as_json:
+        raise Exit("--csv or --json: give one of them")
     if subtask and out is not None:
         raise Exit("--out writes the report of a run; leave out the subtask, or --out")
     path = check_out(out)
@@ -58,7 +72,9 @@ def command(
         Settings(),
         embedded,
         lambda connection: (
-            run_finding(connection, run_id, subtask, as_json)
+            show_rows.run(connection, run_id, subtask, rows, as_json=as_json, as_csv=as_csv)
+            if rows
+            else run_finding(connection, run_id, subtask, as_json)
             if subtask
             else run(connection, run_id, as_json, path, full=full, whole=whole, pipeline=pipeline)
         ),

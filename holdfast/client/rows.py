@@ -1,0 +1,173 @@
+"""The rows of a map: from its table, or while it runs from what its own history says of them.
+
+The history of the run names the segments of the map, and that of a segment the blobs of its items
+and outcomes. No worker is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import JsonValue
+from temporalio.api.common.v1 import Payload
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from holdfast.activities.mapping.closing import columns_of, fill, heads_of, row_of
+from holdfast.activities.mapping.standing import Standing
+from holdfast.calls.rows import (
+    Chunk,
+    Items,
+    MapGoal,
+    MapTable,
+    OpenMaterial,
+    RowsDone,
+)
+from holdfast.contracts.errors import BlobLost
+from holdfast.errors import Refused
+from holdfast.history.executions import MAP, Execution, executions_in
+from holdfast.history.payloads import decode
+from holdfast.intake.connection import Connection
+from holdfast.ports import Store
+from holdfast.storage.payloads import PayloadLost
+
+Which = Literal["all", "complete", "failed", "skipped", "supplied", "open"]
+Row = Mapping[str, JsonValue]
+AT_ONCE = 500
+"""Rows that are read together."""
+ASKING = ("ask_rows", "collect_rows")
+ACTIVITIES = ("open_map", "close_map", *ASKING)
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What the history of a map's last segment says of its rows."""
+
+    columns: tuple[str, ...]
+    chunks: tuple[Chunk, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    table: MapTable | None = None
+    """None: more has come since it was made, or it was never made."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a map as they stand."""
+
+    heads: tuple[str, ...]
+    """The columns."""
+    pages: AsyncIterator[list[Row]]
+    """Some rows at a time, in the order of their items; read once."""
+
+
+@asynccontextmanager
+async def read_rows(
+    connection: Connection, run_id: str, subtask_id: str, which: Which = "all"
+) -> AsyncIterator[Rows]:
+    """Yield the rows of a subtask's map that stand so, in the order of its items. Refused where
+    there is no such map or the store has lost it; RPCError.
+    """
+    stand = await _stand_of(connection.client, run_id, subtask_id)
+    pages = _pages(connection.store, stand, which)
+    try:
+        yield Rows(heads_of(stand.columns), pages)
+    except BlobLost as error:
+        raise Refused(f"rows of {subtask_id}: {error.message}") from error
+    finally:
+        await pages.aclose()
+
+
+async def _pages(store: Store, stand: Stand, which: Which) -> AsyncGenerator[list[Row]]:
+    if stand.table is not None and stand.table.table is not None:
+        path = await store.path_of(stand.table.table.digest)
+        with path.open("rb") as file:
+            rows: Iterator[Row] = (json.loads(line) for line in file)
+            async for page in _in_pages(rows, which):
+                yield page
+        return
+    with tempfile.TemporaryDirectory(prefix="rows-") as folder:
+        standing = Standing(Path(folder) / "rows.sqlite")
+        try:
+            await fill(standing, store, stand.chunks, stand.outcomes)
+            rows = (row_of(*each, stand.columns) for each in standing.rows())
+            async for page in _in_pages(rows, which):
+                yield page
+        finally:
+            standing.close()
+
+
+async def _in_pages(rows: Iterator[Row], which: Which) -> AsyncGenerator[list[Row]]:
+    wanted = (row for row in rows if which == "all" or row["status"] == which)
+    while page := await asyncio.to_thread(lambda: list(islice(wanted, AT_ONCE))):
+        yield page
+
+
+# ---------------------------------------------------------------- what the histories say
+
+
+async def _stand_of(client: Client, run_id: str, subtask_id: str) -> Stand:
+    segment = await _last_segment(client, run_id, subtask_id)
+    handle = client.get_workflow_handle(segment)
+    try:
+        found = executions_in([event async for event in handle.fetch_history_events()])
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise Refused(f"the rows of {subtask_id} are not known any more") from error
+        raise
+    assert found.own is not None, "every history has a beginning"
+    goal = await _decoded(client, found.own.input, MapGoal)
+    before = goal.resume
+    stand = Stand(columns_of(goal.work), before.chunks, before.outcomes, before.table)
+    if before.level:
+        # Texts are merged, and the rows are done.
+        return stand
+    ended = [each for each in found if each.type in ACTIVITIES and each.end == "completed"]
+    for each in sorted(ended, key=lambda each: each.ended.event_id if each.ended else 0):
+        if each.type == "open_map" and (await _decoded(client, each.input, OpenMaterial)).merging:
+            break
+        stand = await _after(client, stand, each)
+    return stand
+
+
+async def _after(client: Client, stand: Stand, ended: Execution) -> Stand:
+    """Return what stands after an activity."""
+    if ended.type == "open_map":
+        items = await _decoded(client, ended.result, Items)
+        return replace(stand, chunks=items.chunks, outcomes=items.outcomes, table=None)
+    if ended.type == "close_map":
+        table = await _decoded(client, ended.result, MapTable)
+        return replace(stand, chunks=table.items, outcomes=table.outcomes, table=table)
+    done = await _decoded(client, ended.result, RowsDone)
+    if not done.outcomes:
+        return stand
+    return replace(stand, outcomes=(*stand.outcomes, done.outcomes), table=None)
+
+
+async def _last_segment(client: Client, run_id: str, subtask_id: str) -> str:
+    """Return the id of the workflow that is the last segment of a map. Refused if there is none."""
+    events = client.get_workflow_handle(run_id).fetch_history_events()
+    found = executions_in([event async for event in events])
+    maps = [each.id for each in found if each.type == MAP]
+    own = [each for each in maps if each.rpartition(".")[0] == f"{run_id}.{subtask_id}"]
+    if not own:
+        known = dict.fromkeys(each.rpartition(".")[0].removeprefix(f"{run_id}.") for each in maps)
+        raise Refused(
+            f"{subtask_id!r} of {run_id} is no map that has begun;"
+            f" maps of it: {', '.join(known) or 'none'}"
+        )
+    return own[-1]
+
+
+async def _decoded(client: Client, payloads: Sequence[Payload], kind: type[Any]) -> Any:
+    try:
+        return await decode(client.data_converter, payloads, kind)
+    except PayloadLost as error:
+        raise Refused(f"the rows are not known: {error}") from error

@@ -1,0 +1,158 @@
+"""The rows of a map are read from the histories and the store alone, while it runs and later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pydantic import BaseModel
+from temporalio.api.common.v1 import ActivityType, Payloads, WorkflowType
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+
+from holdfast.calls.rows import MapGoal, OpenMaterial, Outcome, RowsDone
+from holdfast.calls.turn import Slice
+from holdfast.cli.commands.runs import show_rows
+from holdfast.client.rows import Which, read_rows
+from holdfast.contracts import RoleCard
+from holdfast.errors import Refused
+from holdfast.intake.connection import Connection
+from holdfast.temporal.connection import data_converter
+from mapped import Mapping
+
+pytestmark = pytest.mark.anyio
+
+CONVERTER = data_converter(None)
+ROWS = b'{"id": "a", "t": 1}\n{"id": "b", "t": 2}\n{"id": \n{"id": "c", "t": 3}\n'
+COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+
+
+class Histories:
+    """A client that has histories, by the id of their workflow."""
+
+    def __init__(self) -> None:
+        self.data_converter = CONVERTER
+        self.events: dict[str, list[HistoryEvent]] = {}
+
+    def get_workflow_handle(self, id: str) -> Any:
+        async def fetch() -> AsyncIterator[HistoryEvent]:
+            for event in self.events[id]:
+                yield event
+
+        return SimpleNamespace(fetch_history_events=fetch)
+
+    async def begin(self, id: str, *told: BaseModel) -> None:
+        event = self._add(id, EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED)
+        event.workflow_execution_started_event_attributes.input.CopyFrom(await payloads(*told))
+
+    def start(self, id: str, child: str) -> None:
+        kind = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
+        told = self._add(id, kind).start_child_workflow_execution_initiated_event_attributes
+        told.workflow_id = child
+        told.workflow_type.CopyFrom(WorkflowType(name="MapWorkflow"))
+
+    async def run(self, id: str, name: str, told: BaseModel, result: BaseModel) -> None:
+        scheduled = self._add(id, EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
+        attributes = scheduled.activity_task_scheduled_event_attributes
+        attributes.activity_type.CopyFrom(ActivityType(name=name))
+        attributes.input.CopyFrom(await payloads(told))
+        ended = self._add(id, COMPLETED).activity_task_completed_event_attributes
+        ended.scheduled_event_id = scheduled.event_id
+        ended.result.CopyFrom(await payloads(result))
+
+    def _add(self, id: str, kind: EventType.ValueType) -> HistoryEvent:
+        events = self.events.setdefault(id, [])
+        events.append(HistoryEvent(event_id=len(events) + 1, event_type=kind))
+        return events[-1]
+
+
+async def payloads(*told: BaseModel) -> Payloads:
+    return Payloads(payloads=await CONVERTER.encode(told))
+
+
+@pytest.fixture
+def mapping(tmp_path: Path) -> Mapping:
+    return Mapping(tmp_path)
+
+
+async def running(mapping: Mapping) -> tuple[Connection, Histories, Any]:
+    """A run whose map has answers to two of three rows."""
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id")
+    opened = await mapping.open(work)
+    client = Histories()
+    await client.begin("r1")
+    client.start("r1", "r1.label.1")
+    spare = Slice(dollars=Decimal(1), calls=1, tokens=1)
+    role = RoleCard(name="reader", description="Reads.")
+    goal = MapGoal(work=work, role=role, models=(), slice=spare, lane="now")
+    await client.begin("r1.label.1", goal)
+    material = OpenMaterial(work=work, chunk_items=9, chunk_bytes=9)
+    await client.run("r1.label.1", "open_map", material, opened)
+    for status, n, id in (("failed", 0, "a"), ("complete", 1, "b"), ("complete", 0, "a")):
+        outcome = Outcome.model_validate(
+            {"n": n, "id": id, "status": status, "result": "=1+1" if n else "lid"}
+        )
+        done = RowsDone(outcomes=await mapping.outcomes(outcome))
+        await client.run("r1.label.1", "ask_rows", material, done)
+    connection = SimpleNamespace(client=client, store=mapping.store)
+    return cast(Connection, connection), client, (work, opened, material)
+
+
+async def rows_of(connection: Connection, which: Which = "all") -> list[tuple[Any, ...]]:
+    async with read_rows(connection, "r1", "label", which) as rows:
+        found = [row async for page in rows.pages for row in page]
+    return [(row["id"], row["status"], row["result"]) for row in found]
+
+
+async def test_rows_are_read_while_their_map_runs(mapping: Mapping) -> None:
+    connection, _, _ = await running(mapping)
+    assert await rows_of(connection) == [
+        ("a", "complete", "lid"),
+        ("b", "complete", "=1+1"),
+        ("line 3", "failed", None),
+        ("c", "open", None),
+    ]
+    assert await rows_of(connection, "open") == [("c", "open", None)]
+
+
+async def test_rows_are_read_from_the_table_and_merged_texts_are_none(mapping: Mapping) -> None:
+    connection, client, (work, opened, material) = await running(mapping)
+    outcomes = [await mapping.outcomes(Outcome(n=3, id="c", status="complete", result="late"))]
+    table = await mapping.close(work, opened, outcomes)
+    await client.run("r1.label.1", "close_map", material, table)
+    merging = material.model_copy(update={"merging": tuple(outcomes)})
+    await client.run("r1.label.1", "open_map", merging, opened)
+    merged = RowsDone(outcomes=await mapping.outcomes(Outcome(n=0, id="1", status="complete")))
+    await client.run("r1.label.1", "ask_rows", material, merged)
+    assert await rows_of(connection, "complete") == [("c", "complete", "late")]
+
+
+async def test_a_subtask_that_is_no_map_is_refused_with_those_that_are(mapping: Mapping) -> None:
+    connection, _, _ = await running(mapping)
+    with pytest.raises(Refused, match="'t1' of r1 is no map that has begun; maps of it: label"):
+        async with read_rows(connection, "r1", "t1"):
+            pass
+
+
+async def test_rows_are_printed_as_csv_without_formulas_as_json_and_on_a_screen(
+    mapping: Mapping, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connection, _, _ = await running(mapping)
+    await show_rows.run(connection, "r1", "label", "complete", as_json=False, as_csv=True)
+    assert capsys.readouterr().out.splitlines() == [
+        '"id","place","status","result","why","tier","tries","dollars"',
+        '"a","line 1","complete","lid","","haiku","1","0.0"',
+        '"b","line 2","complete","\'=1+1","","haiku","1","0.0"',
+    ]
+    await show_rows.run(connection, "r1", "label", "failed", as_json=True, as_csv=False)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["id"], row["why"][:10]) == ("line 3", "is no JSON")
+    await show_rows.run(connection, "r1", "label", "all", as_json=False, as_csv=False)
+    assert "=1+1" in capsys.readouterr().out
+    await show_rows.run(connection, "r1", "label", "skipped", as_json=False, as_csv=False)
+    assert "no row is skipped" in capsys.readouterr().err
