@@ -212,6 +212,8 @@ class Runs:
             endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),
         )
         served = with_schedules(served, settings, target)
+        if "maps" in more:
+            served = more["maps"].instead_of_shipped(served)
         served = replace(served, tiers=more.get("tiers", served.tiers))
         options: dict[str, Any] = {
             "workflows": more.get("workflows", WORKFLOWS),

@@ -1,8 +1,9 @@
 """The workflows of a deployment: deterministic, no I/O, no SDK of a model in their imports."""
 
 from holdfast.workflows.agent import AgentWorkflow
+from holdfast.workflows.map import MapWorkflow
 from holdfast.workflows.notify import NotifyWorkflow
 from holdfast.workflows.scheduled import ScheduledWorkflow
 from holdfast.workflows.supervisor import SupervisorWorkflow
 
-WORKFLOWS = [SupervisorWorkflow, AgentWorkflow, NotifyWorkflow, ScheduledWorkflow]
+WORKFLOWS = [SupervisorWorkflow, AgentWorkflow, MapWorkflow, NotifyWorkflow, ScheduledWorkflow]

@@ -1,4 +1,4 @@
-"""The workflows below a run: teams, and segments of agents."""
+"""The workflows below a run: teams, and segments of agents and maps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
 from holdfast.contracts.signals import HOLD
-from holdfast.state.moves import StartAgent, StartTeam
+from holdfast.state.moves import StartAgent, StartMap, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.workflows import scheduling
 
@@ -28,7 +28,7 @@ class Below:
     async def run(
         self,
         run: Callable[[Any, Any], Awaitable[Ended]],
-        move: StartTeam | StartAgent,
+        move: StartTeam | StartAgent | StartMap,
         said: str,
     ) -> Ended:
         run_id = move.run_of(workflow.info().workflow_id)

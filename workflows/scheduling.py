@@ -4,7 +4,7 @@ cost has been reserved before.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from holdfast.activities.schedules import Schedules
 from holdfast.activities.use_tool import Tools
 from holdfast.agent.state import UseTool
 from holdfast.calls import KINDS
+from holdfast.calls.rows import BatchesLooked, Items, MapTable, RowsDone, Submitted
 from holdfast.calls.turn import ToolResult, UseMaterial
 from holdfast.contracts import (
     Briefing,
@@ -41,6 +42,17 @@ from holdfast.contracts.notices import Delivery, Notice
 from holdfast.contracts.policies import Options
 from holdfast.contracts.schedules import Due, Outcome, Scheduled
 from holdfast.contracts.signals import STANDSTILL
+from holdfast.maps.state import (
+    AskRows,
+    CancelBatches,
+    CloseMap,
+    CollectRows,
+    LookAtBatches,
+    OpenMap,
+    SubmitRows,
+)
+from holdfast.maps.state import Flying as OfMap
+from holdfast.maps.state import Result as OfMapResult
 from holdfast.rendering.board import call_summary, lens_summary
 from holdfast.state.moves import Examine, Notify, Prepare
 
@@ -93,6 +105,33 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
         summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
     )
+
+
+MAPPING: Mapping[type, tuple[str, type]] = {
+    OpenMap: ("open_map", Items),
+    CloseMap: ("close_map", MapTable),
+    AskRows: ("ask_rows", RowsDone),
+    SubmitRows: ("submit_rows", Submitted),
+    LookAtBatches: ("look_at_batches", BatchesLooked),
+    CancelBatches: ("cancel_batches", BatchesLooked),
+    CollectRows: ("collect_rows", RowsDone),
+}
+"""The activity of each move of a map, and what it brings."""
+
+
+async def do_for_map(move: OfMap, summary: str, options: Options) -> OfMapResult:
+    """Schedule an activity of a map; what its rows may cost was reserved before."""
+    name, kind = MAPPING[type(move)]
+    result: OfMapResult = await workflow.execute_activity(
+        name,
+        move.material,
+        activity_id=move.id,
+        task_queue=_queue(asks=not isinstance(move, OpenMap | CloseMap)),
+        result_type=kind,
+        summary=summary,
+        **options,
+    )
+    return result
 
 
 def send(notice: Notice, place: int) -> workflow.ActivityHandle[None]:

@@ -29,6 +29,7 @@ from holdfast.history import landings
 from holdfast.history.signals import parse_signal
 from holdfast.rendering import listing, running
 from holdfast.rendering.board import agent_summary, board
+from holdfast.rendering.maps import map_summary
 from holdfast.rules import next_moves, reducer, reporting, steering
 from holdfast.rules.timers import timers, to_datetime
 from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_event
@@ -41,6 +42,7 @@ from holdfast.state.moves import (
     Notify,
     Prepare,
     StartAgent,
+    StartMap,
     StartTeam,
     TellAbove,
 )
@@ -51,6 +53,7 @@ from holdfast.workflows import scheduling, telling
 from holdfast.workflows.agent import AgentWorkflow
 from holdfast.workflows.alarms import Alarms
 from holdfast.workflows.below import Below
+from holdfast.workflows.map import MapWorkflow
 from holdfast.workflows.notifiers import Notifiers
 
 
@@ -170,7 +173,7 @@ class SupervisorWorkflow:
     def _carry_out(self, move: Move) -> None:
         self._apply(Started(move))
         match move:
-            case Prepare() | Ask() | Examine() | StartTeam() | StartAgent():
+            case Prepare() | Ask() | Examine() | StartTeam() | StartAgent() | StartMap():
                 self._spawn(move.id, self._fly(self._state.flights[move.id]))
             case Cut():
                 for flight_id in move.ids:
@@ -185,7 +188,7 @@ class SupervisorWorkflow:
                 self._notifiers.start(move)
 
     def _cut(self, flight: Flight) -> None:
-        if isinstance(flight.move, StartTeam | StartAgent):
+        if isinstance(flight.move, StartTeam | StartAgent | StartMap):
             self._below.tell(flight.move.id)
         elif (activity := self._flying.get(flight.move.id)) is not None:
             activity.cancel()
@@ -222,6 +225,8 @@ class SupervisorWorkflow:
                 return await self._below.run(SupervisorWorkflow.run, move, said)
             case StartAgent() as move:
                 return await self._below.run(AgentWorkflow.run, move, agent_summary(move.goal))
+            case StartMap() as move:
+                return await self._below.run(MapWorkflow.run, move, map_summary(move.goal))
 
     # ------------------------------------------------------------ people
 
@@ -256,7 +261,7 @@ class SupervisorWorkflow:
 
     async def _outcome(self, name: str, order: Order) -> str:
         """Return what came of an order; completion can overtake the end of a subtask."""
-        done = steering.COMMANDS[name].done.format(id=order.subtask_id, what=order.what)
+        done = steering.say_done(name, order)
         progress = self._state.work.get(order.subtask_id)
         if progress is None or not progress.ending:
             return done

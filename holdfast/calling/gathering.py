@@ -164,7 +164,23 @@ def long_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
 
 
 def inputs_of(state: State, subtask: Subtask) -> tuple[PinnedInput, ...]:
-    return tuple(each for each in state.brief.inputs if each.name in subtask.inputs)
+    """Return the inputs of a subtask, with the tables of the maps that it depends on, where its
+    role can ask them.
+    """
+    named = tuple(each for each in state.brief.inputs if each.name in subtask.inputs)
+    return (*named, *_tables_for(state, subtask))
+
+
+ASKS_TABLES = "query_data"
+"""The tool of agents that asks tables."""
+
+
+def _tables_for(state: State, subtask: Subtask) -> tuple[PinnedInput, ...]:
+    if ASKS_TABLES not in state.brief.role(subtask.role).tools:
+        return ()
+    known = (state.work.get(each) for each in subtask.depends_on)
+    tables = (each.mapped.table for each in known if each is not None)
+    return tuple(each.table for each in tables if each is not None and each.table is not None)
 
 
 def role_of(state: State, subtask: Subtask) -> RoleCard:
@@ -205,6 +221,19 @@ def for_work(state: State, progress: Progress) -> WorkMaterial:
         remarks=tuple(each.model_copy(update=verifying.UNSAID) for each in remarks),
         withheld=verifying.withheld_from(state, remarks),
     )
+
+
+def for_map(state: State, progress: Progress) -> WorkMaterial:
+    """Return what all rows of a map are asked by: the same for each, however often the map goes on,
+    with the input that it goes over.
+    """
+    spec = progress.subtask.map
+    assert spec is not None, "only a map is done once for each item"
+    work = for_work(state, progress)
+    over = (each for each in state.brief.inputs if each.name == spec.over)
+    others = (each for each in work.inputs if each.name != spec.over)
+    anew: dict[str, object] = {"number": 1, "why": "", "previous": "", "partial": ""}
+    return work.model_copy(update={**anew, "broken": None, "inputs": (*over, *others)})
 
 
 MOST_PREVIOUS = 12_000

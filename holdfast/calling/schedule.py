@@ -10,7 +10,15 @@ from holdfast.calls.reach import REACH
 from holdfast.calls.work import exchange_seconds
 from holdfast.contracts import Call, policies
 from holdfast.contracts.policies import EXAMINE, PREPARE, Options
-from holdfast.state.moves import Ask, Examine, Flying, Prepare, StartAgent, StartTeam
+from holdfast.state.moves import (
+    Ask,
+    Examine,
+    Flying,
+    Prepare,
+    StartAgent,
+    StartMap,
+    StartTeam,
+)
 from holdfast.state.run import State
 
 
@@ -25,7 +33,7 @@ def options_of(state: State, move: Flying) -> Options | None:
             scans = any(each.map for each in plan.subtasks) if plan else bool(state.goal.playbook)
             most = policies.SCAN_SECONDS if scans else policies.PREPARE_SECONDS
             return PREPARE.options(most, total=total)
-        case StartTeam() | StartAgent():
+        case StartTeam() | StartAgent() | StartMap():
             return None
         case Examine(material=material):
             # The lens ends itself at the limit and says so; this only catches one that does not.

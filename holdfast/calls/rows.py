@@ -218,6 +218,7 @@ class Submitted(Contract):
     why: str = ""
     unreached: Unreached | None = None
     stopping: Literal["", "endpoint", "allowance"] = ""
+    finished: datetime | None = None
 
 
 class BatchLook(Contract):
@@ -240,6 +241,7 @@ class BatchesMaterial(Contract):
 class BatchesLooked(Contract):
     looks: tuple[BatchLook, ...] = ()
     unreached: Unreached | None = None
+    finished: datetime | None = None
 
 
 class CollectMaterial(Contract):
@@ -330,6 +332,8 @@ class Portion(Contract):
     """
     before: tuple[str, ...] = ()
     """Outcome blobs with their last answers, newest last."""
+    declined: bool = False
+    """True if their model said that it cannot, and a stronger one is asked instead."""
     losses: int = 0
     """How often they were sent and no answer came."""
     idle: int = 0
@@ -341,16 +345,17 @@ class MapResume(Contract):
 
     opened: bool = False
     chunks: tuple[Chunk, ...] = ()
-    """Chunks of its items; while texts are merged, those of the present level."""
     items: int = 0
     broken: int = 0
     repeated: int = 0
     reused: int = 0
     portions: tuple[Portion, ...] = ()
+    """What is still to be asked, in order."""
     outcomes: tuple[str, ...] = ()
-    """All outcome blobs so far, oldest first; while texts are merged, those of this level."""
+    """All outcome blobs so far, oldest first."""
     warmed: bool = False
     complete: int = 0
+    """Items with a result that were asked, supplied or skipped."""
     failed: int = 0
     """Failed for good, broken items included."""
     answers: int = 0
@@ -359,7 +364,11 @@ class MapResume(Contract):
     """The same by lane."""
     cached: int = 0
     level: int = 0
-    """The level of merging; 0: its items themselves."""
+    """How often its texts were merged; 0: its items themselves are asked."""
+    texts: tuple[Chunk, ...] = ()
+    """Groups of texts that are merged now; then `portions` are of these."""
+    merges: tuple[str, ...] = ()
+    """Outcome blobs of these."""
     table: MapTable | None = None
     """Made before its texts are merged."""
 

@@ -160,6 +160,40 @@ MIN_SYNTHESIS_SECONDS = 60
 MOST_SYNTHESIS_SHARE = 0.25
 """The most of a short deadline: each team keeps such a share of what is left to it, too."""
 
+FEWEST_CHUNK_ITEMS = 100
+"""Items of a map that are asked together, at least; more where it has very many, or many calls may
+be in flight.
+"""
+MOST_CHUNKS = 400
+"""Chunks of one pass over a map: at some seven events each, its history stays small."""
+CHUNK_BYTES = 8 * 2**20
+BATCH_ROWS, BATCH_BYTES = 2_000, 16 * 2**20
+"""The most of one batch: it is put together in memory."""
+MEND_BATCH_ROWS = 500
+"""Rows to be mended for which no open batch is waited for."""
+FEWEST_ROWS_A_CALL = 10
+"""Rows that each of the calls in flight of a chunk has, at least: fewer, and the last ones idle."""
+LOOKS = (15.0, 600.0)
+"""Seconds until the first look at an open batch, and the most between two; each is 1.5 as long."""
+BATCH_WORTH_SECONDS = 7_200
+"""A map with so much time left may go by batches."""
+BATCH_SECONDS = 90_000
+"""What a map that goes by batches alone may need: one ends within a day."""
+BATCH_CUT = timedelta(minutes=10)
+"""How much longer a run waits for a map that it cut: its open batches are cancelled and read."""
+ROW_SECONDS = 5.0
+"""Assumed for a row when it is decided until when batches can be waited for."""
+ROW_LOSSES = 3
+"""How often a row is sent of which no answer comes."""
+TOLERATED_FROM = 50
+"""Rows that have ended, from which on a map stops where too many of them have failed."""
+MERGE_OUTPUT = 2_000
+"""Tokens of a text merged of several, unless its subtask says otherwise."""
+MERGED_TOKENS = 8_000
+"""Tokens of the texts that one call merges, at most."""
+MERGE_LEVELS = 8
+"""Levels of merging after which texts that do not get fewer are left as they are."""
+
 
 def tools_queue(queue: str) -> str:
     """Return the task queue of what asks no model, beside that of the runs: it takes this machine's
@@ -217,9 +251,16 @@ def model_policy(tier: Tier, max_output: int, effort: Effort) -> Policy:
 
 
 PREPARE = Policy(attempts=3)
+OPEN_MAP = Policy(attempts=3)
 EXAMINE = Policy(attempts=3)
 USE_TOOL = Policy(attempts=3)
 """Those of each kind of call stand beside it, in `holdfast/calls/`."""
+ROWS = Policy(schedule_to_close=3_600)
+"""Of what a map asks of an endpoint: rows, batches, how they stand."""
+OPEN_MAP_SECONDS = 3_600
+"""The most for reading an input of 10 GB, or for putting together what came of all its items."""
+ENDPOINT_SECONDS = 600
+"""The most for making a batch, for a look at batches, and for reading the results of one."""
 SEND_NOTICE = Options(
     start_to_close_timeout=timedelta(seconds=30),
     schedule_to_close_timeout=timedelta(days=3),

@@ -4,8 +4,8 @@ A reader needs neither a worker nor a query: `Fold` takes Temporal's events one 
 makes of them the events that the workflow took, in the same order, by the same pure rules. Its
 state is the workflow's own after the last workflow task that was completed.
 
-Of an agent's history, and behind an event that cannot be read, no state is made: there `executions`
-has what the events alone tell.
+Of an agent's or a map's history, and behind an event that cannot be read, no state is made: there
+`executions` has what the events alone tell.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from holdfast.history.executions import (
     AGENT,
     CLOSING,
     ENDS,
+    MAP,
     NOTICE,
     Execution,
     Executions,
@@ -50,7 +51,7 @@ from holdfast.history.troubles import find_report
 from holdfast.rules import next_moves, reducer
 from holdfast.rules.timers import EPOCH, Timer, timers
 from holdfast.state.events import NOTIFIER_ENDED, Event, Notified, Started, Steered, cancel_event
-from holdfast.state.moves import StartAgent, StartTeam
+from holdfast.state.moves import StartAgent, StartMap, StartTeam
 from holdfast.state.parts import Flight
 from holdfast.state.run import State, first_state
 
@@ -135,8 +136,10 @@ class Fold:
 
     @property
     def is_agent(self) -> bool:
-        """True if the history is that of a segment of an agent, which has rules of its own."""
-        return self.executions.own is not None and self.executions.own.type == AGENT
+        """True if the history is that of a segment of an agent or a map, which have rules of their
+        own.
+        """
+        return self.executions.own is not None and self.executions.own.type in (AGENT, MAP)
 
     @property
     def actions(self) -> str:
@@ -248,8 +251,9 @@ class Fold:
         assert self._state is not None
         for flight_id, flight in self._state.flights.items():
             move = flight.move
-            run_id = move.run_of(self.run_id) if isinstance(move, StartTeam | StartAgent) else ""
-            if run_id == attributes.workflow_id:
+            if not isinstance(move, StartTeam | StartAgent | StartMap):
+                continue
+            if move.run_of(self.run_id) == attributes.workflow_id:
                 self._flights[event.event_id] = flight_id
 
     async def _timer_started(self, event: HistoryEvent) -> None:

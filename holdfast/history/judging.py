@@ -11,6 +11,7 @@ from holdfast.state.events import (
     Answered,
     Event,
     Examined,
+    MapEnded,
     NotPrepared,
     Prepared,
     TeamEnded,
@@ -40,7 +41,7 @@ def judge(before: State, event: Event, after: State) -> Judged | None:
             return Judged("prepare", ACCEPTED)
         case NotPrepared(why=why, reason=reason):
             return Judged("prepare", reason, why)
-        case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded():
+        case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded() | MapEnded():
             if event.move.id not in before.flights:
                 return Judged(event.move.id, "too late", "it had been given up")
             last = last_try(before, after, event.move.subtask_id)
@@ -60,7 +61,7 @@ def last_try(before: State, after: State, subtask_id: str) -> Try | None:
 
 
 def _said(
-    event: Answered | Unanswered | Examined | TeamEnded | AgentEnded, after: State
+    event: Answered | Unanswered | Examined | TeamEnded | AgentEnded | MapEnded, after: State
 ) -> tuple[str, str]:
     match event:
         case Unanswered(trouble=trouble):
@@ -75,6 +76,11 @@ def _said(
             assert report is not None
             answered = report.outcome == "answered"
             return ACCEPTED if answered else report.outcome, report.why
+        case MapEnded(report=None, why=why):
+            return "lost", why
+        case MapEnded(report=report):
+            assert report is not None
+            return ACCEPTED if report.outcome == "done" else report.outcome, report.why
         case Answered(reply=reply, move=move):
             if reply.problem is not None:
                 return reply.problem.kind, reply.problem.why

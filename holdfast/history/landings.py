@@ -9,6 +9,7 @@ from typing import Any, cast
 from temporalio.exceptions import ActivityError, ChildWorkflowError
 
 from holdfast.calls import KINDS
+from holdfast.calls.rows import MapReport
 from holdfast.calls.turn import AgentReport
 from holdfast.contracts import Briefing, Draft, Reply, Report
 from holdfast.history.troubles import (
@@ -24,15 +25,16 @@ from holdfast.state.events import (
     Answered,
     Event,
     Examined,
+    MapEnded,
     NotPrepared,
     Prepared,
     TeamEnded,
     Unanswered,
 )
-from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam
+from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartMap, StartTeam
 from holdfast.state.parts import Flight
 
-Result = Briefing | Reply[Any] | Report | AgentReport
+Result = Briefing | Reply[Any] | Report | AgentReport | MapReport
 
 
 def result_type(flight: Flight) -> Any:
@@ -48,6 +50,8 @@ def result_type(flight: Flight) -> Any:
             return Report
         case StartAgent():
             return AgentReport
+        case StartMap():
+            return MapReport
 
 
 def land_result(flight: Flight, result: Result) -> Event:
@@ -65,6 +69,8 @@ def land_result(flight: Flight, result: Result) -> Event:
             return TeamEnded(move, cast(Report, result))
         case StartAgent() as move:
             return AgentEnded(move, cast(AgentReport, result))
+        case StartMap() as move:
+            return MapEnded(move, cast(MapReport, result))
 
 
 def land_failure(flight: Flight, error: ActivityError | ChildWorkflowError) -> Event:
@@ -72,6 +78,8 @@ def land_failure(flight: Flight, error: ActivityError | ChildWorkflowError) -> E
     if isinstance(error, ChildWorkflowError):
         if isinstance(flight.move, StartAgent):
             return AgentEnded(flight.move, None, describe_error(error), spent_nothing(error.cause))
+        if isinstance(flight.move, StartMap):
+            return MapEnded(flight.move, None, describe_error(error), spent_nothing(error.cause))
         assert isinstance(flight.move, StartTeam)
         report = find_report(error.cause)
         return TeamEnded(flight.move, report, describe_error(error), spent_nothing(error.cause))
@@ -90,5 +98,7 @@ def land_taken_name(flight: Flight, run_id: str) -> Event:
     why = f"another run named {run_id} is open"
     if isinstance(flight.move, StartAgent):
         return AgentEnded(flight.move, None, why, unpaid=True)
+    if isinstance(flight.move, StartMap):
+        return MapEnded(flight.move, None, why, unpaid=True)
     assert isinstance(flight.move, StartTeam)
     return TeamEnded(flight.move, None, why, unpaid=True)

@@ -17,13 +17,22 @@ from holdfast.state.events import (
     Answered,
     Event,
     Examined,
+    MapEnded,
     NotPrepared,
     Prepared,
     Started,
     TeamEnded,
     Unanswered,
 )
-from holdfast.state.moves import Ask, Examine, Flying, Prepare, StartAgent, StartTeam
+from holdfast.state.moves import (
+    Ask,
+    Examine,
+    Flying,
+    Prepare,
+    StartAgent,
+    StartMap,
+    StartTeam,
+)
 from holdfast.state.run import State
 
 PREPARE = Prepare().id
@@ -37,7 +46,9 @@ WORDS = {
     "fix": "Patch", "try_fix": "Trial of a patch",
 }  # fmt: skip
 """What the supervisor does itself, in words."""
-Landing = Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded
+Landing = (
+    Prepared | NotPrepared | Answered | Unanswered | Examined | TeamEnded | AgentEnded | MapEnded
+)
 
 
 @dataclass(frozen=True)
@@ -101,11 +112,13 @@ class Steps:
     def take(self, before: State, event: Event, after: State) -> None:
         """Take in an event, with the state that it found and the one that it left."""
         match event:
-            case Started(move=Prepare() | Ask() | Examine() | StartTeam() | StartAgent() as move):
+            case Started(
+                move=Prepare() | Ask() | Examine() | StartTeam() | StartAgent() | StartMap() as move
+            ):
                 self._begin(move, before, after)
             case Prepared() | NotPrepared():
                 self._end(PREPARE, event, before, after)
-            case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded():
+            case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded() | MapEnded():
                 self._end(event.move.id, event, before, after)
             case Abandoned(ids=ids):
                 for each in ids:
@@ -168,6 +181,8 @@ def _bill(landing: Landing | None) -> Bill | None:
         case Unanswered(trouble=trouble):
             return trouble.bill
         case AgentEnded(report=report) if report:
+            return report.bill
+        case MapEnded(report=report) if report:
             return report.bill
     return None
 

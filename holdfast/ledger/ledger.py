@@ -105,15 +105,18 @@ class Ledger:
         reserved = {**self.reserved, call_id: amount}
         return replace(self, reserved=reserved, held=self.held + amount)
 
-    def settle(self, call_id: str, bill: Bill, tokens: int = 0) -> Ledger:
+    def settle(self, call_id: str, bill: Bill, tokens: int = 0, *, rows: bool = False) -> Ledger:
         """Replace a reservation by what was paid. A bill that is not final counts at no fewer
         tokens than were reserved; its dollars are right. `tokens`: what it counts at where no usage
-        says more, as for a turn that an agent lost.
+        says more, as for a turn that an agent lost. `rows`: it is of a map's rows, which count in
+        dollars, and only without a price in tokens: the other caps bound agents and their loops.
         """
         reserved, tokens = self.reserved[call_id], max(tokens, bill.usage.total)
         if not bill.final:
             tokens = max(tokens, reserved.tokens)
         paid = Amount(bill.dollars or Decimal(0), bill.calls, tokens)
+        if rows:
+            paid = Amount(paid.dollars, 0, tokens if bill.dollars is None else 0)
         return replace(
             self._without(call_id, bill),
             spent=self.spent + paid,

@@ -33,7 +33,8 @@ SLICE_TURNS = 3
 def uses_tools(state: State, progress: Progress) -> bool:
     """True if a subtask is a conversation with tools, and not one call."""
     role = gathering.role_of(state, progress.subtask)
-    return role.tools != () and not role.team and progress.tier != "none"
+    alone = not role.team and progress.subtask.map is None
+    return role.tools != () and alone and progress.tier != "none"
 
 
 def start(state: State, progress: Progress) -> StartAgent | None:

@@ -25,7 +25,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.ledger.ranges import format_price
 from holdfast.plans import composing
-from holdfast.rules import agents
+from holdfast.rules import agents, maps
 from holdfast.state.moves import Ask
 from holdfast.state.parts import Progress
 from holdfast.state.run import State, first_state
@@ -284,6 +284,13 @@ def _least_of_subtask(state: State, subtask: Subtask) -> Amount:
     return _least_of_try(state, subtask, cheapest)
 
 
+def least_below(state: State, subtask_id: str) -> Amount:
+    """Return the least that everything needs which waits for a subtask."""
+    waiting = (state.work[each] for each in state.work.below(subtask_id))
+    due = [each.subtask for each in waiting if each.finding is None and each.subtask.map is None]
+    return sum((_least_of_subtask(state, each) for each in due), Amount())
+
+
 def _dearest(subtasks: list[Subtask]) -> list[Subtask]:
     """Return the dearest of the subtasks that differ only in words: few of a thousand are left."""
     found: dict[str, tuple[int, Subtask]] = {}
@@ -302,6 +309,8 @@ def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
     alone = subtask.model_copy(update={"depends_on": ()})
     progress = Progress(alone, tier=tier)
     state = replace(state, work=Work({alone.id: progress}))
+    if alone.map is not None:
+        return maps.least(state, replace(progress, tier=tier))
     if agents.uses_tools(state, progress):
         return agents.least_turn(state, alone.id, tier)
     role = gathering.role_of(state, alone)

@@ -15,7 +15,7 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
 from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
-from holdfast.rules import agents, keeping, notices, passing, teams, templates
+from holdfast.rules import agents, keeping, maps, notices, passing, teams, templates
 from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
@@ -29,6 +29,7 @@ from holdfast.state.moves import (
     Move,
     Prepare,
     StartAgent,
+    StartMap,
     Stop,
 )
 from holdfast.state.parts import Progress
@@ -64,6 +65,9 @@ def _next(state: State) -> Move | None:
         return ending
     if state.paused:
         return _hold(state)
+    ordered = maps.with_new_orders(state)
+    if ordered:
+        return Hold(ordered)
     deadline = state.work_deadline
     if state.phase in ("planning", "working") and deadline and state.now >= deadline:
         return _cut(state, state.flights) if state.stop else Stop("deadline", state.work_over)
@@ -149,11 +153,11 @@ def _cut_ending(state: State) -> Cut | None:
 
 
 def _hold(state: State) -> Move | None:
-    """Hold the agents: a call in flight ends by itself, but an agent would go on with the next."""
+    """Hold agents and maps: a call in flight ends by itself, but they would go on with the next."""
     ids = tuple(
         key
         for key, flight in state.flights.items()
-        if isinstance(flight.move, StartAgent) and not (flight.cut or flight.held)
+        if isinstance(flight.move, StartAgent | StartMap) and not (flight.cut or flight.held)
     )
     return Hold(ids) if ids else None
 
@@ -234,7 +238,7 @@ def _ready(state: State) -> Iterator[Progress]:
 
 def _cannot_finish(state: State, progress: Progress) -> bool:
     """True if a call would end after the deadline, by the mean of this run's finished ones."""
-    if state.work_deadline is None or progress.tier == "none":
+    if state.work_deadline is None or progress.tier == "none" or progress.subtask.map is not None:
         return False
     pace = state.work.pace
     return pace is not None and state.now + pace > state.work_deadline
@@ -246,6 +250,8 @@ def _too_dear(state: State, progress: Progress) -> bool:
     """
     role = gathering.role_of(state, progress.subtask)
     if progress.tier == "none" or role.team or role.tools or not state.ledger.reserved:
+        return False
+    if progress.subtask.map is not None:
         return False
     tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
     one = reservation(state.brief.model(progress.tier), tokens, _room_due(progress))
@@ -269,6 +275,10 @@ def _start(state: State, progress: Progress) -> Move | None:
         return teams.start(state, progress) or _wait_or_stop(state, teams.LEAST)
     if progress.stage != "work":
         return _affordable(state, _ask(state, progress))
+    if progress.subtask.map is not None:
+        below = keeping.least_below(state, subtask.id)
+        started = maps.start(state, progress, below)
+        return started or _wait_or_stop(state, maps.least(state, progress))
     if agents.uses_tools(state, progress):
         return agents.start(state, progress) or _wait_or_stop(
             state, agents.one_turn(state, progress)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from holdfast.calling import finishing, verifying
 from holdfast.contracts.replacing import replace
-from holdfast.rules import planning
+from holdfast.rules import maps, planning
 from holdfast.state.moves import Stop, StopReason
 from holdfast.state.run import State
 from holdfast.state.settling import accept, leave_as_is, settle, skip, status_words
@@ -125,6 +125,8 @@ def leave_undone(state: State, stop: Stop) -> State:
         elif progress.stage == "review":
             # The draft passed every check; that nobody read it is said in its last try.
             state = accept(state, key, f"not reviewed: {stop.why}")
+        elif progress.started and progress.subtask.map is not None:
+            state = maps.leave_undone(state, key, stop.why)
         elif progress.started:
             why = f"{progress.why}; then {stop.why}" if progress.why else stop.why
             state = settle(state, key, "failed", f"not finished: {why}")

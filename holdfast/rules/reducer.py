@@ -18,6 +18,7 @@ from holdfast.rules import (
     agents,
     approvals,
     keeping,
+    maps,
     notices,
     passing,
     phases,
@@ -36,6 +37,7 @@ from holdfast.state.events import (
     CancelAsked,
     Event,
     Examined,
+    MapEnded,
     NobodyCame,
     Notified,
     NotPrepared,
@@ -61,6 +63,7 @@ from holdfast.state.moves import (
     PassOver,
     Prepare,
     StartAgent,
+    StartMap,
     StartTeam,
     Stop,
     TellAbove,
@@ -109,6 +112,8 @@ def apply(state: State, event: Event) -> State:
             state = teams.end_team(land(state, event.move.id), event)
         case AgentEnded():
             state = agents.end_segment(land(state, event.move.id), event)
+        case MapEnded():
+            state = maps.end_segment(land(state, event.move.id), event)
         case Steered():
             state = steering.steer(state, event)
         case NobodyCame():
@@ -134,7 +139,7 @@ def _is_late(state: State, event: Event) -> bool:
     """
     if isinstance(event, Notified):
         return state.phase == "closed"
-    if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded):
+    if not isinstance(event, Answered | Unanswered | Examined | TeamEnded | AgentEnded | MapEnded):
         return False
     return event.move.id not in state.flights
 
@@ -162,6 +167,8 @@ def _nobody_came(state: State, about: str) -> State:
         stop = state.stop or Stop("budget", state.short, state.short_of)
         return replace(state, short="", short_since=None, stop=stop)
     if about in state.work and state.work[about].stage == "person":
+        if state.work[about].subtask.map is not None:
+            return maps.take_answer(state, about, "")
         return repair.take_answer(state, about, "")
     if about in state.work and state.work[about].stage == "approval":
         return approvals.expire(state, about)
@@ -227,7 +234,7 @@ def _may_have_asked(state: State, id: str) -> bool:
     """True if a call or team of this id can be one of this run."""
     purpose, _, number = id.rpartition("-")
     kind = purpose.partition("-")[0]
-    own = number.isdecimal() and kind in (*KINDS, "repair", "ping", "agent")
+    own = number.isdecimal() and kind in (*KINDS, "repair", "ping", "agent", "map")
     return own or id.startswith(f"{state.run_id}.")
 
 
@@ -261,7 +268,7 @@ def _start(state: State, move: Move) -> State:
             state = _take_off(_reserve(state, move), move)
             state = keeping.note_cheaper_call(finishing.note_cut(state, move), move)
             return planning.count_replan(state) if move.call.kind == "replan" else state
-        case StartTeam() | StartAgent():
+        case StartTeam() | StartAgent() | StartMap():
             ledger = state.ledger.reserve(move.id, move.amount)
             state = replace(state, ledger=ledger, first_paid=state.first_paid or state.now)
             if isinstance(move, StartAgent):
@@ -312,6 +319,7 @@ def _take_off(state: State, move: Flying) -> State:
         return state
     called = move.call.tier if isinstance(move, Ask) and move.call.kind == "work" else None
     called = move.goal.model.tier if isinstance(move, StartAgent) else called
+    called = move.goal.models[0].tier if isinstance(move, StartMap) else called
     waited = state.waited_until(state.now)
 
     def begun(each: Progress) -> Progress:

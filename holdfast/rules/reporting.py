@@ -41,13 +41,19 @@ def status_of(state: State) -> ReportStatus:
     if state.stopped_by("allowance") and not (complete and whole):
         # Also with nothing complete: the run did nothing wrong, and another day it would go on.
         return "budget_stopped"
-    if not complete:
+    if not complete and not _has_rows(state):
         return "failed"
     if state.stop and state.stop.reason == "budget":
         return "budget_stopped"
     if state.stop and state.stop.reason == "deadline":
         return "deadline_partial"
     return "complete" if whole else "complete_with_gaps"
+
+
+def _has_rows(state: State) -> bool:
+    """True if a map has results, though not of all its rows."""
+    tables = (each.mapped.table for each in state.work.values())
+    return any(each is not None and each.counts.complete for each in tables)
 
 
 def unwritten(state: State) -> str:

@@ -26,11 +26,19 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import TroubleKind
 from holdfast.contracts.replacing import replace
-from holdfast.rules import agents, keeping, planning, repair, speechless, teams
+from holdfast.rules import agents, keeping, maps, planning, repair, speechless, teams
 from holdfast.state import paying
 from holdfast.state.edits import land, stop_for, update, without
-from holdfast.state.events import AgentEnded, Answered, TeamEnded, Trouble
-from holdfast.state.moves import Ask, Examine, Prepare, StartAgent, StartTeam, StopReason
+from holdfast.state.events import AgentEnded, Answered, MapEnded, TeamEnded, Trouble
+from holdfast.state.moves import (
+    Ask,
+    Examine,
+    Prepare,
+    StartAgent,
+    StartMap,
+    StartTeam,
+    StopReason,
+)
 from holdfast.state.run import State
 from holdfast.state.settling import end_for_person, settle
 
@@ -210,6 +218,9 @@ def abandon(state: State, ids: tuple[str, ...]) -> State:
             case StartAgent():
                 gone = AgentEnded(flight.move, None, why)
                 state = agents.end_segment(land(state, flight.move.id), gone)
+            case StartMap():
+                ended = MapEnded(flight.move, None, why)
+                state = maps.end_segment(land(state, flight.move.id), ended)
             case Examine():
                 state = take_draft(state, flight.move, Draft(status="failed", why=why))
             case Prepare():

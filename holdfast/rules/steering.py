@@ -16,7 +16,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Phase
 from holdfast.ledger.ledger import Amount, DoesNotFit
 from holdfast.plans import validity
-from holdfast.rules import approvals, keeping, planning
+from holdfast.rules import approvals, keeping, maps, planning
 from holdfast.rules.preview import predict
 from holdfast.rules.repair import begin_anew, hand_over, take_answer
 from holdfast.state.edits import forget_losses, update
@@ -147,10 +147,15 @@ def _not_asked(state: State, order: Order) -> str:
         return _unknown(state, order) or f"{order.subtask_id} does not wait for an answer"
     if progress.tier == "none" or state.brief.role(progress.subtask.role).team:
         return f"{order.subtask_id} reads no advice; retry, supply or skip it"
+    said = order.text.strip().lower()
+    if progress.subtask.map is not None and said not in (maps.GO_ON, maps.STOP):
+        return f"{order.subtask_id} takes {maps.GO_ON!r} or {maps.STOP!r} for an answer"
     return "" if order.text.strip() else "the answer is empty"
 
 
 def _answer(state: State, order: Order) -> State:
+    if state.work[order.subtask_id].subtask.map is not None:
+        return maps.take_answer(state, order.subtask_id, order.text, order.by)
     return take_answer(state, order.subtask_id, order.text, order.by)
 
 
@@ -158,6 +163,8 @@ def _not_retryable(state: State, order: Order) -> str:
     progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
+    if order.rows:
+        return maps.refusal_of_rows(state, order, "retry")
     if progress.finding is None and not progress.undecided:
         return f"{order.subtask_id} has not ended; there is nothing to retry"
     if progress.finding is not None and progress.finding.status == "complete":
@@ -172,6 +179,8 @@ def _missing(state: State, subtask_id: str) -> bool:
 
 
 def _retry(state: State, order: Order) -> State:
+    if order.rows:
+        return _revive(maps.take_order(state, order, "retry"), order.subtask_id)
     before = state.work[order.subtask_id]
     subtask = before.subtask
     if order.text.strip():
@@ -233,12 +242,16 @@ def _not_endable(state: State, order: Order) -> str:
     progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
+    if order.rows:
+        return maps.refusal_of_rows(state, order, "skip")
     if progress.finding is not None:
         return f"{order.subtask_id} has ended: {progress.finding.status}"
     return f"{order.subtask_id} is being ended already" if progress.ending else ""
 
 
 def _skip(state: State, order: Order) -> State:
+    if order.rows:
+        return _revive(maps.take_order(state, order, "skip"), order.subtask_id)
     progress = state.work[order.subtask_id]
     # A case that is handed over is dropped; what did not succeed stays as it ended.
     if progress.undecided and progress.outcome != "complete":
@@ -266,6 +279,8 @@ def _not_supplyable(state: State, order: Order) -> str:
     progress = state.work.get(order.subtask_id)
     if progress is None or state.phase != "working":
         return _unknown(state, order)
+    if order.rows:
+        return maps.refusal_of_rows(state, order, "supply")
     if progress.flight:
         return f"{order.subtask_id} is at work; cancel it first"
     if progress.finding is not None and progress.finding.status == "complete":
@@ -274,6 +289,8 @@ def _not_supplyable(state: State, order: Order) -> str:
 
 
 def _supply(state: State, order: Order) -> State:
+    if order.rows:
+        return _revive(maps.take_order(state, order, "supply"), order.subtask_id)
     source = f"supplied by hand{_by(order)}"
     draft = Draft(content=order.text, sources=(source,))
 
@@ -321,6 +338,20 @@ def _raise_cap(state: State, order: Order) -> State:
     if state.ledger.kept != Amount() and state.briefing and state.phase != "synthesizing":
         ledger = keeping.grow_kept(ledger, limits, state.briefing)
     return replace(state, goal=goal, ledger=ledger, short="", short_since=None)
+
+
+ROWS_DONE = {
+    "retry": "rows of {id} are tried again",
+    "skip": "rows of {id} are skipped",
+    "supply": "{id} has the row's result that was given",
+}
+"""What a person is told of an order about rows of a map."""
+
+
+def say_done(name: str, order: Order) -> str:
+    """Return what a person is told of an order that is carried out."""
+    done = ROWS_DONE[name] if order.rows and name in ROWS_DONE else COMMANDS[name].done
+    return done.format(id=order.subtask_id, what=order.what)
 
 
 COMMANDS: Mapping[str, Command] = {

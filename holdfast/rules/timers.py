@@ -13,18 +13,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
 
 from holdfast.contracts import policies
 from holdfast.state.events import Abandoned, Event, NobodyCame, TimePassed
-from holdfast.state.moves import StartAgent, StartTeam
+from holdfast.state.moves import StartAgent, StartMap, StartTeam
 from holdfast.state.run import State
 
+Meant = TypeVar("Meant", covariant=True)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_datetime(nanoseconds: int) -> datetime:
     """Convert recorded nanoseconds, in whole microseconds and without rounding a float."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1_000)
+
+
+class Wanted(Protocol[Meant]):
+    """A timer of any workflow: known by its name and its due time."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def then(self) -> Meant: ...
+
+    def left(self, now: datetime) -> timedelta: ...
 
 
 @dataclass(frozen=True)
@@ -55,19 +69,25 @@ def time_unserved(state: State, at: datetime) -> timedelta:
 def _timers(state: State) -> Iterator[Timer]:
     yield from _deadline(state)
     yield from _people(state)
-    yield from _graces(state, "what was cut", policies.CANCEL_GRACE, teams=False)
+    yield from _graces(state, "what was cut", policies.CANCEL_GRACE, ())
     # A team waits as long for what it has cut itself, and then for its report to be carried here.
     below = state.goal.limits.depth - state.goal.depth
     grace = policies.CANCEL_GRACE + max(below, 1) * policies.HAND_UP
-    yield from _graces(state, "the teams that were cut", grace, teams=True)
+    yield from _graces(state, "the teams that were cut", grace, (StartTeam, StartAgent))
+    # A map's open batches are cancelled, and what they have done is read.
+    yield from _graces(state, "the maps that were cut", grace + policies.BATCH_CUT, (StartMap,))
 
 
-def _graces(state: State, what: str, grace: timedelta, *, teams: bool) -> Iterator[Timer]:
+def _graces(state: State, what: str, grace: timedelta, below: tuple[type, ...]) -> Iterator[Timer]:
+    """Yield the timers of flights that were cut: of workflows below of these types; none: of
+    activities.
+    """
     if not state.cuts:
         return
     cuts: dict[int, list[str]] = {}
     for key, flight in state.flights.items():
-        if flight.cut and isinstance(flight.move, StartTeam | StartAgent) == teams:
+        own = isinstance(flight.move, below) if below else flight.options is not None
+        if flight.cut and own:
             cuts.setdefault(flight.cut, []).append(key)
     for number, ids in cuts.items():
         cut_at = state.flights[ids[0]].cut_at

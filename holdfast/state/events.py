@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from holdfast.calls.rows import MapReport
 from holdfast.calls.turn import AgentReport
 from holdfast.contracts import (
     Bill,
@@ -19,11 +20,11 @@ from holdfast.contracts import (
     Unreached,
 )
 from holdfast.contracts.errors import TroubleKind
-from holdfast.state.moves import Ask, Examine, Move, StartAgent, StartTeam, StopReason
+from holdfast.state.moves import Ask, Examine, Move, StartAgent, StartMap, StartTeam, StopReason
 from holdfast.text import one_line
 
-Begun = TypeVar("Begun", StartTeam, StartAgent)
-Reported = TypeVar("Reported", Report, AgentReport)
+Begun = TypeVar("Begun", StartTeam, StartAgent, StartMap)
+Reported = TypeVar("Reported", Report, AgentReport, MapReport)
 RUN_FAILED = "RunFailed"
 """Type of the error that closes a failed run; its detail is the Report."""
 NOTIFIER_ENDED = "somebody ended the workflow that was to deliver it"
@@ -126,6 +127,10 @@ class TeamEnded(_BelowEnded[StartTeam, Report]):
 
 class AgentEnded(_BelowEnded[StartAgent, AgentReport]):
     """A segment of an agent closed."""
+
+
+class MapEnded(_BelowEnded[StartMap, MapReport]):
+    """A segment of a map closed."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +240,7 @@ Event = (
     | Examined
     | TeamEnded
     | AgentEnded
+    | MapEnded
     | Steered
     | NobodyCame
     | CancelAsked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, TypeVar
 
+from holdfast.calls.rows import MapGoal
 from holdfast.calls.turn import AgentGoal
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Contract, Goal, Standstill
@@ -128,6 +129,16 @@ class StartAgent(_StartBelow[AgentGoal]):
         return self.goal.model.tier
 
 
+class StartMap(_StartBelow[MapGoal]):
+    """Start the next segment of a subtask that is done once for each item of an input."""
+
+    kind = "map"
+
+    @property
+    def tier(self) -> str:
+        return self.goal.models[0].tier
+
+
 @dataclass(frozen=True)
 class AskPerson:
     """Wait, durably, for a person to answer an escalation."""
@@ -171,7 +182,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Hold:
-    """Tell these agents to start nothing more, and to report where they stand."""
+    """Tell these agents and maps to start nothing more, and to report where they stand."""
 
     ids: tuple[str, ...]
 
@@ -194,7 +205,7 @@ class Notify:
         return f"{self.notice.run_id}.notice-{self.notice.id.removeprefix('msg_')[:12]}"
 
 
-Flying = Prepare | Ask | Examine | StartTeam | StartAgent
+Flying = Prepare | Ask | Examine | StartTeam | StartAgent | StartMap
 """Everything that is in flight until it returns."""
 
 

@@ -11,6 +11,7 @@ from holdfast.calls.critique import Issue
 from holdfast.calls.fix import Edit
 from holdfast.calls.judge import Judgement
 from holdfast.calls.prove import Script, Tried
+from holdfast.calls.rows import MapResume, MapTable, RowOrder
 from holdfast.calls.turn import Decision, Resume, ToolUse
 from holdfast.contracts import (
     Bill,
@@ -57,6 +58,22 @@ class CallAsked:
 
 
 @dataclass(frozen=True)
+class Mapped:
+    """How a map stands between two segments."""
+
+    resume: MapResume = field(default_factory=MapResume)
+    orders: tuple[RowOrder, ...] = ()
+    """What people decided about its rows, and no segment has carried out yet."""
+    tolerated: bool = False
+    """True if a person lets it go on although more rows fail than it tolerates."""
+    needs: Amount = field(default_factory=Amount)
+    """The worst case of its next rows, where they could not be paid."""
+    table: MapTable | None = None
+    """What stands of its rows, once it has ended."""
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Progress:
     subtask: Subtask
     tier: RoleTier
@@ -87,6 +104,7 @@ class Progress:
     relieved: bool = False
     """True if the present role has it for one last try."""
     resume: Resume = field(default_factory=Resume)
+    mapped: Mapped = field(default_factory=Mapped)
     turns: int = 0
     tool_calls: int = 0
     failed_calls: int = 0

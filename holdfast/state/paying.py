@@ -10,8 +10,8 @@ from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.ledger.ranges import total_of
 from holdfast.state.edits import add_bill, note_author, update
-from holdfast.state.events import AgentEnded, TeamEnded, Trouble
-from holdfast.state.moves import Flying, StartTeam
+from holdfast.state.events import AgentEnded, MapEnded, TeamEnded, Trouble
+from holdfast.state.moves import Flying, StartMap, StartTeam
 from holdfast.state.run import State
 
 MOST_NAMED = 5
@@ -77,7 +77,9 @@ def note_no_answer(before: State, state: State, call: Call, why: str) -> State:
     )
 
 
-def settle_lost(state: State, event: TeamEnded | AgentEnded, *, priced: bool = True) -> State:
+def settle_lost(
+    state: State, event: TeamEnded | AgentEnded | MapEnded, *, priced: bool = True
+) -> State:
     """Settle a team or segment that ended without a report. Unless it ended before it began, nobody
     knows what it spent: its whole slice counts.
     """
@@ -91,18 +93,27 @@ def settle_lost(state: State, event: TeamEnded | AgentEnded, *, priced: bool = T
         assumed=dollars,
         final=False,
     )
-    state = book(state, move.id, whole, [share_of_flight(move, whole)])
+    rows = isinstance(move, StartMap)
+    state = book(state, move.id, whole, [share_of_flight(move, whole)], rows=rows)
     return update(state, move.subtask_id, lambda each: add_bill(each, whole))
 
 
 # ---------------------------------------------------------------- what was paid for what
 
 
-def book(state: State, id: str, bill: Bill, shares: Iterable[Share], tokens: int = 0) -> State:
-    """Settle a flight in the ledger, and count what it paid among the run's shares. `tokens`: as
-    for `Ledger.settle`.
+def book(
+    state: State,
+    id: str,
+    bill: Bill,
+    shares: Iterable[Share],
+    tokens: int = 0,
+    *,
+    rows: bool = False,
+) -> State:
+    """Settle a flight in the ledger, and count what it paid among the run's shares. `tokens` and
+    `rows`: as for `Ledger.settle`.
     """
-    ledger = state.ledger.settle(id, bill, tokens)
+    ledger = state.ledger.settle(id, bill, tokens, rows=rows)
     return replace(state, ledger=ledger, shares=add_shares(state.shares, shares))
 
 

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.agent import state as agent
+from holdfast.calls.rows import RowsDone, Submitted
 from holdfast.contracts import Bill
 from holdfast.history.judging import judge
+from holdfast.maps import state as rows
 from holdfast.rules.repair import STRENGTH
 from holdfast.rules.reporting import status_of
 from holdfast.state.events import AgentEnded, Answered, Event, Started, TeamEnded, Unanswered
@@ -232,4 +234,37 @@ def tell_dispatch(move: agent.Flying, subtask: str) -> Iterator[Line]:
         asked: dict[str, Value] = {"tier": move.call.tier, "reserved": str(move.call.ceiling)}
     else:
         asked = {"tool": move.use.name}
+    yield Line("dispatch", {"call": move.id, "subtask": subtask, **asked})
+
+
+def tell_map_event(event: rows.Event, subtask: str) -> Iterator[Line]:
+    """Yield the line for an event of a map."""
+    match event:
+        case rows.Ended(move=move, result=RowsDone() as done):
+            counts: dict[str, Value] = {
+                "complete": done.complete,
+                "failed": len(done.failed) + len(done.declined) + done.hopeless,
+                "lost": len(done.lost),
+                "left": len(done.left),
+            }
+            paid = {"dollars": _dollars(done.bill), "why": _why(done.why)}
+            yield Line("result", {"call": move.id, "subtask": subtask, **counts, **paid})
+        case rows.Ended(move=move, result=Submitted() as made):
+            said = {"batch": made.batch, "why": _why(made.why)}
+            yield Line("result", {"call": move.id, "subtask": subtask, **said})
+        case rows.Ended(move=move):
+            yield Line("result", {"call": move.id, "subtask": subtask})
+        case rows.Lost(move=move, trouble=trouble):
+            lost = {"verdict": trouble.kind, "why": _why(trouble.why)}
+            yield Line("result", {"call": move.id, "subtask": subtask, **lost})
+        case rows.CutAsked(why=why):
+            yield Line("stop", {"subtask": subtask, "why": _why(why)})
+
+
+def tell_rows(move: rows.Flying, subtask: str) -> Iterator[Line]:
+    """Yield the line for an activity of a map."""
+    asked: dict[str, Value] = {}
+    if isinstance(move, rows.OfRows):
+        call = move.material.call
+        asked = {"tier": call.tier, "reserved": str(call.ceiling)}
     yield Line("dispatch", {"call": move.id, "subtask": subtask, **asked})

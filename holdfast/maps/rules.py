@@ -1,0 +1,504 @@
+"""Decide what a map does next, and change its state: `next_moves` and `apply`, pure.
+
+Decisions follow from the sequence of events alone; the only moments are those that events carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from holdfast.calls.rows import (
+    BatchesLooked,
+    CloseMaterial,
+    Items,
+    MapGoal,
+    MapReport,
+    MapTable,
+    OpenMaterial,
+    Portion,
+    RowsDone,
+    Submitted,
+)
+from holdfast.calls.turn import Slice
+from holdfast.calls.work import exchange_seconds
+from holdfast.contracts import policies
+from holdfast.contracts.policies import Options
+from holdfast.contracts.replacing import replace
+from holdfast.maps import asking, portions
+from holdfast.maps.money import (
+    bill_at_worst,
+    bill_report,
+    ledger_of,
+    settle_lost,
+    settle_rows,
+    shared_of,
+    work_of,
+)
+from holdfast.maps.state import (
+    AskRows,
+    Batch,
+    CancelBatches,
+    CloseMap,
+    CollectRows,
+    CutAsked,
+    End,
+    Ended,
+    Event,
+    Flight,
+    Flying,
+    HoldAsked,
+    LookAtBatches,
+    Lost,
+    MapState,
+    Move,
+    OfRows,
+    OpenMap,
+    SubmitRows,
+    TimePassed,
+)
+from holdfast.state.edits import without
+
+MOST_COLLECTS = 3
+"""How often the results of a batch are read in vain."""
+LAST = ("done", "intolerable", "stopped", "cut")
+"""Ends after which nothing is asked, unless a person wants it."""
+
+
+def first_state(goal: MapGoal, started: datetime) -> MapState:
+    level = goal.resume.level
+    if level and goal.orders:
+        # Its rows change, and so do the texts that were merged of them.
+        anew = {"level": 0, "texts": (), "merges": (), "portions": (), "table": None}
+        goal = goal.model_copy(update={"resume": goal.resume.model_copy(update=anew)})
+        level = 0
+    shared = shared_of(goal, merging=level > 0)
+    return MapState(goal, started, started, ledger_of(goal), goal.resume, shared)
+
+
+def next_moves(state: MapState) -> tuple[Move, ...]:
+    """Return everything that can start now; each move allows for the ones before it."""
+    return tuple(_moves(state))
+
+
+def _moves(state: MapState) -> Iterator[Move]:
+    while (move := _next(state)) is not None:
+        yield move
+        if isinstance(move, End):
+            return
+        state = take_off(state, Flight(move, state.now, options_of(state, move)))
+
+
+def _next(state: MapState) -> Move | None:
+    if any(isinstance(each.move, OpenMap | CloseMap) for each in state.flights.values()):
+        return None
+    over = _over(state)
+    if not state.stands.opened:
+        return _end(state, over) if over else _open(state)
+    if state.goal.orders and not state.ordered and not state.cut:
+        return _close(state, orders=True)
+    if state.batches:
+        # Nobody waits for batches where nothing is to be gone on with, or there is no time for it.
+        cancel = over is not None and over.outcome in LAST
+        cancel = cancel or asking.lane_of(state) == "now"
+        if (move := asking.next_of_batches(state, cancel=cancel)) is not None:
+            return move
+    if over is not None:
+        return None if state.flights or state.batches else _end(state, over)
+    rows = asking.next_rows(state)
+    if isinstance(rows, Slice):
+        return _end(state, MapReport(outcome="more", needs=rows))
+    if rows is not None or state.flights or state.batches:
+        return rows
+    return _finish(state)
+
+
+def _over(state: MapState) -> MapReport | None:
+    """Return how the segment ends once nothing is in flight; None: it goes on."""
+    if state.cut:
+        return MapReport(outcome="cut", why=state.cut)
+    if state.ending is None and state.held:
+        return MapReport(outcome="more")
+    return state.ending
+
+
+def _end(state: MapState, report: MapReport) -> Move | None:
+    """Return the end, behind the table where one is due and its rows are known."""
+    # Where its money ends, the run above may have no more of it.
+    last = report.outcome in LAST or report.needs is not None
+    if last and state.stands.opened and state.table is None and state.stands.table is None:
+        return _close(state)
+    return End(bill_report(state, report))
+
+
+def _open(state: MapState) -> OpenMap:
+    goal, spec = state.goal, state.goal.work.subtask.map
+    assert spec is not None
+    found = next((each.items for each in goal.work.inputs if each.name == spec.over), None)
+    items = found.count if found is not None else spec.most
+    most = max(policies.FEWEST_CHUNK_ITEMS, -(-items // policies.MOST_CHUNKS), 2 * goal.at_once)
+    material = OpenMaterial(
+        work=goal.work, chunk_items=most, chunk_bytes=policies.CHUNK_BYTES, reuse=goal.reuse
+    )
+    return OpenMap(asking.next_number(state, "open"), material)
+
+
+def _close(state: MapState, *, orders: bool = False) -> CloseMap:
+    goal, stands = state.goal, state.stands
+    material = CloseMaterial(
+        work=goal.work,
+        items=stands.chunks,
+        outcomes=stands.outcomes,
+        orders=goal.orders if orders else (),
+    )
+    return CloseMap(asking.next_number(state, "close"), material)
+
+
+def _finish(state: MapState) -> Move:
+    """Put together what stands; then merge its texts, level by level, where that is wanted."""
+    spec, stands = state.goal.work.subtask.map, state.stands
+    assert spec is not None
+    if not spec.reduce or state.text or stands.level >= policies.MERGE_LEVELS:
+        end = _end(state, MapReport(outcome="done"))
+        assert end is not None
+        return end
+    if stands.table is None:
+        return _close(state)
+    merged = stands.merges if stands.level else stands.table.outcomes or stands.outcomes
+    if not merged:
+        return End(bill_report(state, MapReport(outcome="done")))
+    material = OpenMaterial(
+        work=work_of(state.goal, merging=True),
+        chunk_items=policies.FEWEST_CHUNK_ITEMS,
+        chunk_bytes=policies.CHUNK_BYTES,
+        merging=merged,
+    )
+    return OpenMap(asking.next_number(state, "open"), material)
+
+
+def newly_cancelled(before: MapState, after: MapState) -> tuple[str, ...]:
+    """Return the flights that an event has cut: all of them with the map; where it is only held,
+    those that ask rows, which let what they have sent end.
+    """
+    if after.cut and not before.cut:
+        return tuple(after.flights)
+    if not after.held or before.held:
+        return ()
+    return tuple(key for key, each in after.flights.items() if isinstance(each.move, AskRows))
+
+
+def options_of(state: MapState, move: Flying) -> Options:
+    match move:
+        case OpenMap() | CloseMap():
+            return policies.OPEN_MAP.options(policies.OPEN_MAP_SECONDS)
+        case AskRows(material=material, portion=portion):
+            call, work = material.call, state.goal.work
+            one = exchange_seconds(work.subtask, work.timeout_seconds, call.max_output)
+            asked = portions.count(asking.chunks_of(state), portion)
+            turns = -(-asked // material.at_once)
+            return policies.ROWS.options(turns * one + policies.CALL_MARGIN_SECONDS)
+        case _:
+            return policies.ROWS.options(policies.ENDPOINT_SECONDS)
+
+
+# ---------------------------------------------------------------- how the state changes
+
+
+def take_off(state: MapState, flight: Flight) -> MapState:
+    """Return the state once a move is carried out; rows are reserved before they are asked."""
+    move = flight.move
+    purpose = move.id.rpartition("-")[0]
+    numbers = {**state.numbers, purpose: asking.next_number(state, purpose)}
+    if isinstance(move, OfRows):
+        state = replace(state, ledger=state.ledger.reserve(move.id, move.amount))
+        state = _stand(state, portions=move.left)
+    return replace(state, flights={**state.flights, move.id: flight}, numbers=numbers)
+
+
+def _stand(state: MapState, **changes: object) -> MapState:
+    return replace(state, stands=state.stands.model_copy(update=changes))
+
+
+def apply(state: MapState, event: Event) -> MapState:
+    if event.at is not None and event.at > state.now:
+        state = replace(state, now=event.at)
+    match event:
+        case CutAsked():
+            state = replace(state, cut=event.why, cut_at=event.at)
+            return replace(state, look_at=state.now, looks=0) if state.batches else state
+        case HoldAsked():
+            return replace(state, held=True)
+        case TimePassed():
+            return state
+        case Ended():
+            return _take(_land(state, event.move), event)
+        case Lost():
+            return _lose(_land(state, event.move), event)
+
+
+def _land(state: MapState, move: Flying) -> MapState:
+    return replace(state, flights=without(state.flights, move.id))
+
+
+def _take(state: MapState, event: Ended) -> MapState:
+    match event.move, event.result:
+        case OpenMap(material=material), Items() as items:
+            return _regroup(state, items) if material.merging else _take_items(state, items)
+        case CloseMap(material=material), MapTable() as table:
+            return _take_table(state, table, ordered=bool(material.orders))
+        case AskRows() as move, RowsDone() as done:
+            state = _stand(state, warmed=True)
+            return _take_rows(state, move, move.id, done, "now")
+        case SubmitRows() as move, Submitted() as submitted:
+            return _take_batch(state, move, submitted)
+        case CollectRows() as move, RowsDone() as done:
+            batch = state.batches[move.batch]
+            state = replace(state, batches=_without(state, move.batch))
+            return _take_rows(state, batch.move, move.batch, done, "batch")
+        case LookAtBatches(), BatchesLooked() as looked:
+            return _take_looks(state, looked)
+        case CancelBatches(), BatchesLooked() as looked:
+            return _take_looks(_cancelled(state, event.move), looked)
+    raise AssertionError(f"{event.move.id} cannot have brought this")
+
+
+# ---------------------------------------------------------------- items, table, texts
+
+
+def _take_items(state: MapState, items: Items) -> MapState:
+    kept = items.kept
+    queue = tuple(Portion(chunks=(place,)) for place, each in enumerate(items.chunks) if each.asked)
+    queue, _ = portions.drop(items.chunks, queue, kept) if kept else (queue, ())
+    return _tolerate(
+        _stand(
+            state,
+            opened=True,
+            chunks=items.chunks,
+            items=items.count,
+            broken=items.broken,
+            repeated=items.repeated,
+            reused=items.reused,
+            portions=queue,
+            outcomes=items.outcomes,
+            failed=items.broken,
+            complete=items.reused,
+        )
+    )
+
+
+def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
+    stands, spec = state.stands, state.goal.work.subtask.map
+    if not ordered:
+        merges = spec is not None and spec.reduce and not stands.portions
+        if merges and _over(state) is None:
+            return _stand(state, table=table)
+        return replace(state, table=table)
+    state = replace(state, ordered=True, notes=(*state.notes, *table.notes))
+    # What waits to be asked has neither failed for good nor been completed yet.
+    queue, waiting = portions.drop(stands.chunks, stands.portions, table.settled)
+    _, queued = portions.drop(stands.chunks, queue, table.retry)
+    again = [each for each in table.retry if each not in queued]
+    failed = stands.failed - len(again) - (len(table.settled) - len(waiting))
+    if again:
+        whole = Portion(chunks=tuple(range(len(stands.chunks))), step=_step_of_order(state))
+        queue = (*queue, portions.place_rows(stands.chunks, whole, again))
+    return _stand(
+        state,
+        portions=queue,
+        outcomes=table.outcomes or stands.outcomes,
+        failed=max(failed, 0),
+        complete=stands.complete + len(table.settled),
+        table=None,
+    )
+
+
+def _step_of_order(state: MapState) -> int:
+    """Return the first step of the tier that a person wants rows asked of again."""
+    wanted = [each.tier for each in state.goal.orders if each.kind == "retry" and each.tier]
+    tiers = [each.tier for each in state.goal.models]
+    return 2 * tiers.index(wanted[-1]) if wanted and wanted[-1] in tiers else 0
+
+
+def _regroup(state: MapState, items: Items) -> MapState:
+    """Take in groups of texts: the next level of merging, or the one text that is left."""
+    if items.text or not items.chunks:
+        done = MapReport(outcome="done")
+        return replace(state, text=items.text, ending=done, table=state.stands.table)
+    queue = tuple(Portion(chunks=(place,)) for place, each in enumerate(items.chunks) if each.asked)
+    state = replace(state, shared=shared_of(state.goal, merging=True))
+    level = state.stands.level + 1
+    return _stand(state, level=level, texts=items.chunks, merges=(), portions=queue)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _take_rows(state: MapState, move: OfRows, id: str, done: RowsDone, lane: str) -> MapState:
+    state = settle_rows(state, id, done.bill)
+    stands, goal = state.stands, state.goal
+    again, failed = portions.sort_out(
+        asking.chunks_of(state), move.portion, done, len(goal.models), goal.tries
+    )
+    answers = done.complete + len(done.failed) + len(done.declined) + done.hopeless
+    blobs = (done.outcomes,) if done.outcomes else ()
+    counts: dict[str, object] = {
+        "portions": (*stands.portions, *again),
+        "answers": stands.answers + answers,
+        "cached": stands.cached + done.cached,
+        "lanes": {**stands.lanes, lane: stands.lanes.get(lane, 0) + answers},
+    }
+    if stands.level:
+        state = _stand(state, merges=(*stands.merges, *blobs), **counts)
+    else:
+        counts |= {"complete": stands.complete + done.complete, "failed": stands.failed + failed}
+        state = _stand(state, outcomes=(*stands.outcomes, *blobs), **counts)
+    if done.unreached is not None or done.stopping:
+        return _stop(state, done)
+    idle = [each for each in again if each.idle > portions.MOST_IDLE]
+    if idle and state.ending is None:
+        why = done.why or "its rows came back without having been asked"
+        state = replace(state, ending=MapReport(outcome="stopped", why=why))
+    return _tolerate(state)
+
+
+def _stop(state: MapState, done: RowsDone | Submitted) -> MapState:
+    """End the segment, because whatever is asked next would fail, too."""
+    if state.ending is not None and state.ending.outcome == "stopped":
+        return state
+    away = done.unreached is not None
+    report = MapReport(
+        outcome="unreachable" if away else "stopped",
+        why=done.why,
+        unreached=done.unreached,
+        stopping=done.stopping,
+    )
+    return replace(state, ending=report)
+
+
+def _tolerate(state: MapState) -> MapState:
+    """Stop asking where more rows have failed than the plan tolerates."""
+    stands, spec = state.stands, state.goal.work.subtask.map
+    assert spec is not None
+    ended = stands.failed + stands.complete
+    early = ended < policies.TOLERATED_FROM and (stands.portions or state.flights or state.batches)
+    if state.goal.tolerated or state.ending is not None or stands.level or early:
+        return state
+    if stands.failed * 100 <= spec.tolerate * stands.items:
+        return state
+    why = f"{stands.failed:,} of {stands.items:,} rows failed, more than {spec.tolerate:g} %"
+    return replace(state, ending=MapReport(outcome="intolerable", why=why))
+
+
+# ---------------------------------------------------------------- batches
+
+
+def _take_batch(state: MapState, move: SubmitRows, submitted: Submitted) -> MapState:
+    if submitted.batch or submitted.suspects:
+        batches = {**state.batches, move.id: Batch(move, submitted)}
+        return replace(state, batches=batches, looks=0, look_at=state.now + asking.look_pause(0))
+    state = replace(state, ledger=state.ledger.release(move.id))
+    left = move.portion.model_copy(update={"idle": move.portion.idle + 1})
+    state = _stand(state, portions=(left, *state.stands.portions))
+    if submitted.unreached is not None or submitted.stopping:
+        return _stop(state, submitted)
+    if left.idle > portions.MOST_IDLE:
+        why = submitted.why or "no batch could be made"
+        return replace(state, ending=MapReport(outcome="stopped", why=why))
+    return state
+
+
+def _take_looks(state: MapState, looked: BatchesLooked) -> MapState:
+    looks = {each.batch: each for each in looked.looks}
+    for key, batch in state.batches.items():
+        told = [looks[id] for id in batch.ids if id in looks]
+        if batch.submitted.batch and any(each.lost for each in told):
+            state = _lose_batch(state, key)
+        elif told and all(each.ended or each.lost for each in told):
+            state = _change(state, key, replace(batch, ended=True))
+    number = state.looks + 1
+    return replace(state, looks=number, look_at=state.now + asking.look_pause(number))
+
+
+def _cancelled(state: MapState, move: CancelBatches) -> MapState:
+    named = move.material.batches
+    for key, batch in state.batches.items():
+        if batch.submitted.batch in named:
+            state = _change(state, key, replace(batch, cancelled=True))
+    return replace(state, looks=0)
+
+
+def _change(state: MapState, key: str, batch: Batch) -> MapState:
+    return replace(state, batches={**state.batches, key: batch})
+
+
+def _without(state: MapState, key: str) -> dict[str, Batch]:
+    return {each: batch for each, batch in state.batches.items() if each != key}
+
+
+def _lose_batch(state: MapState, key: str) -> MapState:
+    """Count a batch whose results nobody can read at all that was reserved for it."""
+    move = state.batches[key].move
+    state = replace(state, batches=_without(state, key))
+    return _lose_rows(settle_rows(state, key, bill_at_worst(state, move)), move)
+
+
+# ---------------------------------------------------------------- what brought no result
+
+
+def _lose(state: MapState, event: Lost) -> MapState:
+    move, trouble = event.move, event.trouble
+    match move:
+        case OpenMap() | CloseMap():
+            return _lose_file(state, move, trouble.why)
+        case LookAtBatches() | CancelBatches():
+            if isinstance(move, CancelBatches):
+                state = _cancelled(state, move)
+            number = state.looks + 1
+            return replace(state, looks=number, look_at=state.now + asking.look_pause(number))
+        case CollectRows():
+            batch = state.batches[move.batch]
+            batch = replace(batch, failures=batch.failures + 1)
+            state = _change(state, move.batch, batch)
+            return _lose_batch(state, move.batch) if batch.failures >= MOST_COLLECTS else state
+    state, sent = settle_lost(state, move, trouble)
+    if trouble.unreached is not None and not trouble.unreached.lost:
+        state = replace(
+            state,
+            ending=MapReport(outcome="unreachable", why=trouble.why, unreached=trouble.unreached),
+        )
+    elif trouble.kind in ("stopping", "allowance"):
+        stopping = "endpoint" if trouble.kind == "stopping" else "allowance"
+        why = MapReport(outcome="stopped", why=trouble.why, stopping=stopping)
+        state = replace(state, ending=why)
+    return _lose_rows(state, move) if sent else _put_back(state, move, trouble.why)
+
+
+def _lose_file(state: MapState, move: OpenMap | CloseMap, why: str) -> MapState:
+    """End without what could not be read or put together."""
+    if isinstance(move, OpenMap) and move.material.merging:
+        state = replace(state, notes=(*state.notes, f"texts were not merged: {why}"))
+        done = MapReport(outcome="done")
+        return replace(state, ending=done, table=state.stands.table)
+    if isinstance(move, CloseMap):
+        state = replace(state, table=MapTable(), ordered=True)
+    return replace(state, ending=MapReport(outcome="stopped", why=why))
+
+
+def _lose_rows(state: MapState, move: OfRows) -> MapState:
+    """Ask rows again of which nobody knows what became of them; not too often."""
+    chunks, losses = asking.chunks_of(state), move.portion.losses + 1
+    if losses < policies.ROW_LOSSES:
+        again = move.portion.model_copy(update={"losses": losses, "idle": 0})
+        return _stand(state, portions=(*state.stands.portions, again))
+    gone = portions.count(chunks, move.portion)
+    if state.stands.level:
+        return state
+    return _tolerate(_stand(state, failed=state.stands.failed + gone))
+
+
+def _put_back(state: MapState, move: OfRows, why: str) -> MapState:
+    left = move.portion.model_copy(update={"idle": move.portion.idle + 1})
+    state = _stand(state, portions=(left, *state.stands.portions))
+    if left.idle > portions.MOST_IDLE and state.ending is None:
+        state = replace(state, ending=MapReport(outcome="stopped", why=why))
+    return state

@@ -1,0 +1,238 @@
+"""A map in a run: a child of its own, in slices of money, that people steer row by row."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowFailureError
+
+from bench.instruments.clients import outcome
+from conftest import Handle, Runs, seen
+from holdfast.contracts import Capabilities, Goal, GoalInput, Order, Plan, Report
+from holdfast.contracts.plans import MapSpec
+from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from scripted_maps import ScriptedMaps
+
+pytestmark = pytest.mark.anyio
+TICKETS = GoalInput(name="tickets", kind="text", value='{"id": "1", "text": "broken"}')
+
+
+def plan(*others: Any, **spec: Any) -> Plan:
+    told = {"over": "tickets", "by": "records", "lane": "now", "most": 10_000, **spec}
+    mapped = MapSpec.model_validate(told)
+    whole = ready(subtask("classify", tier="haiku", inputs=["tickets"]), *others)
+    first, *rest = whole.subtasks
+    return whole.model_copy(update={"subtasks": (first.model_copy(update={"map": mapped}), *rest)})
+
+
+def goal(*others: Any, limits: dict[str, Any] | None = None, **spec: Any) -> Goal:
+    more = {each: spec.pop(each) for each in ("ask_people",) if each in spec}
+    return Goal.model_validate(
+        {
+            "text": "Classify the tickets",
+            "use_models": True,
+            "inputs": [TICKETS],
+            "plan": plan(*others, **spec),
+            "limits": {"dollars": "5", **(limits or {})},
+            **more,
+        }
+    )
+
+
+def model(**script: Any) -> ScriptedModel:
+    return ScriptedModel({"synthesize": [synthesizes("Done [classify].")], **script})
+
+
+async def events(runs: Runs, workflow_id: str) -> list[Any]:
+    return list((await runs.client.get_workflow_handle(workflow_id).fetch_history()).events)
+
+
+async def test_a_map_asks_its_rows_in_a_child_and_hands_its_counts_to_whoever_waits(
+    runs: Runs,
+) -> None:
+    maps = ScriptedMaps(250)
+    asked = model(report=[works("All is well.")])
+    report = await runs.run(goal(subtask("report", "classify")), asked, maps=maps)
+    assert report.status == "complete", report.gaps
+    found = report.findings[0]
+    assert found.content.startswith("250 of 250 rows complete.")
+    assert found.data["table"] == "classify"
+    assert sorted(maps.asked) == [("now", n) for n in range(250)]
+    assert found.dollars is not None and f"{found.dollars:.4f}" == "0.0250"
+    told = next(each for each in asked.requests if "part report of the goal" in str(each))
+    assert "250 of 250 rows complete" in str(told), "and it may ask the table"
+    assert report.model_calls == 3, "rows count in dollars"
+
+
+async def test_ten_thousand_rows_are_few_events_of_the_child_and_hardly_any_of_the_run(
+    runs: Runs,
+) -> None:
+    report = await runs.run(goal(), model(), maps=ScriptedMaps(10_000))
+    assert report.status == "complete", report.gaps
+    run = runs.handles[-1].id
+    child = await events(runs, f"{run}.classify.1")
+    assert len(child) <= 4_000, "400 for 1,000 rows"
+    assert len(await events(runs, run)) < 60
+    timeline = [
+        event.user_metadata.summary.data.decode()
+        for event in child
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    ]
+    assert '"classify rows 301–400 · haiku · now"' in timeline
+
+
+async def test_rows_that_fail_within_what_is_tolerated_leave_a_map_complete(runs: Runs) -> None:
+    maps = ScriptedMaps(100, row=lambda n, _: "hopeless" if n == 7 else "complete")
+    report = await runs.run(goal(), model(), maps=maps)
+    assert report.status == "complete", report.gaps
+    assert "99 of 100 rows complete, 1 failed." in report.findings[0].content
+    assert "- row 7: it failed" in report.findings[0].content
+
+
+async def test_too_many_failures_give_the_subtask_back_with_what_there_is(runs: Runs) -> None:
+    maps = ScriptedMaps(1_000, row=lambda n, _: "hopeless" if n % 5 == 0 else "complete")
+    report = await runs.run(goal(limits={"replans": 0}), model(), maps=maps)
+    (found,) = report.findings
+    assert found.status == "escalated" and found.escalation is not None
+    assert found.why == "40 of 1,000 rows failed, more than 2 %"
+    assert len(maps.asked) <= 300, "a few chunks were out, and no more was asked"
+
+
+async def test_a_person_lets_a_map_go_on_although_too_many_rows_fail(runs: Runs) -> None:
+    maps = ScriptedMaps(300, row=lambda n, _: "hopeless" if n % 5 == 0 else "complete")
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(goal(ask_people=True), skipping=False)
+        view = await seen(handle, lambda view: view.waiting)
+        assert "Answer 'go on' or 'stop'" in view.waiting[0].text
+        with pytest.raises(Exception) as refused:
+            await order(handle, "answer", text="perhaps")
+        assert "takes 'go on' or 'stop'" in str(refused.value.__cause__)
+        await order(handle, "answer", text="go on", by="ada")
+        report = await outcome(handle)
+    assert report.findings[0].status == "complete"
+    assert len(maps.asked) == 300, "nothing was asked twice"
+    assert "let go on by ada" in report.findings[0].sources[0]
+
+
+async def order(handle: Handle, name: str, **fields: Any) -> str:
+    told = Order.model_validate({"subtask_id": "classify", **fields})
+    said: str = await handle.execute_update(name, told)
+    return said
+
+
+async def test_a_map_goes_on_in_slices_of_money_and_stops_within_the_cap(runs: Runs) -> None:
+    maps = ScriptedMaps(600, dollars=Decimal("0.0005"))
+    limits = {"dollars": "0.2", "replans": 0}
+    report = await runs.run(goal(limits=limits), model(), maps=maps)
+    assert report.status == "budget_stopped"
+    assert report.dollars is not None and report.dollars <= Decimal("0.2")
+    (found,) = report.findings
+    assert found.status == "escalated" and "not asked" in found.content
+    assert len(maps.asked) == len(dict.fromkeys(maps.asked)), "no row twice"
+
+
+async def test_a_raise_lets_a_map_go_on_where_it_stood(runs: Runs) -> None:
+    maps = ScriptedMaps(600, dollars=Decimal("0.0005"))
+    wanted = goal(limits={"dollars": "0.2", "replans": 0})
+    wanted = wanted.model_copy(update={"wait_for_raise": True})
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(wanted, skipping=False)
+        await seen(handle, lambda view: view.waiting)
+        limits = wanted.limits.model_copy(update={"dollars": Decimal(5)})
+        await order(handle, "raise_cap", limits=limits)
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    assert sorted(n for _, n in maps.asked) == [*range(600)]
+
+
+async def test_a_paused_map_holds_its_rows_and_goes_on_after_resume(runs: Runs) -> None:
+    maps = ScriptedMaps(300, holds=asyncio.Event())
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(goal(), skipping=False)
+        await maps.begun.wait()
+        await order(handle, "pause")
+        await runs.client.get_workflow_handle(f"{handle.id}.classify.1").result()
+        assert not maps.asked
+        assert maps.holds is not None
+        maps.holds.set()
+        await order(handle, "resume")
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    assert sorted(n for _, n in maps.asked) == [*range(300)]
+
+
+async def test_an_order_about_rows_ends_the_segment_and_the_next_one_carries_it_out(
+    runs: Runs,
+) -> None:
+    maps = ScriptedMaps(300, holds=asyncio.Event(), settled=(5,))
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(goal(), skipping=False)
+        await maps.begun.wait()
+        said = await order(handle, "supply", rows=True, ids=["6"], value="spam", by="ada")
+        assert said == "classify has the row's result that was given"
+        await runs.client.get_workflow_handle(f"{handle.id}.classify.1").result()
+        assert maps.holds is not None
+        maps.holds.set()
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    (told,) = maps.orders
+    assert (told.kind, told.ids, told.value, told.by) == ("supply", ("6",), "spam", "ada")
+    assert sorted(n for _, n in maps.asked) == [n for n in range(300) if n != 5]
+    assert "299 of 300 rows complete, 1 supplied." in report.findings[0].content
+
+
+async def test_rows_of_a_map_that_has_ended_are_tried_again_before_anybody_builds_on_it(
+    runs: Runs,
+) -> None:
+    failing = [3]
+    maps = ScriptedMaps(
+        100, row=lambda n, _: "hopeless" if n in failing else "complete", retry=(3,)
+    )
+    lens = asyncio.Event()
+    asked = model(other=[lens, works("Other.")])
+    async with runs.worker(asked, maps=maps), asyncio.timeout(60):
+        handle = await runs.start(goal(subtask("other")), skipping=False)
+        await seen(handle, lambda view: view.rows and view.rows[0].status == "complete")
+        failing.clear()
+        assert await order(handle, "retry", rows=True) == "rows of classify are tried again"
+        lens.set()
+        report = await outcome(handle)
+    assert report.findings[0].content.startswith("100 of 100 rows complete.")
+    assert [n for _, n in maps.asked].count(3) == 2
+
+
+async def test_a_map_by_batches_waits_for_days_if_need_be_and_costs_half(runs: Runs) -> None:
+    maps = ScriptedMaps(3_000, batch_looks=20)
+    told = goal(lane="batch", limits={"deadline_seconds": 200_000})
+    report = await runs.run(told, model(), maps=maps, capabilities=with_batches)
+    assert report.status == "complete", report.gaps
+    assert maps.asked and {lane for lane, _ in maps.asked} == {"batch"}
+    assert report.findings[0].dollars == Decimal("0.15")
+    assert len(await events(runs, f"{runs.handles[-1].id}.classify.1")) < 400
+
+
+async def with_batches() -> Capabilities:
+    return Capabilities(batches=True)
+
+
+async def test_a_cancelled_run_cancels_its_batches_and_pays_what_they_did_once(
+    runs: Runs,
+) -> None:
+    maps = ScriptedMaps(1_000, batch_looks=10_000)
+    told = goal(lane="batch", limits={"deadline_seconds": 200_000})
+    async with runs.worker(model(), maps=maps, capabilities=with_batches), asyncio.timeout(60):
+        handle = await runs.start(told, skipping=False)
+        child = runs.client.get_workflow_handle(f"{handle.id}.classify.1")
+        await maps.begun.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        report = await handle.query("report", result_type=Report)
+        await child.result()
+    assert maps.cancelled == ["batch-1"]
+    assert report.dollars == Decimal("0.025"), "half of its rows, at half the price"
+    assert report.findings[0].status == "cancelled"
