@@ -33,6 +33,8 @@ from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.ledger.rows import RowSizes, worst_rows
+from holdfast.maps import money
+from holdfast.maps.rules import first_state
 from holdfast.rules.repair import CLIMB
 from holdfast.state import paying
 from holdfast.state.edits import add_bill, note_author, record_try, stop_for, update, without
@@ -91,6 +93,7 @@ def goal_of(state: State, progress: Progress) -> MapGoal:
         resume=mapped.resume,
         orders=mapped.orders,
         tolerated=mapped.tolerated,
+        reuse=state.goal.reuse.tables.get(progress.subtask.id, "") if state.goal.reuse else "",
     )
 
 
@@ -117,7 +120,7 @@ def lane_of(state: State, progress: Progress) -> Lane:
     """Return the lane of the next segment: batches only where the endpoint has them, and of itself
     only where there is time for one.
     """
-    lane = spec_of(progress).lane
+    lane = state.goal.lane or spec_of(progress).lane
     enough = lane == "batch" or state.seconds_left >= policies.BATCH_WORTH_SECONDS
     return lane if lane != "now" and enough and state.brief.capabilities.batches else "now"
 
@@ -160,7 +163,12 @@ def worst_of(state: State, progress: Progress, rows: int) -> Amount:
 
 
 def _worst_of_all(state: State, progress: Progress) -> Amount | None:
-    """Return the worst case of the first answers of all its rows; None: nobody has counted them."""
+    """Return the worst case of the next answers of all its rows; None: nobody has counted them."""
+    if progress.mapped.resume.portions:
+        stands = first_state(goal_of(state, progress), state.now)
+        lane, queue = lane_of(state, progress), stands.stands.portions
+        due = [money.worst(stands, each, "now", money.caching_of(stands, lane)) for each in queue]
+        return sum(due, Amount())
     found = _input_of(state, progress)
     if found is None or found.items is None:
         return None
@@ -249,6 +257,9 @@ def _judge(state: State, move: StartMap, report: MapReport) -> State:
         # What a person has decided meanwhile comes first.
         return state
     match report.outcome:
+        case "more" if report.needs is not None and report.resume == move.goal.resume:
+            # The same again would be no more: nothing is begun for ever.
+            return _hand_up(state, subtask_id, "its next rows could not be paid from its slice")
         case "more":
             return state
         case "done":

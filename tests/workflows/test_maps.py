@@ -18,7 +18,6 @@ from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from scripted_maps import ScriptedMaps
 
 pytestmark = pytest.mark.anyio
-TICKETS = GoalInput(name="tickets", kind="text", value='{"id": "1", "text": "broken"}')
 
 
 def plan(*others: Any, **spec: Any) -> Plan:
@@ -31,11 +30,12 @@ def plan(*others: Any, **spec: Any) -> Plan:
 
 def goal(*others: Any, limits: dict[str, Any] | None = None, **spec: Any) -> Goal:
     more = {each: spec.pop(each) for each in ("ask_people",) if each in spec}
+    lines = "\n".join(['{"text": "broken"}'] * spec.pop("count", 1_000))
     return Goal.model_validate(
         {
             "text": "Classify the tickets",
             "use_models": True,
-            "inputs": [TICKETS],
+            "inputs": [GoalInput(name="tickets", kind="text", value=lines)],
             "plan": plan(*others, **spec),
             "limits": {"dollars": "5", **(limits or {})},
             **more,
@@ -71,7 +71,7 @@ async def test_a_map_asks_its_rows_in_a_child_and_hands_its_counts_to_whoever_wa
 async def test_ten_thousand_rows_are_few_events_of_the_child_and_hardly_any_of_the_run(
     runs: Runs,
 ) -> None:
-    report = await runs.run(goal(), model(), maps=ScriptedMaps(10_000))
+    report = await runs.run(goal(count=10_000), model(), maps=ScriptedMaps(10_000))
     assert report.status == "complete", report.gaps
     run = runs.handles[-1].id
     child = await events(runs, f"{run}.classify.1")
@@ -207,7 +207,7 @@ async def test_rows_of_a_map_that_has_ended_are_tried_again_before_anybody_build
 
 async def test_a_map_by_batches_waits_for_days_if_need_be_and_costs_half(runs: Runs) -> None:
     maps = ScriptedMaps(3_000, batch_looks=20)
-    told = goal(lane="batch", limits={"deadline_seconds": 200_000})
+    told = goal(count=3_000, lane="batch", limits={"deadline_seconds": 200_000})
     report = await runs.run(told, model(), maps=maps, capabilities=with_batches)
     assert report.status == "complete", report.gaps
     assert maps.asked and {lane for lane, _ in maps.asked} == {"batch"}
