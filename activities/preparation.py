@@ -514,5 +514,17 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
         unusable=unusable,
         longest=goal.limits.subtask_timeout_seconds,
     )
+    wrong += (*_find_unbatched(goal, plan, briefing.capabilities),)
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))
+
+
+def _find_unbatched(goal: Goal, plan: Plan, capabilities: Capabilities) -> Iterator[str]:
+    """Yield why maps cannot go as batches that must."""
+    if capabilities.batches:
+        return
+    for each in _maps_of(plan):
+        if each.map and (goal.lane or each.map.lane) == "batch":
+            yield (
+                f"subtask {each.id!r}: lane: batch: this endpoint takes no batches; say now or auto"
+            )

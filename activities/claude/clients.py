@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import anthropic
 
-TOGETHER = 32
+TOGETHER = 8
 """Requests of one client at a time. A client looks at each of its connections whenever one is taken
 or given back: with 200 of them that took a twelfth of a worker's processor time.
 """

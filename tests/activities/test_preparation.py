@@ -652,6 +652,20 @@ async def test_what_is_wrong_with_mapped_items_is_said_before_anything_is_paid(
     assert why == "input 'report' is JSON, which has no files; map it by records"
 
 
+async def test_a_map_that_must_go_by_batches_is_refused_where_there_are_none(
+    preparation: Preparation, allowed: Path
+) -> None:
+    path = allowed / "items.jsonl"
+    path.write_text('{"id": 1, "x": 1}\n')
+    wanted = "subtask 't1': lane: batch: this endpoint takes no batches; say now or auto"
+    for told in (
+        goal(inputs=given(path), plan=mapping_plan(lane="batch"), use_models=True),
+        goal(inputs=given(path), plan=mapping_plan(), lane="batch", use_models=True),
+    ):
+        assert wanted in await refusal(preparation, told)
+    assert await prepare(preparation, goal(inputs=given(path), plan=mapping_plan(lane="auto")))
+
+
 async def test_a_planner_is_told_of_records_that_could_be_mapped(
     preparation: Preparation, allowed: Path
 ) -> None:

@@ -411,7 +411,8 @@ async def test_a_run_whose_worker_came_back_without_an_endpoint_says_so_and_is_h
 async def test_doctor_says_when_the_endpoint_refuses_the_key_and_pays_nothing_to_know(
     tmp_path: Path, simulator: Simulator
 ) -> None:
-    accepted, _ = await check_models(shell(tmp_path, simulator))
+    accepted, _, batches = await check_models(shell(tmp_path, simulator))
+    assert batches.detail.startswith("taken, at half the price")
     assert (accepted.mark, accepted.detail.split(": ")[0]) == (
         "ok",
         f"{simulator.url}, key …0001 (29 characters)",

@@ -24,6 +24,10 @@ _NOTHING_THERE = (
     "it knows neither /v1/models nor /v1/messages/count_tokens below this address; if calls fail,"
     " the path in ANTHROPIC_BASE_URL is wrong"
 )
+_BATCHES = {
+    True: "taken, at half the price: maps with time enough go by them",
+    False: "not taken: maps ask row by row, and `lane: batch` is refused",
+}
 _KEY_REMEDY = "set ANTHROPIC_API_KEY to a key of this endpoint; workers read it at their start"
 
 
@@ -40,11 +44,11 @@ async def check_models(settings: Settings) -> list[Checkup]:
     secret = settings.anthropic_api_key
     key = secret.get_secret_value() if secret else ""
     shown = f"key {mask(key)}" if key else "no key"
-    odd = False
+    odd, batches = False, list[Checkup]()
     mark, detail = await asyncio.to_thread(_reachable, endpoint_of(settings), shown)
     if mark == "ok":
         # The SDK takes seconds to import; what needs no endpoint does not wait for it.
-        from holdfast.activities.claude.endpoint import check_key
+        from holdfast.activities.claude.endpoint import check_key, find_capabilities
 
         seen = await check_key(key, settings.anthropic_base_url, settings.model_haiku)
         if seen.refused:
@@ -52,11 +56,18 @@ async def check_models(settings: Settings) -> list[Checkup]:
             mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
         elif seen.nothing_there:
             odd, detail = True, f"{detail}: {_NOTHING_THERE}"
+        else:
+            models = (settings.model_haiku, settings.model_sonnet, settings.model_opus)
+            known = await find_capabilities(
+                key, settings.anthropic_base_url, settings.capabilities, models
+            )
+            batches = [Checkup("models", "batches", "ok", _BATCHES[known.batches])]
     named = ", ".join((settings.model_haiku, settings.model_sonnet, settings.model_opus))
     named += f"; plans by {settings.model_planner}" if settings.model_planner else ""
     return [
         Checkup("models", "endpoint", "note" if odd else mark, detail),
         Checkup("models", "models", "ok" if mark == "ok" else "note", named),
+        *batches,
     ]
 
 
