@@ -148,3 +148,9 @@ def test_texts_that_are_merged_are_paid_level_by_level() -> None:
     assert alone.expected and merged.expected and merged.high and alone.high
     # 10,000 texts of 200 tokens are read once at the first level, and few at the others.
     assert Decimal(1) < merged.expected - alone.expected < Decimal(2)
+
+
+def test_the_input_of_a_map_is_used_and_sent() -> None:
+    plan = predict(planned())
+    assert plan.without == ()
+    assert any(each.startswith("tickets (4,000,000 bytes") for each in plan.leaves)
