@@ -22,7 +22,7 @@ from holdfast.history.executions import Execution
 from holdfast.history.fold import Fold
 from holdfast.intake.connection import Connection
 from holdfast.receipts.digests import digest_history, digest_payloads
-from holdfast.receipts.file import Receipt
+from holdfast.receipts.file import MOST_BYTES, Receipt
 from holdfast.receipts.making import Digests, History, Material, make_receipt
 from holdfast.storage.payloads import inline
 from holdfast.tracing.steps import TraceStep, place_steps
@@ -61,7 +61,14 @@ async def receipt_of(connection: Connection, run_id: str, *, content: bool = Fal
         content=content,
     )
     blot = KnownSecrets(connection.settings.secrets).blot_all
-    return make_receipt(material, public_of(key), lambda root: sign(key, root), blot)
+    made = make_receipt(material, public_of(key), lambda root: sign(key, root), blot)
+    if len(made.dump()) > MOST_BYTES:
+        most = f"{MOST_BYTES // 2**20} MiB"
+        more = "; leave out the inputs" if content else ""
+        raise Refused(
+            f"the receipt of {run_id} would be larger than {most}, the most there is{more}"
+        )
+    return made
 
 
 def _single(look: Look) -> str:

@@ -53,15 +53,14 @@ class _Leaves:
     """The leaves as they are, against their digests and what the head lists."""
 
     def __init__(self, receipt: Receipt) -> None:
-        self.receipt = receipt
+        self.receipt, self.head = receipt, receipt.head
         self.digests = {each.name: self._digest(each) for each in receipt.leaves}
         self.changed = {
             each.name: each for each in receipt.leaves if each.digest != self.digests[each.name]
         }
 
     def _digest(self, leaf: Leaf, name: str = "") -> str:
-        head = self.receipt.head
-        run, execution = head.get("run", ""), head.get("execution", "")
+        run, execution = self.head.get("run", ""), self.head.get("execution", "")
         return leaf_digest(run, execution, name or leaf.name, leaf.holds).hex()
 
     def changes(self) -> Iterator[str]:
@@ -93,7 +92,7 @@ class _Leaves:
     def _moved(self) -> Iterator[str]:
         """Yield which leaves are missing, added, renamed or in another place than the head says."""
         there = [each.name for each in self.receipt.leaves]
-        listed = self.receipt.head.get("leaves")
+        listed = self.head.get("leaves")
         wanted = [*map(str, listed)] if isinstance(listed, list) else []
         missing, added = _differences(wanted, there)
         for name in missing[:FEW]:
@@ -256,7 +255,7 @@ def _sum_prices(receipt: Receipt) -> str | None:
     try:
         return None if None in prices else str(sum(map(Decimal, map(str, prices)), Decimal(0)))
     except InvalidOperation:
-        return "no amount"
+        return "?"
 
 
 def _differences(wanted: Sequence[str], there: Sequence[str]) -> tuple[list[str], list[str]]:

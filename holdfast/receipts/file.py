@@ -15,7 +15,7 @@ from holdfast.receipts.tree import canonical
 from holdfast.text import visible
 
 MOST_BYTES = 64 * 2**20
-MOST_LINES = 50_000
+MOST_LINES = 500_000
 MOST_COUNTERSIGNATURES = 20
 HEAD = "receipt"
 """The leaf that says whose receipt it is, who signs it, and which leaves it has."""
@@ -74,7 +74,7 @@ class Receipt:
     @property
     def head(self) -> Mapping[str, Any]:
         """Return what the head holds; empty where there is none."""
-        return self.named().get(HEAD, {})
+        return next((each.holds for each in self.leaves if each.name == HEAD), {})
 
     def named(self) -> dict[str, Mapping[str, Any]]:
         """Return what each leaf holds, by its name."""
@@ -149,31 +149,35 @@ def _texts(lines: list[bytes]) -> Iterator[str]:
 
 
 def _leaf(line: str, number: int, of: int) -> Leaf:
-    where = _where(number + len(_LINES), line)
     text = line.removesuffix(",") if number < of else line
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        found = _DECODER.decode(text)
         written = canonical(found)
         if "\\ud" in text:
             json.dumps(found, ensure_ascii=False).encode()
+        if written == text and (number < of) == line.endswith(","):
+            match found:
+                case [str(name), str(digest), dict(holds)] if _DIGEST.fullmatch(digest) and name:
+                    return Leaf(name, digest, holds)
+            why = "is no leaf: [name, digest, what it holds]"
+        else:
+            why = "is not canonical: it was written by something else"
     except json.JSONDecodeError as error:
-        raise NotReceipt(f"{where} is not JSON: column {error.colno}: {error.msg}") from None
+        why = f"is not JSON: column {error.colno}: {error.msg}"
     except UnicodeEncodeError:
-        raise NotReceipt(f"{where} has half a character in it") from None
+        why = "has half a character in it"
     except RecursionError:
-        raise NotReceipt(f"{where} is nested too deep") from None
+        why = "is nested too deep"
     except ValueError as error:
-        raise NotReceipt(f"{where} is not JSON: {error}"[:200]) from None
-    if written != text or (number < of) != line.endswith(","):
-        raise NotReceipt(f"{where} is not canonical: it was written by something else")
-    match found:
-        case [str(name), str(digest), dict(holds)] if _DIGEST.fullmatch(digest) and name:
-            return Leaf(name, digest, holds)
-    raise NotReceipt(f"{where} is no leaf: [name, digest, what it holds]")
+        why = f"is not JSON: {error}"[:150]
+    raise NotReceipt(f"{_where(number + len(_LINES), line)} {why}")
 
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _where(number: int, line: str) -> str:

@@ -5,7 +5,7 @@ digests of its histories. Nothing is told here that one of these does not have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -77,7 +77,10 @@ def make_receipt(
     material: Material, key: str, sign: Callable[[bytes], str], blot: Callable[[Any], Any]
 ) -> Receipt:
     """Return the signed receipt. `key` is the public one, `blot` takes secrets out of a leaf."""
-    run, execution = material.report.run_id, material.execution
+    # Where sentences stand is counted in what is shown.
+    shown = Report.model_validate(blot(material.report.model_dump(mode="json")))
+    material = replace(material, report=shown)
+    run, execution = shown.run_id, material.execution
     leaves = {name: blot(holds) for name, holds in _Leaves(material).all()}
     head = leaves[HEAD]
     head |= {"key": key, "leaves": [*leaves]}

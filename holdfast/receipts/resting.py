@@ -41,6 +41,8 @@ def rests_on(report: Report) -> list[dict[str, object]]:
     if report.document is not None:
         cited = cited_in("\n".join(texts(report.document)), found)
         return [{"findings": [*cited]}]
+    # Most of many findings are cited nowhere.
+    found = {id: found[id] for id in cited_in(report.answer, found)}
     return [
         {"from": start, "to": end, "findings": [*cited_in(report.answer[start:end], found)]}
         for start, end in islice(sentences(report.answer), MOST_SENTENCES)

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 LEAF, NODE = b"\x00", b"\x01"
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
 def canonical(value: object) -> str:
     """Return the one JSON text of a value: ASCII, no spaces, keys in order. Raise ValueError for
     what JSON cannot hold.
     """
-    return json.dumps(value, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _ENCODER.encode(value)
 
 
 def leaf_digest(run: str, execution: str, name: str, holds: object) -> bytes:

@@ -20,6 +20,7 @@ from holdfast.receipts.making import Digests, History
 from holdfast.receipts.resting import sentences as places
 from holdfast.receipts.signing import public_of, sign
 from holdfast.receipts.tree import LEAF, NODE, canonical, leaf_digest, root_of
+from holdfast.untrusted.known_secrets import KnownSecrets
 from receipted import ANSWER, OURS, THEIRS, material_of, receipt_of, report_of, steps_of
 
 WHOLE = receipt_of()
@@ -278,7 +279,7 @@ DEEP = '["answer","' + "0" * 64 + '",' + '{"a":' * 200_000 + "1" + "}" * 200_000
         (b"", "line 1 is not as in a receipt: the version"),
         (b"{}", "line 1 is not as in a receipt"),
         (b"\xff\xfe", "line 1 has a byte that is no ASCII, at column 1"),
-        (b"\n" * 300_000, "it is larger than any receipt"),
+        (b"\n" * 600_000, "it is larger than any receipt"),
         (CONTENT[:-1], "is not the end of a receipt"),
         (CONTENT[:300], "is not"),
         (CONTENT + b"\n", "is not the end of a receipt"),
@@ -377,3 +378,11 @@ def test_inputs_and_prompts_are_in_it_only_when_asked_for() -> None:
     assert b"secret" in whole.dump() and find_changes(whole) == ()
     assert "inputs and prompts too" in "\n".join(account(whole))
     assert material_of().content is False
+
+
+def test_secrets_of_the_deployment_are_in_none() -> None:
+    key = "sk-secret-0123456789abcdef"
+    told = report_of("r1", answer=f"The key is {key} [t1]. It rose [t2].")
+    made = receipt_of(blot=KnownSecrets([key]).blot_all, report=told)
+    assert key.encode() not in made.dump() and find_changes(made) == ()
+    assert [*sentences(made)][2].startswith("“It rose [t2].”")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -92,6 +93,8 @@ def material_of(run: str = "r1", **more: Any) -> Material:
     return Material(**facts | more)
 
 
-def receipt_of(run: str = "r1", key: Any = OURS, **more: Any) -> Receipt:
+def receipt_of(
+    run: str = "r1", key: Any = OURS, blot: Callable[[Any], Any] = lambda each: each, **more: Any
+) -> Receipt:
     material = material_of(run, **more)
-    return make_receipt(material, public_of(key), lambda root: sign(key, root), lambda each: each)
+    return make_receipt(material, public_of(key), lambda root: sign(key, root), blot)
