@@ -37,6 +37,8 @@ from holdfast.text import one_line
 
 PEEK_SECONDS = 10.0
 """How long an input is looked at that nobody has said is to be mapped."""
+FOLDER_SECONDS = 60.0
+"""How long the documents of a folder are read before it is mapped; beyond it they are counted."""
 ITEM_BYTES = 16 * 1024 * 1024
 """Bytes of an item whose model is shown only some of its fields."""
 LARGEST = 10 * 1024**3
@@ -77,8 +79,14 @@ class Inputs:
         """Return what the maps among these subtasks find in an input; None: none is over it. Raise
         BadGoal for what one of them cannot be carried out on.
         """
+        seconds = FOLDER_SECONDS if pinned.is_folder else Wanted.seconds
         try:
-            return await scan_maps(partial(self.read, pinned), pinned.name, subtasks)
+            return await scan_maps(partial(self.read, pinned), pinned.name, subtasks, seconds)
+        except TooSlow as error:
+            # Thousands of documents: what they say is no longer than they are.
+            if pinned.is_folder and (found := await self._count_files(pinned)):
+                return found
+            raise BadGoal(f"input {one_line(pinned.name)!r} {error}") from None
         except NotItems as error:
             raise BadGoal(f"input {one_line(pinned.name)!r} {error}") from None
 

@@ -164,3 +164,22 @@ def test_no_converter_asks_whom_a_payload_is_for_as_workflows_are_not_asked(
     ours = data_converter(external_storage(store))
     whom = WorkflowSerializationContext(namespace="default", workflow_id="run")
     assert ours.with_context(whom) is ours
+
+
+async def test_a_file_is_taken_in_piece_by_piece_and_its_blob_is_a_file_that_was_compared(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(CONTENT * 1_000)
+    with given.open("rb") as file:
+        digest, size = await store.put_file(file)
+    assert (digest, size) == (hashlib.sha256(given.read_bytes()).hexdigest(), 4_100_000)
+    path = await store.path_of(digest)
+    assert path == file_of(store, digest) and await store.get(digest) == given.read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.digest for each in store.files()] == [digest]
+    flipped(path)
+    with pytest.raises(BlobLost, match="damaged"):
+        await store.path_of(digest)
+    with pytest.raises(BlobLost, match="its file is missing"):
+        await store.path_of("0" * 64)

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
 import documents
-from holdfast.calls.rows import Items, Outcome
+from holdfast.activities.mapping import scanning
+from holdfast.calls.rows import Items, OpenMaterial, Outcome
 from holdfast.contracts.errors import CallRefused
 from mapped import Mapping
 
@@ -180,3 +182,60 @@ async def test_equal_items_of_an_earlier_run_are_taken_over(mapping: Mapping) ->
     other = mapping.work(await mapping.pin(more), "records", "Label it otherwise", id="id")
     refused = await mapping.open(other, reuse=kept)
     assert (refused.reused, refused.unused[:33]) == (0, "the earlier run asked something e")
+
+
+async def test_texts_are_merged_in_groups_until_one_is_left(mapping: Mapping) -> None:
+    work = mapping.work(await mapping.pin(TICKETS), "records")
+    texts = [
+        Outcome(n=n, id=str(n), status="complete", result=f"{n} " + "x" * 20_000) for n in range(4)
+    ]
+    failed = Outcome(n=4, id="4", status="failed")
+    merging = (await mapping.outcomes(failed, *reversed(texts)),)
+    material = OpenMaterial(work=work, chunk_items=9, chunk_bytes=1 << 20, merging=merging)
+    found = await ActivityEnvironment().run(mapping.maps.open_map, material)
+    first, second = await mapping.items(found)
+    assert [each.place for each in (first, second)] == ["texts 1 to 2", "texts 3 to 4"]
+    assert str(first.fields["text"]).startswith("0 ") and "\n\n1 " in str(first.fields["text"])
+    one = (await mapping.outcomes(texts[2], failed),)
+    left = await ActivityEnvironment().run(
+        mapping.maps.open_map, material.model_copy(update={"merging": one})
+    )
+    assert (left.chunks, left.text[:2]) == ((), "2 ")
+
+
+async def test_a_literal_text_has_lines_or_records(mapping: Mapping) -> None:
+    text = (await mapping.pin(b"one\n\ntwo\n")).model_copy(update={"kind": "text", "path": ""})
+    found = await mapping.items(await mapping.open(mapping.work(text, "lines")))
+    assert [(each.place, each.fields["text"]) for each in found] == [
+        ("line 1", "one"),
+        ("line 3", "two"),
+    ]
+
+
+async def test_a_table_in_another_encoding_and_a_quote_without_end_are_read(
+    mapping: Mapping,
+) -> None:
+    found = await mapping.items(
+        await opened(mapping, "id,x\n1,Müller\n".encode("latin-1"), "rows", "t.csv", id="id")
+    )
+    assert found[0].fields["x"] == "Müller"
+    wide = await opened(mapping, "id\tx\n1\tMüller\n".encode("utf-16"), "rows", "t.tsv")
+    assert (await mapping.items(wide))[0].fields == {"id": "1", "x": "Müller"}
+    latin = b"caf\xe9 one\n" + "Müller two\n".encode()
+    lines = await mapping.items(await opened(mapping, latin, "lines", "t.txt"))
+    assert lines[0].broken == "holds bytes that are no text in UTF-8"
+    assert lines[1].fields["text"] == "Müller two"
+
+
+async def test_a_folder_that_takes_long_to_read_is_counted_by_its_files(
+    mapping: Mapping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    (folder / "b.txt").write_text("three")
+    pinned = await mapping.pin_folder(folder)
+    monkeypatch.setattr(scanning, "FOLDER_SECONDS", 0.0)
+    found = await mapping.inputs.scan(pinned, [mapping.work(pinned, "files").subtask])
+    assert found is not None
+    assert (found.count, found.longest, found.bytes) == (2, 5, {"text": 8})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
-from holdfast.activities.toolset.child import ChildFailed, in_child
+from holdfast.activities.toolset.child import ChildFailed, in_child, lines_of_child
 
 pytestmark = pytest.mark.anyio
 
@@ -105,3 +106,36 @@ async def test_cancelling_ends_the_child(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not alive(int(found[0].name.removeprefix("pid")))
+
+
+async def lines(folder: Path, code: str, **bounds: int) -> list[bytes]:
+    script = folder / "script.py"
+    script.write_text("import os, sys, time\ndef main(request):\n    " + code)
+    async with aclosing(lines_of_child(script, b"", **{"seconds": 20, **bounds})) as blocks:
+        return [line async for block in blocks for line in block.split(b"\n")]
+
+
+async def test_lines_come_whole_and_what_went_wrong_behind_them_is_no_line(tmp_path: Path) -> None:
+    code = "yield from (b'%d\\n' % n for n in range(100_000)); yield b'end'"
+    said = await lines(tmp_path, code)
+    assert (len(said), said[0], said[-1]) == (100_001, b"0", b"end")
+    with pytest.raises(ChildFailed, match=r"could not be read \(ValueError\)"):
+        await lines(tmp_path, "yield b'one\\n'; raise ValueError('x')")
+    with pytest.raises(ChildFailed, match="needed more than 1024 MiB"):
+        await lines(tmp_path, "yield b'one\\n'; yield b'x' * (2 << 30)")
+    with pytest.raises(ChildFailed, match="took longer than 1 s") as late:
+        await lines(tmp_path, "yield b'one\\n'; time.sleep(600)", seconds=1)
+    assert late.value.late
+
+
+async def test_a_child_whose_lines_nobody_wants_any_more_is_dead(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os\ndef main(request):\n"
+        "    yield b'%d\\n' % os.getpid()\n    while True: yield b'x' * 1000 + b'\\n'"
+    )
+    async with aclosing(lines_of_child(script, b"", seconds=20)) as blocks:
+        async for block in blocks:
+            pid = int(block.split(b"\n")[0])
+            break
+    assert not Path(f"/proc/{pid}").exists()
