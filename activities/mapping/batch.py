@@ -36,7 +36,6 @@ from holdfast.contracts.errors import (
     PossiblyBilled,
     RunStopping,
 )
-from holdfast.ledger.ledger import Amount
 from holdfast.ports import Batches, BatchResult, Budget, Journal, ModelRequest
 
 ID_LETTERS = 40
@@ -84,7 +83,7 @@ class BatchLane:
     def _choose(self) -> list[Row]:
         """Return as many of the first rows as fit into one batch and its reservation."""
         chosen, size, tally = list[Row](), 0, self.tally
-        rest = Amount(tally.wanted.call.ceiling, 0, tally.wanted.call.token_ceiling)
+        rest = tally.reserved
         for row in tally.wanted.rows[:MOST_ROWS]:
             most = tally.most_of(row)
             size += tally.wanted.shared + row.size

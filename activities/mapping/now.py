@@ -113,7 +113,8 @@ class NowLane:
                 self._freed.clear()
                 await self._freed.wait()
                 continue
-            if not _has_room(self._rest()):
+            rest = self._rest()
+            if rest.tokens <= 0 or rest.dollars < 0:
                 self._close("what was reserved is used up")
                 return
             self.waiting.popleft()
@@ -128,9 +129,8 @@ class NowLane:
 
     def _rest(self) -> Amount:
         """Return what is reserved for the activity, not spent and not held."""
-        call, tally = self.tally.wanted.call, self.tally
-        used = Amount(tally.dollars, 0, tally.usage.total) + self.held
-        return Amount(call.ceiling, 0, call.token_ceiling) - used
+        tally = self.tally
+        return tally.reserved - Amount(tally.dollars, 0, tally.usage.total) - self.held
 
     def _fits(self, most: Amount) -> bool:
         return most <= self._rest()
@@ -256,11 +256,6 @@ class NowLane:
             yield
         finally:
             watching.cancel()
-
-
-def _has_room(rest: Amount) -> bool:
-    """True if anything is left of a reservation."""
-    return rest.tokens > 0
 
 
 async def _wait(tasks: list[asyncio.Task[None]], seconds: float | None = None) -> None:

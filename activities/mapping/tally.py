@@ -30,6 +30,9 @@ WHY = 500
 HEAVY_ROWS = 200
 """Outcomes beyond which they are written in a thread: the event loop serves every call."""
 
+UNBOUND = 10**15
+"""Tokens of a model with a price, which its dollars bound."""
+
 Group = Literal["complete", "failed", "declined", "hopeless"]
 
 
@@ -75,6 +78,12 @@ class Tally:
         """Return the dollars of a call in this lane, by the model that served it."""
         cost = self.price(model, usage)
         return None if cost is None else cost * LANE_SHARE[self.lane]
+
+    @cached_property
+    def reserved(self) -> Amount:
+        """What is reserved for all rows: dollars, or tokens of a model without a price."""
+        call = self.wanted.call
+        return Amount(call.ceiling, 0, UNBOUND if self.card.prices else call.token_ceiling)
 
     def most_of(self, row: Row) -> Amount:
         """Return the most that a row can use: a token a byte."""

@@ -80,7 +80,7 @@ def material(chunk: Chunk, *, form: dict[str, Any] | None = None, **more: Any) -
         max_output=wanted,
         effort="low",
         ceiling=more.pop("ceiling", amount.dollars),
-        token_ceiling=amount.tokens,
+        token_ceiling=amount.tokens if not CARD.prices else 0,
         capabilities=Capabilities(caching=True, batches=True),
     )
     work = WorkMaterial(subtask=subtask, timeout_seconds=more.pop("timeout_seconds", 60))
