@@ -105,9 +105,21 @@ def unread_problem(plan: Plan | None, roles: Sequence[RoleCard], unread: Mapping
     for subtask in plan.subtasks:
         for role in filter(None, map(known.get, (subtask.role, subtask.secondary))):
             for name in subtask.inputs:
-                if name in unread and not _reads(role, unread[name]):
+                if name not in unread or (subtask.map and subtask.map.over == name):
+                    # What is mapped is read item by item.
+                    continue
+                if subtask.map:
+                    return _cannot_open(subtask, name, unread[name])
+                if not _reads(role, unread[name]):
                     return _cannot_read(subtask, role, name, unread[name])
     return ""
+
+
+def _cannot_open(subtask: Subtask, name: str, reader: str) -> str:
+    return (
+        f"{subtask.id}: input {name!r} is {_what(reader)}, and what is asked item by item has no"
+        " tool that opens one; give its text as a plain file"
+    )
 
 
 def _cannot_read(subtask: Subtask, role: RoleCard, name: str, reader: str) -> str:

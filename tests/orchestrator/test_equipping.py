@@ -8,6 +8,7 @@ from driving import BRIEFING, START, subtask
 from holdfast.calls.plan import menu
 from holdfast.calls.turn import equip
 from holdfast.contracts import Goal, PinnedInput, Plan, RoleCard, ToolReads, policies
+from holdfast.contracts.plans import MapSpec
 from holdfast.plans import validity
 from holdfast.rules import agents
 from holdfast.rules.reducer import apply
@@ -112,3 +113,16 @@ def test_a_turn_with_nothing_to_read_has_the_room_of_a_call_and_less_under_a_sma
     assert room("100") == room("100", CSV) == 8_000
     assert policies.LEAST_OUTPUT <= room("0.05") < 8_000
     assert room("100", PDF) == 0, "what is read may have to be told at length"
+
+
+def test_what_is_mapped_needs_no_tool_and_beside_it_an_item_can_open_nothing() -> None:
+    task = subtask("t1", role="clerk").model_copy(
+        update={"inputs": ("folder", "rules"), "map": MapSpec(over="folder", by="files")}
+    )
+    plan, role = Plan(goal="g", subtasks=(task,)), ROLE.model_copy(update={"name": "clerk"})
+    assert not validity.unread_problem(plan, [role], {"folder": ""})
+    said = validity.unread_problem(plan, [role], {"folder": "", "rules": "read_document"})
+    assert said == (
+        "t1: input 'rules' is a document, and what is asked item by item has no tool that opens"
+        " one; give its text as a plain file"
+    )
