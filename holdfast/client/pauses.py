@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 from holdfast.contracts.view import RunView
 from holdfast.intake.connection import Connection
 from holdfast.replaying.tracing import AT_ONCE
-from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
+from holdfast.state.moves import Ask, Examine, StartAgent, StartMap, StartTeam
 from holdfast.state.run import State
 from holdfast.temporal.connection import PAUSED, is_paused
 
@@ -41,7 +41,7 @@ async def paused_below(connection: Connection, state: State) -> Mapping[str, str
     """Return, by subtask, what of its agent or team is paused; a request for each in flight."""
     turn = asyncio.Semaphore(AT_ONCE)
     moves = [flight.move for flight in state.flights.values()]
-    below = [each for each in moves if isinstance(each, StartAgent | StartTeam)]
+    below = [each for each in moves if isinstance(each, StartAgent | StartMap | StartTeam)]
     runs = (each.run_of(state.run_id) for each in below)
     said = await asyncio.gather(*(_tell(connection, each, turn) for each in runs))
     return {move.subtask_id: why for move, why in zip(below, said, strict=True) if why}

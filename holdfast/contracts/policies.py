@@ -179,6 +179,8 @@ BATCH_WORTH_SECONDS = 7_200
 """A map with so much time left may go by batches."""
 BATCH_SECONDS = 90_000
 """What a map that goes by batches alone may need: one ends within a day."""
+BATCH_PATIENCE = 21_600
+"""How long the results of a batch are tried to be read; no worker, or no endpoint, may be there."""
 BATCH_CUT = timedelta(minutes=10)
 """How much longer a run waits for a map that it cut: its open batches are cancelled and read."""
 ROW_SECONDS = 5.0

@@ -6,6 +6,7 @@ No state of a run is needed: so it holds for agents, and for histories that the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,16 +14,36 @@ from pydantic import JsonValue
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
+from holdfast.calls.rows import (
+    BatchesMaterial,
+    CloseMaterial,
+    CollectMaterial,
+    MapGoal,
+    MapReport,
+    OpenMaterial,
+    RowsMaterial,
+)
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Bill, Call, Contract, Goal, Problem, Report, Usage
-from holdfast.history.executions import AGENT, Execution
+from holdfast.history.executions import AGENT, MAP, Execution
 from holdfast.history.payloads import decode_cause, try_decode
 from holdfast.history.troubles import find_detail, find_report, spent_nothing
 
 LENS, TOOL, PREPARE = "examine", "use_tool", "prepare"
 """The types of the activities that ask no model."""
-Asked = Call | WorkMaterial | UseMaterial | AgentGoal | Goal
+OF_MAPS: Mapping[str, type[Contract]] = {
+    "open_map": OpenMaterial,
+    "close_map": CloseMaterial,
+    "ask_rows": RowsMaterial,
+    "submit_rows": RowsMaterial,
+    "collect_rows": CollectMaterial,
+    "look_at_batches": BatchesMaterial,
+    "cancel_batches": BatchesMaterial,
+}
+"""What the activities of a map are given."""
+OfMap = OpenMaterial | CloseMaterial | RowsMaterial | CollectMaterial | BatchesMaterial
+Asked = Call | WorkMaterial | UseMaterial | AgentGoal | MapGoal | Goal | OfMap
 
 
 class ToolsAsked(Contract):
@@ -48,7 +69,7 @@ class Outcome:
     """How something ended."""
 
     bill: Bill
-    returned: Returned | AgentReport | Report | None = None
+    returned: Returned | AgentReport | MapReport | Report | None = None
     """None: nothing, or nothing that can be read."""
     cause: BaseException | None = None
     """Why it ended without a result; None: it has one, or nobody can read why."""
@@ -58,7 +79,7 @@ async def read_input(converter: DataConverter, execution: Execution) -> Asked | 
     """Return what was asked; None of `prepare`, and where it cannot be read."""
     if execution.type == PREPARE:
         return None
-    kinds = {AGENT: AgentGoal, LENS: WorkMaterial, TOOL: UseMaterial}
+    kinds = {AGENT: AgentGoal, MAP: MapGoal, LENS: WorkMaterial, TOOL: UseMaterial, **OF_MAPS}
     kind = kinds.get(execution.type, Goal if execution.is_workflow else Call)
     asked: Asked | None = await try_decode(converter, execution.input, kind)
     return asked
@@ -72,6 +93,13 @@ def reserved_for(execution: Execution, asked: Asked | None) -> Bill:
         case Call(model=card) if card is not None:
             dollars = asked.ceiling if card.prices else None
             return Bill(model=card.id, calls=1, dollars=dollars, assumed=asked.ceiling)
+        case RowsMaterial(call=Call(model=card) as call) if card is not None:
+            dollars = call.ceiling if card.prices else None
+            return Bill(model=card.id, calls=1, dollars=dollars, assumed=call.ceiling)
+        case MapGoal(slice=part, models=(card, *_)):
+            dollars = part.dollars if card.prices else None
+            tokens = Usage(output_tokens=part.tokens)
+            return Bill(calls=1, usage=tokens, dollars=dollars, assumed=part.dollars)
         case AgentGoal(slice=part, model=card):
             return Bill(
                 calls=part.calls,
@@ -95,7 +123,7 @@ async def read_outcome(
     """Return what came of it, and what it cost. `asked`: as `read_input` has it."""
     returned, cause = await _read_end(converter, execution)
     match returned:
-        case Returned(bill=bill) | AgentReport(bill=bill):
+        case Returned(bill=bill) | AgentReport(bill=bill) | MapReport(bill=bill):
             return Outcome(bill, returned)
         case Report():
             return Outcome(_bill_of(returned), returned, cause)
@@ -111,9 +139,9 @@ async def read_outcome(
 
 async def _read_end(
     converter: DataConverter, execution: Execution
-) -> tuple[Returned | AgentReport | Report | None, BaseException | None]:
+) -> tuple[Returned | AgentReport | MapReport | Report | None, BaseException | None]:
     if execution.end == "completed":
-        report = AgentReport if execution.type == AGENT else Report
+        report = {AGENT: AgentReport, MAP: MapReport}.get(execution.type, Report)
         kind = report if execution.is_workflow else Returned
         return await try_decode(converter, execution.result, kind), None
     with suppress(Exception):

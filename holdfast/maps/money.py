@@ -75,8 +75,7 @@ def worst(state: MapState, portion: Portion, lane: Lane, caching: Caching) -> Am
         max_output=room_of(state.goal, merging=stands.level > 0),
         mending=portions.mends(portion.step, len(state.goal.models)),
     )
-    amount = worst_rows(model, sizes, lane, caching)
-    return replace(amount, tokens=0) if model.prices else amount
+    return worst_rows(model, sizes, lane, caching)
 
 
 def settle_rows(state: MapState, id: str, bill: Bill) -> MapState:

@@ -196,7 +196,13 @@ def options_of(state: MapState, move: Flying) -> Options:
             one = exchange_seconds(work.subtask, work.timeout_seconds, call.max_output)
             asked = portions.count(asking.chunks_of(state), portion)
             turns = -(-asked // material.at_once)
-            return policies.ROWS.options(turns * one + policies.CALL_MARGIN_SECONDS)
+            # Those that do not get their turn come back: the last ones get as long as all.
+            most = max((turns + 1) * one, policies.ENDPOINT_SECONDS)
+            return policies.ROWS.options(most + policies.CALL_MARGIN_SECONDS)
+        case CollectRows() | CancelBatches():
+            # Whatever keeps the endpoint away, what was done there is paid and must be read.
+            total = policies.BATCH_PATIENCE
+            return policies.ROWS.options(policies.ENDPOINT_SECONDS, total=total)
         case _:
             return policies.ROWS.options(policies.ENDPOINT_SECONDS)
 

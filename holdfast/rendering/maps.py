@@ -17,8 +17,8 @@ from holdfast.maps.state import (
     SubmitRows,
 )
 from holdfast.rendering import markdown
-from holdfast.rendering.amounts import money
 from holdfast.rendering.blocks import Marked, Paragraph
+from holdfast.rendering.progress import progress_line
 from holdfast.text import for_markdown, visible
 
 TITLE_LETTERS = 80
@@ -70,13 +70,12 @@ def _rows(state: MapState, move: OfRows) -> str:
 def map_board(state: MapState) -> str:
     """Return how its rows stand, what it does now, and what it has spent."""
     stands = state.stands
-    ended = stands.complete + stands.failed
-    counts = f"**{ended:,} of {stands.items:,}**, {stands.failed:,} failed"
-    spent = f"{money(state.ledger.paid.dollars)} in this segment"
+    paid = None if state.ledger.unpriced else state.ledger.spent.dollars
+    line = progress_line(stands.complete + stands.failed, stands.items, stands.failed, paid)
     doing = [for_markdown(move_summary(state, each.move)) for each in state.flights.values()]
     out = len(state.batches)
     blocks = [
-        Marked(f"{counts if stands.opened else 'reading its input'} · {for_markdown(spent)}"),
+        Marked(for_markdown(f"{line} in this segment" if stands.opened else "reads its input")),
         *([Marked(f"{out} open batch{'es' * (out != 1)}")] if out else []),
         *map(Marked, doing[:5]),
     ]

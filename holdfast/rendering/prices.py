@@ -17,6 +17,7 @@ from holdfast.rules.prices import LOST, percent_of
 KINDS_OF_STEPS = WORDS | {
     "work": "Work of an agent",
     "agent": "Agent with tools",
+    "map": "Rows of a map",
     "team": "Team",
     "review": "Review of a draft",
     "refine": "Refinement of a draft",
@@ -26,7 +27,7 @@ KINDS_OF_STEPS = WORDS | {
 }
 PARTS = {
     "planning": ("match", "choose", "plan", "replan"),
-    "work": ("work", "agent", "team"),
+    "work": ("work", "agent", "map", "team"),
     "checks": ("review", "refine", "prove", "fix", "critique"),
     "answer": ("digest", "judge", "synthesize"),
 }

@@ -9,6 +9,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
 
+from holdfast.calls.rows import MapGoal
 from holdfast.calls.turn import AgentGoal
 from holdfast.contracts import Bill, Call, Lost, Tier
 from holdfast.history.charges import Asked, read_input, read_outcome, reserved_for
@@ -67,6 +68,8 @@ def _id(execution: Execution, asked: Asked | None) -> str:
     """Return the id under which it is reserved for: what is answered from the journal when it is
     done again is found by that.
     """
+    if isinstance(asked, MapGoal):
+        return f"map-{asked.work.subtask.id}-{execution.id.rpartition('.')[2]}"
     if isinstance(asked, AgentGoal):
         return f"agent-{asked.work.subtask.id}-{execution.id.rpartition('.')[2]}"
     return execution.id
@@ -76,7 +79,7 @@ def _tier(asked: Asked | None) -> Tier | None:
     match asked:
         case Call(model=card, tier=tier):
             return tier if card else None
-        case AgentGoal(model=card):
+        case AgentGoal(model=card) | MapGoal(models=(card, *_)):
             return card.tier
     return None
 

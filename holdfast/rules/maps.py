@@ -231,7 +231,8 @@ def _settle_segment(state: State, move: StartMap, report: MapReport) -> State:
     reserved = replace(move.amount, tokens=tokens or move.amount.tokens)
     state = paying.note_bill(state, move.id, move.goal.models[0], bill, reserved)
     needs = report.needs
-    due = Amount(needs.dollars, 0, needs.tokens) if needs is not None else Amount()
+    priced = bool(move.goal.models[0].prices)
+    due = Amount(needs.dollars, 0, 0 if priced else needs.tokens) if needs else Amount()
 
     def stand(each: Progress) -> Progress:
         orders = each.mapped.orders[len(move.goal.orders) :]

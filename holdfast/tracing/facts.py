@@ -13,11 +13,12 @@ from temporalio.api.common.v1 import Payload
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError, TimeoutError
 
+from holdfast.calls.rows import BatchesMaterial, CollectMaterial, MapGoal, MapReport, RowsMaterial
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Goal, Report, Subtask
 from holdfast.history.charges import LENS, PREPARE, TOOL, Asked, Outcome, Returned
-from holdfast.history.executions import AGENT, End, Execution
+from holdfast.history.executions import AGENT, MAP, End, Execution
 from holdfast.history.payloads import try_decode
 from holdfast.state.graph import fingerprint
 from holdfast.text import one_line
@@ -27,6 +28,7 @@ SOMEBODY = "a person"
 USES_TOOLS = "uses tools"
 """The verdict on a turn that does not answer yet."""
 _KINDS: dict[str, StepKind] = {PREPARE: "prepare", LENS: "lens", TOOL: "tool"}
+_OF_WORKFLOWS: dict[str, StepKind] = {AGENT: "agent", MAP: "map"}
 _STATUS: Mapping[End, StepStatus] = {"completed": "ok", "canceled": "cancelled"}
 Facts = dict[str, Any]
 
@@ -56,6 +58,15 @@ def describe_asked(execution: Execution, asked: Asked | None) -> Facts:
         case AgentGoal(role=role, model=card):
             facts |= describe_subtask(asked.work.subtask)
             facts |= {"agent": role.name, "tier": card.tier, "model": card.id}
+        case MapGoal(role=role, models=(card, *_)):
+            facts |= describe_subtask(asked.work.subtask)
+            facts |= {"agent": role.name, "tier": card.tier, "model": card.id}
+        case (
+            RowsMaterial(call=call)
+            | BatchesMaterial(call=call)
+            | CollectMaterial(rows=RowsMaterial(call=call))
+        ):
+            facts |= {"subtask": call.subtask_id, "agent": call.role, "tier": call.tier}
         case Goal(text=text):
             facts["title"] = one_line(text)[:TITLE_LETTERS]
     return facts
@@ -63,7 +74,7 @@ def describe_asked(execution: Execution, asked: Asked | None) -> Facts:
 
 def _describe_kind(execution: Execution) -> Facts:
     if execution.is_workflow:
-        return {"kind": "agent" if execution.type == AGENT else "team"}
+        return {"kind": _OF_WORKFLOWS.get(execution.type, "team")}
     if execution.type in _KINDS:
         return {"kind": _KINDS[execution.type]}
     return {"kind": "call", "call": execution.type}
@@ -83,7 +94,7 @@ def describe_outcome(execution: Execution, outcome: Outcome) -> Facts:
     match outcome.returned:
         case Report(status=status):
             facts |= {"verdict": status} | ({"status": "error"} if status == "failed" else {})
-        case AgentReport(outcome=verdict, why=why):
+        case AgentReport(outcome=verdict, why=why) | MapReport(outcome=verdict, why=why):
             facts |= {"verdict": verdict, "why": why}
         case Returned() as returned:
             facts |= _describe_returned(returned)

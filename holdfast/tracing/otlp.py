@@ -28,6 +28,7 @@ _OPERATIONS: Mapping[str, str] = {
     "team": "invoke_workflow",
     "subtask": "invoke_agent",
     "agent": "invoke_agent",
+    "map": "invoke_agent",
     "call": "chat",
     "tool": "execute_tool",
     "lens": "execute_tool",
@@ -156,7 +157,7 @@ def _own(step: TraceStep) -> dict[str, Attribute]:
         "holdfast.attempt": step.attempt,
         "holdfast.queued_seconds": step.queued,
     }
-    if step.dollars is not None and step.kind in ("run", "team", "agent", "subtask", "call"):
+    if step.dollars is not None and step.kind in ("run", "team", "agent", "map", "subtask", "call"):
         # Sums have a name of their own: who adds up calls must not meet them.
         name = "cost_usd" if step.kind == "call" else "cost_usd_in_all"
         found[f"holdfast.{name}"] = float(step.dollars)

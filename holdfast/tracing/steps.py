@@ -16,7 +16,9 @@ from holdfast.tracing.context import SpanContext
 
 TITLE_LETTERS = 80
 """The most of a goal that stands for it as a title."""
-StepKind = Literal["run", "subtask", "team", "agent", "call", "tool", "lens", "prepare", "order"]
+StepKind = Literal[
+    "run", "subtask", "team", "agent", "map", "call", "tool", "lens", "prepare", "order"
+]
 StepStatus = Literal["ok", "error", "cancelled", "skipped", "running", "unfinished"]
 """`unfinished`: the run was closed from outside while it was under way."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from holdfast.calls.rows import MapGoal
 from holdfast.calls.turn import AgentGoal, UseMaterial
 from holdfast.history.charges import Asked, Outcome, read_input, read_outcome
 from holdfast.history.executions import Execution, attributes_of, time_of
@@ -87,7 +88,7 @@ class _Maker:
     async def steps(self) -> tuple[TraceStep, ...]:
         whole, state = self.fold.executions.own, self._state
         asked = await read_input(self.fold.converter, whole) if whole else None
-        agent = asked if isinstance(asked, AgentGoal) else None
+        agent = asked if isinstance(asked, AgentGoal | MapGoal) else None
         found = [await self._of_execution(each, agent) for each in self.fold.executions]
         if whole is not None and not self.above:
             found.append(await self._of_run(whole))
@@ -110,7 +111,9 @@ class _Maker:
         own = self.fold.executions.own
         return time_of(own.ended) if own and own.ended else None
 
-    async def _of_execution(self, execution: Execution, agent: AgentGoal | None) -> TraceStep:
+    async def _of_execution(
+        self, execution: Execution, agent: AgentGoal | MapGoal | None
+    ) -> TraceStep:
         asked, outcome = await self._read(execution)
         known = facts.describe_asked(execution, asked)
         if execution.is_workflow:
@@ -119,7 +122,7 @@ class _Maker:
             known["subtask"] = numbered.rpartition(".")[0]
         if agent is not None:
             known["subtask"] = agent.work.subtask.id
-            if isinstance(asked, UseMaterial) and asked.approved:
+            if isinstance(agent, AgentGoal) and isinstance(asked, UseMaterial) and asked.approved:
                 known["by"] = facts.describe_approvals(agent).get(asked.use.id, "")
         if outcome is not None:
             known |= facts.describe_price(execution, outcome)

@@ -23,8 +23,9 @@ from holdfast.rendering.html.pictured import Pictured, command, cut
 from holdfast.rendering.html.refusals import why_not
 from holdfast.rendering.html.turns import turns
 from holdfast.rendering.prices import KINDS_OF_STEPS
-from holdfast.state.events import AgentEnded, Answered, Examined, TeamEnded
-from holdfast.state.moves import Ask, Examine, StartAgent, StartTeam
+from holdfast.rules.maps import describe_rows
+from holdfast.state.events import AgentEnded, Answered, Examined, MapEnded, TeamEnded
+from holdfast.state.moves import Ask, Examine, StartAgent, StartMap, StartTeam
 
 
 def exchange(step: Step, run: Pictured, title: Element = h4) -> Element:
@@ -65,6 +66,8 @@ def _model(step: Step) -> str:
             return reply.bill.model
         case AgentEnded(report=report) if report:
             return report.bill.model
+        case MapEnded(report=report) if report:
+            return report.bill.model
     return ""
 
 
@@ -82,6 +85,8 @@ def _told(step: Step) -> list[Block]:
             )
         case StartAgent(goal=goal):
             return _prompt(work_prompt(goal.work, Told({})), goal.work.inputs)
+        case StartMap(goal=goal):
+            return _prompt(goal.work.subtask.instruction, goal.work.inputs)
         case StartTeam(goal=goal):
             return _prompt(goal.text, ())
     return []
@@ -123,6 +128,8 @@ def _said(step: Step) -> list[Block]:
             return _value(draft)
         case AgentEnded(report=report) if report:
             return _value(report.draft) if report.draft else _code(report.resume.text)
+        case MapEnded(report=report) if report and report.table.counts.items:
+            return [Paragraph(describe_rows(report.table))]
         case TeamEnded(report=report) if report:
             return _value(report)
     return []
