@@ -42,6 +42,8 @@ class Census:
     """The fields that a model is shown; empty: all."""
     id: str = ""
     most: int = MOST
+    counts_only: bool = False
+    """True: nobody is shown the items, so that no secret is taken out and none is compared."""
     count: int = 0
     broken: int = 0
     repeated: int = 0
@@ -65,7 +67,9 @@ class Census:
                 self._see(raw.fields)
             else:
                 found.append(raw)
-        return [self._item(raw) for raw in _without_secrets(found)]
+        if not self.counts_only:
+            found = _without_secrets(found)
+        return [self._item(raw) for raw in found]
 
     def end(self) -> None:
         """Raise NotItems if there is nothing among them that can be asked."""
@@ -132,7 +136,7 @@ class Census:
             self.sizes[each] = self.sizes.get(each, 0) + bytes
             self.largest[each] = max(self.largest.get(each, 0), bytes)
         self.longest = max(self.longest, sum(sizes.values()))
-        same = self._seen.setdefault(digest_of(shown), n)
+        same = n if self.counts_only else self._seen.setdefault(digest_of(shown), n)
         if same != n:
             self.repeated += 1
         return Item(n=n, id=name, place=place, fields=shown, same_as=None if same == n else same)
@@ -154,7 +158,7 @@ class Census:
         first = self._ids.setdefault(_digest(name), place)
         if first is not place:
             raise NotItems(
-                f"{place} has the {one_line(self.id)!r} {name!r} again, which names {first}"
+                f"{place} has the {one_line(self.id)!r} {redact(name)!r} again, which names {first}"
             )
         return name
 

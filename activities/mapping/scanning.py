@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -100,7 +100,7 @@ class Inputs:
         kind = await asyncio.to_thread(kind_of_file, path, pinned.path)
         if kind.unit not in ("records", "rows"):
             return None
-        census, whole = Census(by=kind.unit), False
+        census, whole = Census(by=kind.unit, counts_only=True), False
         # What it cannot be, it need not be.
         with suppress(NotItems):
             wanted = Wanted(by=kind.unit, seconds=PEEK_SECONDS)
@@ -185,7 +185,7 @@ async def scan_maps(
                 f"is mapped by {found.by} and, by {subtask.id}, by {spec.by}; give it twice, under"
                 " two names"
             )
-        census = census_for(subtask, spec)
+        census = replace(census_for(subtask, spec), counts_only=True)
         most = ITEM_BYTES if census.shown else SHOWN_BYTES
         wanted = Wanted(by=spec.by, id=spec.id, most=most, seconds=seconds)
         await read(wanted, partial(_look, census))
