@@ -101,7 +101,7 @@ def price(row: Row) -> str:
 
 def spent(view: RunView) -> str:
     """Return what was spent of the caps; empty where no model was asked."""
-    asked = view.model_calls or view.dollars_spent is None or view.dollars_reserved
+    asked = view.model_calls or view.dollars_spent != 0 or view.dollars_reserved
     if not asked:
         return ""
     dollars = f"{at_most(view.dollars_spent, view.assumed)} of {money(view.dollars_cap)}"

@@ -71,7 +71,8 @@ def map_board(state: MapState) -> str:
     """Return how its rows stand, what it does now, and what it has spent."""
     stands = state.stands
     paid = None if state.ledger.unpriced else state.ledger.spent.dollars
-    line = progress_line(stands.complete + stands.failed, stands.items, stands.failed, paid)
+    ended = stands.complete + stands.failed + stands.repeated
+    line = progress_line(ended, stands.items, stands.failed, paid)
     doing = [for_markdown(move_summary(state, each.move)) for each in state.flights.values()]
     out = len(state.batches)
     blocks = [

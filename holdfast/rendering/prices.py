@@ -14,11 +14,13 @@ from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Para
 from holdfast.rendering.reach import join_words
 from holdfast.rules.prices import LOST, percent_of
 
+ROWS = "map"
+"""Kind of what the rows of a map cost."""
 KINDS_OF_STEPS = WORDS | {
     "work": "Work of an agent",
     "agent": "Agent with tools",
-    "map": "Rows of a map",
     "team": "Team",
+    ROWS: "Rows of a map",
     "review": "Review of a draft",
     "refine": "Refinement of a draft",
     "examine": "Lens",
@@ -27,7 +29,7 @@ KINDS_OF_STEPS = WORDS | {
 }
 PARTS = {
     "planning": ("match", "choose", "plan", "replan"),
-    "work": ("work", "agent", "map", "team"),
+    "work": ("work", "agent", "team", ROWS),
     "checks": ("review", "refine", "prove", "fix", "critique"),
     "answer": ("digest", "judge", "synthesize"),
 }
@@ -139,14 +141,23 @@ def _percent(share: float | None) -> str:
 # ---------------------------------------------------------------- how much
 
 
+def count_asked(report: Report) -> str:
+    """Return `3 model calls and 10,000 rows`: what was asked, of which calls alone count against
+    the cap of calls; empty: nothing was.
+    """
+    rows = sum(each.calls for each in report.shares if each.kind == ROWS)
+    asked = [calls(report.model_calls)] if report.model_calls else []
+    return " and ".join([*asked, *([f"{rows:,} row{'s' * (rows != 1)}"] if rows else [])])
+
+
 def paid(report: Report, *, over: bool = True) -> str:
     """Return what was paid for how much, against what was expected."""
     usage, unpaid = report.usage, report.unpaid_calls
     against = _against_estimate(report, over=over)
-    if report.model_calls:
+    if asked := count_asked(report):
         more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
         return Marked(
-            f"{money(report.dollars)} for {calls(report.model_calls)}"
+            f"{money(report.dollars)} for {asked}"
             f"{_assumed(report)}{_of_the_run(report)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
             f" {usage.cache_read_tokens:,} read from cache,"

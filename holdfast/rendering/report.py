@@ -10,7 +10,7 @@ from holdfast.contracts.made_files import place_files
 from holdfast.contracts.remarks import read_review
 from holdfast.contracts.view import Preview, Row
 from holdfast.rendering import findings, markdown, orders, prices, sources
-from holdfast.rendering.amounts import at_most, calls, money, seconds
+from holdfast.rendering.amounts import at_most, money, seconds
 from holdfast.rendering.blocks import (
     Block,
     Code,
@@ -77,7 +77,7 @@ def as_markdown(
     }
     review = read_review(report)
     if review and not whole:
-        for name in ("plan", "times", "inputs", *([] if report.model_calls else ["money"])):
+        for name in ("plan", "times", "inputs", *([] if prices.count_asked(report) else ["money"])):
             del chapters[name]
     first, answer = _first(report, answer_of(report, to_type).strip())
     blocks: list[Block] = [Heading(report.title or report.goal, 1), *first]
@@ -136,7 +136,7 @@ def facts(
     left_out = [Fact("Not run", each.what, each.why) for each in report.not_run if each.agents]
     found += left_out
     nobody = "" if left_out else "no model was asked"
-    asked = calls(report.model_calls) if report.model_calls else nobody
+    asked = prices.count_asked(report) or nobody
     found.append(Fact("Price", at_most(report.dollars, report.assumed), asked))
     more = ("" if over else "so far", f"{seconds(waited)} waiting" if waited else "")
     spent = seconds(report.timings.makespan if whole is None else whole)

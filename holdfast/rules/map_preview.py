@@ -28,8 +28,6 @@ BATCH_SECONDS = 3_600.0
 """Within which most batches end."""
 RULES_BYTES = 1_300
 """What all maps are told, and the marks around what stands before each item."""
-BATCH_WORTH_SECONDS = 7_200
-MERGED_TOKENS, MERGE_OUTPUT = 8_000, 2_000
 AT_A_TIME = 100
 """Rows that are paid for together, at least."""
 
@@ -81,8 +79,8 @@ def choose_lane(state: State, spec: MapSpec) -> tuple[Taken, str]:
         return "now", "the endpoint is not known to take batches"
     if wanted == "batch":
         return "batch", "as was asked"
-    if left < BATCH_WORTH_SECONDS:
-        least = _time(BATCH_WORTH_SECONDS)
+    if left < policies.BATCH_WORTH_SECONDS:
+        least = _time(policies.BATCH_WORTH_SECONDS)
         return (
             "now",
             f"{_time(left)} are left for its rows, and batches are worth it from {least} on",
@@ -165,9 +163,9 @@ def _merging(card: ModelCard, usual: RowSizes, lane: Taken) -> Range:
     texts, whole = usual.rows, [Decimal(0)] * 3
     while texts > 1:
         size = min(WRITTEN[1], usual.max_output)
-        groups = ceil(texts / max(MERGED_TOKENS // size, 2))
+        groups = ceil(texts / max(policies.MERGED_TOKENS // size, 2))
         read = texts * size * context.EXPECTED_BYTES_PER_TOKEN
-        sizes = RowSizes(groups, RULES_BYTES, read, ceil(read / groups), MERGE_OUTPUT)
+        sizes = RowSizes(groups, RULES_BYTES, read, ceil(read / groups), policies.MERGE_OUTPUT)
         priced = price_rows(card, sizes, lane)
         whole = [one + (more or Decimal(0)) for one, more in zip(whole, priced, strict=True)]
         texts = groups

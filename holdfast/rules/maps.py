@@ -16,7 +16,7 @@ from holdfast.calling import gathering, outages
 from holdfast.calling.reserving import tiers
 from holdfast.calls.items import named_fields
 from holdfast.calls.row import row_room, shared_bytes
-from holdfast.calls.rows import MapGoal, MapReport, MapTable, RowOrder
+from holdfast.calls.rows import MapGoal, MapReport, MapResume, MapTable, RowOrder
 from holdfast.calls.turn import Slice
 from holdfast.contracts import (
     MICRODOLLAR,
@@ -380,7 +380,7 @@ def _content(state: State, subtask_id: str) -> str:
     """Return the finding of a map: its counts, and a sample of what failed."""
     mapped, table = state.work[subtask_id].mapped, _table(state, subtask_id)
     parts = [mapped.text] if mapped.text else []
-    parts.append(describe_rows(table))
+    parts.append(" ".join(filter(None, (describe_rows(table), _describe_lanes(mapped.resume)))))
     for field, values in table.values.items():
         named = [f"{value} {count:,}" for value, count in [*values.items()][:MOST_VALUES]]
         parts.append(f"{field}: {', '.join(named)}")
@@ -409,10 +409,22 @@ def describe_rows(table: MapTable) -> str:
     return ", ".join((first, *more)) + "."
 
 
+def _describe_lanes(resume: MapResume) -> str:
+    """Return how its rows were asked: `2 answers at once, 9,998 by batches.`"""
+    said = {"now": "at once", "batch": "by batches"}
+    asked = [f"{count:,} {said[lane]}" for lane, count in resume.lanes.items() if count]
+    if not asked:
+        return ""
+    cached = f"; {resume.cached:,} tokens were read from the cache" if resume.cached else ""
+    return f"Answers: {', '.join(asked)}{cached}."
+
+
 def _data(state: State, subtask_id: str) -> dict[str, JsonValue]:
     table = _table(state, subtask_id)
     counts: dict[str, JsonValue] = table.counts.model_dump(mode="json")
-    return {"rows": counts, "table": table.table.name if table.table else ""}
+    resume = state.work[subtask_id].mapped.resume
+    how: dict[str, JsonValue] = {"lanes": {**resume.lanes}, "cached": resume.cached}
+    return {"rows": counts, "table": table.table.name if table.table else "", **how}
 
 
 # ---------------------------------------------------------------- orders about rows
