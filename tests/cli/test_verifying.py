@@ -118,9 +118,9 @@ def test_the_key_is_made_once_for_its_owner_alone_and_not_made_anew_when_it_is_d
     first = public_of(signing_key(settings))
     path = tmp_path / "state" / "receipt.key"
     assert public_of(signing_key(settings)) == first and path.stat().st_mode & 0o777 == 0o600
-    assert ("receipts", "ok", f"signed by {first}") in check_storage(settings)
+    assert ("receipt key", "ok", first) in check_storage(settings)
     path.write_text("damaged")
-    (line,) = (each for each in check_storage(settings) if each[0] == "receipts")
+    (line,) = (each for each in check_storage(settings) if each[0] == "receipt key")
     assert line[1] == "bad" and "it is no private key in PEM" in line[2]
     with pytest.raises(EmbeddedError, match="cannot be read"):
         signing_key(settings)

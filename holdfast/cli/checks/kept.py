@@ -120,14 +120,14 @@ def _receipts(settings: Settings, state: StateDir) -> Iterator[Line]:
     if not state.receipt_key.exists():
         return
     if lacking := extras.lacking("receipts"):
-        yield "receipts", "note", f"{state.receipt_key}: to use it {lacking}"
+        yield "receipt key", "note", f"{state.receipt_key}: to use it {lacking}"
         return
     try:
-        yield "receipts", "ok", f"signed by {public_key(settings)}"
+        yield "receipt key", "ok", public_key(settings)
     except OSError as error:
-        yield "receipts", "bad", f"{state.receipt_key}: {error.strerror}; let its owner read it"
+        yield "receipt key", "bad", f"{state.receipt_key}: {error.strerror}; let its owner read it"
     except EmbeddedError as error:
-        yield "receipts", "bad", str(error)
+        yield "receipt key", "bad", str(error)
 
 
 def _day(settings: Settings, state: StateDir) -> Iterator[Line]:
