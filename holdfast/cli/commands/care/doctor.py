@@ -73,7 +73,7 @@ FIRST = (
     "Web UI",
     "endpoint",
     "prices",
-    "receipts",
+    "receipt key",
 )
 """Checks that are told also when they are fine."""
 BY_DEFAULT = "(default)"
