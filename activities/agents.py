@@ -31,7 +31,7 @@ from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
 from holdfast.calls.match import MATCH, Matched, MatchMaterial
 from holdfast.calls.ping import PING, Pinged, PingMaterial
-from holdfast.calls.plan import PLAN, PlanMaterial
+from holdfast.calls.plan import PLAN, MappingPlanAnswer, PlanMaterial, may_map, to_plan
 from holdfast.calls.prove import (
     PROVE,
     TESTER,
@@ -72,7 +72,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
 from holdfast.contracts.remarks import has_remarks
-from holdfast.plans import checks, concreteness, revision, validity
+from holdfast.plans import checks, concreteness, mapping, revision, validity
 from holdfast.ports import Budget, Code, Gate, Journal, Model, Place, Prover, Store, Template
 from holdfast.text import visible
 
@@ -124,7 +124,11 @@ class Agents:
         """Return the planner's plan for this goal, always valid."""
         limit = material.subtask_limit
         reply = await self._ask(
-            call, material, PLAN, problem=lambda plan: _plan_problem(plan, material, limit)
+            call,
+            material,
+            PLAN,
+            shape=Shape(MappingPlanAnswer, to_plan) if may_map(material) else None,
+            problem=lambda plan: _plan_problem(plan, material, limit),
         )
         for subtask in reply.value.subtasks if reply.value else ():
             activity.logger.info(routing_line(subtask))
@@ -428,6 +432,11 @@ def _plan_problem(plan: Plan, material: PlanMaterial, limit: int) -> Problem | N
         untrusted=material.inputs,
     )
     wrong += (*concreteness.problems(plan, material.goal),)
+    wrong += tuple(
+        f"subtasks[{place}] {each.id!r}: {problem}"
+        for place, each in enumerate(plan.subtasks)
+        for problem in mapping.field_problems(each, material.inputs)
+    )
     if not material.errors:
         # Sent back once: whether it needs what it waits for, the planner knows better in the end.
         wrong += (*concreteness.needless_edges(plan),)

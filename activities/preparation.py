@@ -56,7 +56,7 @@ from holdfast.contracts import (
     Subtask,
 )
 from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
-from holdfast.plans import validity
+from holdfast.plans import mapping, validity
 from holdfast.ports import Pricing, Store
 from holdfast.rules import keeping
 from holdfast.text.mistakes import refuse_choice, refuse_other
@@ -515,6 +515,7 @@ def _refuse_bad_plan(goal: Goal, briefing: Briefing, unusable: Mapping[str, str]
         longest=goal.limits.subtask_timeout_seconds,
     )
     wrong += (*_find_unbatched(goal, plan, briefing.capabilities),)
+    wrong += (*mapping.time_problems(plan, goal.lane, goal.limits.deadline_seconds),)
     if wrong:
         raise BadGoal("the plan is not valid: " + "; ".join(wrong))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
@@ -23,7 +23,9 @@ from holdfast.contracts import (
     Subtask,
     policies,
 )
+from holdfast.contracts.plans import MapSpec, MapUnit
 from holdfast.contracts.policies import model_policy
+from holdfast.text import one_line
 
 
 class CheckAnswer(Answer):
@@ -68,6 +70,23 @@ class PlanAnswer(Answer):
     bounds: list[BoundAnswer]
 
 
+class FieldAnswer(Answer):
+    name: str
+    values: list[str]
+
+
+class MapAnswer(Answer):
+    subtask: str
+    over: str
+    by: Annotated[MapUnit, AnyCase]
+    id: str
+    result: list[FieldAnswer]
+
+
+class MappingPlanAnswer(PlanAnswer):
+    maps: list[MapAnswer]
+
+
 class PlanMaterial(Contract):
     goal: str
     roles: tuple[RoleCard, ...] = ()
@@ -100,13 +119,53 @@ def to_plan(answer: PlanAnswer) -> Plan:
     bounds = {each.subtask: each.model_dump(exclude={"subtask"}) for each in answer.bounds}
     if strange := [name for name in bounds if name not in {each.id for each in answer.subtasks}]:
         raise ValueError(f"bounds: the plan has no subtask {strange[0]!r}")
+    maps = {each.subtask: to_map(each) for each in maps_of(answer)}
+    if strange := [name for name in maps if name not in {each.id for each in answer.subtasks}]:
+        raise ValueError(f"maps: the plan has no subtask {strange[0]!r}")
     subtasks = tuple(
-        to_subtask(item).model_copy(update=bounds.get(item.id, {})) for item in answer.subtasks
+        to_subtask(item).model_copy(update={**bounds.get(item.id, {}), "map": maps.get(item.id)})
+        for item in answer.subtasks
     )
     # Of one there is nothing to select: no call is worth asking a model to say so.
     strategy = answer.strategy if len(subtasks) > 1 else "merge"
     update = {"subtasks": subtasks, "strategy": strategy}
-    return Plan.model_validate(answer.model_dump(exclude={"bounds"}) | update)
+    return Plan.model_validate(answer.model_dump(exclude={"bounds", "maps"}) | update)
+
+
+def maps_of(answer: PlanAnswer) -> list[MapAnswer]:
+    return answer.maps if isinstance(answer, MappingPlanAnswer) else []
+
+
+def to_map(answer: MapAnswer) -> MapSpec:
+    """Return what a planner says of a map; the rest is as usual."""
+    properties: dict[str, JsonValue] = {
+        each.name: {"type": "string", **({"enum": [*each.values]} if each.values else {})}
+        for each in answer.result
+    }
+    form: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+    result = form if properties else {}
+    return MapSpec(over=answer.over, by=answer.by, id=answer.id, result=result)
+
+
+def may_map(material: PlanMaterial) -> bool:
+    """True if an input has so many items that a subtask may be done once for each."""
+    found = (each.items for each in material.inputs if each.items is not None)
+    return any(each.count >= policies.FEWEST_MAPPED or not each.whole for each in found)
+
+
+MAPS = (
+    "In `maps`: a subtask that is done once for each item of an input that has many. `over` names"
+    " the input, `by` its unit, `id` a field whose value names an item, or nothing; `result` the"
+    " fields of each answer, with all their `values` where they are few. Its role sees one item at"
+    " a time and has no tools; its instruction may name fields in braces, then only those are"
+    " shown. Who depends on it gets counts, some failures and a table for query_data. Leave `maps`"
+    " empty where nothing is done item by item."
+)
 
 
 def plan_prompt(material: PlanMaterial) -> str:
@@ -125,6 +184,7 @@ def plan_prompt(material: PlanMaterial) -> str:
         wrong = envelope("errors of your previous plan", listed)
         parts.append(f"Your previous plan was refused; mend every error:\n{wrong}")
     parts.append(_bounds(material.subtask_timeout_seconds))
+    parts += [MAPS] if may_map(material) else []
     parts.append(f"Write the plan, with at most {material.subtask_limit} subtasks.")
     return "\n\n".join(parts)
 
@@ -174,7 +234,7 @@ def list_tools(role: RoleCard) -> str:
 
 
 def _preview(pinned: PinnedInput) -> str:
-    head = f"- {pinned.name}: {pinned.kind}, {pinned.size} bytes"
+    head = f"- {pinned.name}: {pinned.kind}, {pinned.size} bytes{_items(pinned)}"
     if pinned.reader:
         return f"{head}; a document, which only a role with {pinned.reader} reads"
     if pinned.is_folder:
@@ -183,6 +243,18 @@ def _preview(pinned: PinnedInput) -> str:
     return f"{head}; {begins}:\n{envelope(f'input {pinned.name}', pinned.preview)}"
 
 
+def _items(pinned: PinnedInput) -> str:
+    """Return how many items a map of it would have; nothing of an input with few."""
+    found = pinned.items
+    if found is None or (found.whole and found.count < policies.FEWEST_MAPPED):
+        return ""
+    more = "" if found.whole else "more than "
+    fields = f" with the fields {one_line(', '.join(found.fields))[:MOST_FIELDS]}"
+    return f", {more}{found.count:,} {found.by}{fields * bool(found.fields)}"
+
+
+MOST_FIELDS = 500
+"""Characters of the names of an input's fields."""
 LONGER = 2_500
 """Planners are told more rules than those who work."""
 
@@ -197,5 +269,6 @@ PLAN: ModelKind[PlanMaterial, PlanAnswer, Plan] = ModelKind(
     plans=True,
     turn=plan_prompt,
     longer=LONGER,
+    beyond=lambda material: 2 * len(MAPS) if may_map(material) else 0,
     words="what to do, by whom",
 )

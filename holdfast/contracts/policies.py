@@ -160,6 +160,8 @@ MIN_SYNTHESIS_SECONDS = 60
 MOST_SYNTHESIS_SHARE = 0.25
 """The most of a short deadline: each team keeps such a share of what is left to it, too."""
 
+FEWEST_MAPPED = 30
+"""Items of an input from which on a planner is told that it may map it."""
 FEWEST_CHUNK_ITEMS = 100
 """Items of a map that are asked together, at least; more where it has very many, or many calls may
 be in flight.

@@ -35,7 +35,7 @@ from holdfast.intake.inputs import (
 )
 from holdfast.intake.notices import notify_of
 from holdfast.intake.repositories import check_repositories
-from holdfast.plans import validity
+from holdfast.plans import mapping, validity
 from holdfast.text import PLAIN_ID, says_something, visible
 from holdfast.text.mistakes import as_rest, suggest
 
@@ -104,7 +104,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
     await check_repositories(inputs, declared, settings, embedded=embedded)
     ready = plan or (playbook.plan if playbook else None)
     unread = {name: reader for name, reader in map(unread_of, inputs) if reader is not None}
-    _check_maps(wish, ready)
+    _check_maps(wish, ready, limits)
     problem = validity.unread_problem(ready, catalogue.roles_for(wish.playbook), unread)
     if problem:
         raise Refused(problem)
@@ -170,9 +170,15 @@ def _check(
     return plan
 
 
-def _check_maps(wish: Wish, ready: Plan | None) -> None:
-    """Refuse what is said of maps where the plan that is ready has none."""
-    if ready is None or any(each.map for each in ready.subtasks):
+def _check_maps(wish: Wish, ready: Plan | None, limits: Limits) -> None:
+    """Refuse what is said of maps where the plan that is ready has none, and batches for which
+    there is no time.
+    """
+    if ready is None:
+        return
+    for wrong in mapping.time_problems(ready, wish.lane, limits.deadline_seconds):
+        raise Refused(wrong)
+    if any(each.map for each in ready.subtasks):
         return
     for option, given in (("--lane", wish.lane), ("--reuse", wish.reuse)):
         if given:

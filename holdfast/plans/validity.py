@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from holdfast.calls.work import WORK
 from holdfast.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask, policies
-from holdfast.plans import checks, composing
+from holdfast.plans import checks, composing, mapping
 from holdfast.state import choices, graph
 from holdfast.text.mistakes import suggest
 
@@ -55,7 +55,7 @@ def problems(
         if ids[subtask.id] != place:
             found.append(f"{where}: this id is used twice")
         wrong = (*_who_problems(subtask, known, unusable), *_problems_of(subtask, inputs, ids))
-        wrong = (*wrong, *_check_range(subtask, longest))
+        wrong = (*wrong, *_check_range(subtask, longest), *mapping.problems(subtask, known, inputs))
         # Whoever asks in few words is answered; whoever plans must say what is to be done.
         wrong = wrong if plan.is_goal else (*wrong, *_check_instruction(subtask))
         found += [f"{where}: {problem}" for problem in wrong]
