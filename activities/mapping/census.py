@@ -43,7 +43,7 @@ class Census:
     id: str = ""
     most: int = MOST
     counts_only: bool = False
-    """True: nobody is shown the items, so that no secret is taken out and none is compared."""
+    """True: nobody is shown the items, so that no secret is taken out."""
     count: int = 0
     broken: int = 0
     repeated: int = 0
@@ -91,6 +91,7 @@ class Census:
             around=AROUND_BYTES,
             broken=self.broken,
             samples=tuple(self.samples),
+            repeated=self.repeated,
         )
 
     def _see(self, names: tuple[str, ...]) -> None:
@@ -132,14 +133,18 @@ class Census:
             if len(self.samples) < SAMPLES:
                 self.samples.append(f"{place} {broken}")
             return Item(n=n, id=name, place=place, broken=broken)
-        for each, bytes in sizes.items():
-            self.sizes[each] = self.sizes.get(each, 0) + bytes
-            self.largest[each] = max(self.largest.get(each, 0), bytes)
-        self.longest = max(self.longest, sum(sizes.values()))
-        same = n if self.counts_only else self._seen.setdefault(digest_of(shown), n)
+        same = self._seen.setdefault(digest_of(shown), n)
         if same != n:
             self.repeated += 1
+        else:
+            self._measure(sizes)
         return Item(n=n, id=name, place=place, fields=shown, same_as=None if same == n else same)
+
+    def _measure(self, sizes: dict[str, int]) -> None:
+        for name, size in sizes.items():
+            self.sizes[name] = self.sizes.get(name, 0) + size
+            self.largest[name] = max(self.largest.get(name, 0), size)
+        self.longest = max(self.longest, sum(sizes.values()))
 
     def _id_of(self, fields: dict[str, JsonValue], place: str) -> str:
         given = fields.get(self.id)

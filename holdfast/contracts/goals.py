@@ -102,7 +102,8 @@ class ItemsFound(Contract):
     fields: tuple[str, ...] = ()
     """Names of the fields, in their order."""
     bytes: dict[str, int] = Field(default_factory=dict)
-    """UTF-8 bytes of what all items together have in a field, as a model is shown it."""
+    """UTF-8 bytes of what all items to be asked have in a field together, as a model is shown it.
+    """
     most: dict[str, int] = Field(default_factory=dict)
     """The same, of the item that has the most."""
     longest: int = 0
@@ -113,12 +114,19 @@ class ItemsFound(Contract):
     """Items that cannot be asked, each of which fails by itself."""
     samples: tuple[str, ...] = ()
     """The first few of them, each with its place and why."""
+    repeated: int = 0
+    """Items equal to an earlier one in what the map shows, which are not asked again."""
+
+    @property
+    def asked(self) -> int:
+        """Items that cost a call, unless others are equal that nobody has compared."""
+        return self.count - self.broken - self.repeated
 
     def shown(self, fields: Iterable[str] = ()) -> int:
         """Return the bytes that all items show a model of these fields; none: of all fields."""
         named = tuple(fields) or self.fields
         whole = sum(self.bytes.get(name, 0) for name in named)
-        return whole + (self.count - self.broken) * self.around
+        return whole + self.asked * self.around
 
     def most_shown(self, fields: Iterable[str] = ()) -> int:
         """Return the most bytes that one item shows a model of these fields; none: of all."""

@@ -112,7 +112,7 @@ def _sizes(
     subtask, names = progress.subtask, named_fields(progress.subtask.instruction)
     work, role = gathering.for_work(state, progress), state.brief.role(subtask.role)
     bound = RowSizes(
-        rows=found.count - found.broken,
+        rows=found.asked,
         shared=shared_bytes(work, role),
         bytes=found.shown(names),
         longest=found.most_shown(names),

@@ -629,11 +629,12 @@ async def test_items_of_a_mapped_input_are_counted_and_measured(
     preparation: Preparation, allowed: Path
 ) -> None:
     path = allowed / "items.jsonl"
-    path.write_text('{"id": 1, "x": "abc"}\n{"id": 2, "x": "de"}\n{"id"\n')
+    path.write_text('{"id": 1, "x": "abc"}\n{"id": 2, "x": "de"}\n{"id"\n{"id": 3, "x": "de"}\n')
     asked = goal(inputs=given(path), plan=mapping_plan(id="id"))
     (pinned,) = (await prepare(preparation, asked)).inputs
     assert pinned.items is not None
-    assert (pinned.items.count, pinned.items.broken, pinned.items.fields) == (3, 1, ("id", "x"))
+    assert (pinned.items.count, pinned.items.broken, pinned.items.fields) == (4, 1, ("id", "x"))
+    assert (pinned.items.repeated, pinned.items.asked) == (1, 2)
     assert pinned.items.samples == ("line 3 is no JSON: Expecting ':' delimiter at character 6",)
     alone = pinned.items.shown(["x"])
     prompts = [row_prompt(Item(n=0, id="", place="", fields={"x": x})) for x in ("abc", "de")]
