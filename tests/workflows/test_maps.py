@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowFailureError
+from temporalio.service import RPCError
 
 from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
 from holdfast.contracts import Capabilities, Goal, GoalInput, Order, Plan, Report
 from holdfast.contracts.plans import MapSpec
-from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.replaying.replay import replay
+from holdfast.workflows import WORKFLOWS
+from scripted import USAGE, ScriptedModel, ready, subtask, synthesizes, works
 from scripted_maps import ScriptedMaps
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +51,22 @@ def goal(*others: Any, limits: dict[str, Any] | None = None, **spec: Any) -> Goa
 
 def model(**script: Any) -> ScriptedModel:
     return ScriptedModel({"synthesize": [synthesizes("Done [classify].")], **script})
+
+
+@pytest.fixture(autouse=True)
+async def every_segment_replays(runs: Runs) -> AsyncIterator[None]:
+    """What a map did follows from its events alone, arguments and all."""
+    yield
+    for handle in runs.handles:
+        number = 1
+        while True:
+            segment = runs.client.get_workflow_handle(f"{handle.id}.classify.{number}")
+            try:
+                history = await segment.fetch_history()
+            except RPCError:
+                break
+            assert await replay(history, WORKFLOWS, runs.store) == ()
+            number += 1
 
 
 async def events(runs: Runs, workflow_id: str) -> list[Any]:
@@ -236,3 +258,35 @@ async def test_a_cancelled_run_cancels_its_batches_and_pays_what_they_did_once(
     assert maps.cancelled == ["batch-1"]
     assert report.dollars == Decimal("0.025"), "half of its rows, at half the price"
     assert report.findings[0].status == "cancelled"
+
+
+class Clerk(ScriptedModel):
+    """Answers rows in the same way, and all else from its script."""
+
+    async def ask(self, request: ModelRequest) -> ModelAnswer:
+        if "why_failed" not in request.schema["properties"]:
+            return await super().ask(request)
+        self.heard.append("row")
+        wrong = "of a row 13" in str(request.prompt)
+        said = {"result": "broken" if not wrong else "", "why_failed": "", "status": "complete"}
+        if wrong:
+            said = {**said, "status": "failed", "why_failed": "it is no ticket"}
+        return ModelAnswer(
+            json.dumps(said), "end_turn", request.model, USAGE, raw={"content": [said]}
+        )
+
+
+async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_table(
+    runs: Runs,
+) -> None:
+    asked = Clerk({"report": [works("All of it.")], "synthesize": [synthesizes("[report]")]})
+    lines = "\n".join(json.dumps({"id": f"k{n}", "text": f"of a row {n}"}) for n in range(120))
+    told = goal(subtask("report", "classify"), id="id")
+    tickets = GoalInput(name="tickets", kind="text", value=lines)
+    report = await runs.run(told.model_copy(update={"inputs": (tickets,)}), asked)
+    assert report.status == "complete", report.gaps
+    found = report.findings[0]
+    assert found.content.startswith("119 of 120 rows complete, 1 failed.")
+    assert "k13" in found.content and "it is no ticket" in found.content
+    assert asked.heard.count("row") == 121, "and one of a stronger model"
+    assert [each.name for each in found.files] == ["classify.jsonl", "classify.csv"]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from holdfast.contracts import Draft, Problem
 from holdfast.history.judging import ACCEPTED
 from holdfast.history.steps import Step
-from holdfast.state.events import AgentEnded, Answered, Examined, NotPrepared, TeamEnded, Unanswered
+from holdfast.state.events import (
+    AgentEnded,
+    Answered,
+    Examined,
+    MapEnded,
+    NotPrepared,
+    TeamEnded,
+    Unanswered,
+)
 
 JUDGED = ("work", "plan", "agent")
 GOOD = ("", ACCEPTED, "answered", "more", "asks")
@@ -36,6 +44,10 @@ def _landed(step: Step) -> str:
             return f"no answer: {trouble.why}"
         case Examined(draft=draft):
             return _not_good(draft)
+        case MapEnded(report=None, why=why):
+            return why
+        case MapEnded(report=report) if report is not None:
+            return "" if report.outcome in ("done", "more") else report.why or report.outcome
         case AgentEnded() as ended:
             return _of_agent(ended)
         case TeamEnded(report=report, why=why):
