@@ -111,9 +111,9 @@ class Census:
         n, place = self.count, one_line(raw.place)
         self.count += 1
         if self.count > self.most:
+            remedy = "raise `most` of the map, or give fewer" if self.most < MOST else "give fewer"
             raise NotItems(
-                f"has more than {self.most:,} {self.by}: {place} is one too many; raise `most` of"
-                f" the map (at most {MOST:,}), or give fewer"
+                f"has more than {self.most:,} {self.by}: {place} is one too many; {remedy}"
             )
         fields = raw.fields or {}
         if self.id and (not raw.broken or self.id in fields):

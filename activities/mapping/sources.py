@@ -39,6 +39,8 @@ OFFICE: dict[bytes, tuple[MapUnit | None, str]] = {
     b"word/document.xml": (None, "a Word document"),
 }
 PLACE_LETTERS = 300
+CHILD_MEMORY = 2 * 1024 * 1024 * 1024
+"""Bytes of addresses, of which far less is ever used: a library reserves them for a row group."""
 
 
 class NotItems(ValueError):
@@ -156,7 +158,7 @@ async def read_file(path: Path, name: str, wanted: Wanted, take: Taking) -> None
     request = json.dumps(asked).encode()
     try:
         async with aclosing(
-            lines_of_child("read_items.py", request, seconds=wanted.seconds)
+            lines_of_child("read_items.py", request, seconds=wanted.seconds, memory=CHILD_MEMORY)
         ) as blocks:
             async for block in blocks:
                 await take(_parsed(block))
