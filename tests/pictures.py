@@ -56,6 +56,26 @@ PORTS = """
   - {call: work, text: happened in the ports of the south, first: 1, answer: low_confidence}
 """  # noqa: E501
 """A goal whose second subtask is tried again."""
+MAPPED: Mapping[str, Any] = {
+    "goal": "Which kinds of tickets do we get?",
+    "subtasks": [
+        {
+            "id": "classify",
+            "title": "The kind of each ticket",
+            "role": "writer",
+            "instruction": "Say which kind of ticket this is, by its subject {subject}",
+            "map": {"over": "tickets", "by": "records", "id": "id"},
+            "why": "Each ticket is judged by itself.",
+        },
+        {
+            "id": "sum",
+            "title": "What they have in common",
+            "role": "analyst",
+            "instruction": "Say what the table of tickets shows, in five sentences.",
+            "depends_on": ["classify"],
+        },
+    ],
+}
 PACE = "latency: [0.9, 1.8]\n"
 GOAL = "What do these reports disagree about?"
 COASTS = ("north", "south", "west")
@@ -252,6 +272,23 @@ async def timeline(studio: Studio) -> None:
     )
 
 
+async def mapped(studio: Studio) -> None:
+    """The page of a map at work: how far it is, and both lanes before."""
+    folder = studio.made.folder
+    tickets = (f'{{"id": "t{n}", "subject": "Page {n} stays white"}}\n' for n in range(200))
+    (folder / "tickets.jsonl").write_text("".join(tickets), "utf-8")
+    (folder / "map.json").write_text(json.dumps(MAPPED), "utf-8")
+    run = ("--yes", "--id", "tickets", "--plan", str(folder / "map.json"))
+    studio.starter("start", *run, "--input", f"tickets={folder / 'tickets.jsonl'}", models=True)
+    page = folder / "map.html"
+    while " of 200, " not in (page.read_text("utf-8") if page.exists() else ""):
+        await asyncio.sleep(5)
+        # Before its first step there is nothing to show.
+        studio.call("report", "tickets", "--out", str(page), models=True)
+    await studio.tab.open(f"file://{page}")
+    await studio.take("map", around("#plan", "#plan"))
+
+
 async def slack(name: str, studio: Studio, moment: str) -> None:
     """A thread of Slack at a moment, drawn from the blocks that the door had sent."""
     async with standing(SLACK) as stand:
@@ -286,6 +323,7 @@ PICTURES: Mapping[str, Callable[[Studio], Awaitable[None]]] = {
     "page": review,
     "board": board,
     "timeline": timeline,
+    "map": mapped,
     "slack-plan": partial(slack, "slack-plan", moment="plan"),
     "slack-works": partial(slack, "slack-works", moment="works"),
     "slack-report": partial(slack, "slack-report", moment="report"),

@@ -26,7 +26,7 @@ ROW_SECONDS = WRITTEN[1] / policies.OUTPUT_TOKENS_PER_SECOND
 """Usual time of one call about one item."""
 BATCH_SECONDS = 3_600.0
 """Within which most batches end."""
-RULES_BYTES = 1_300
+RULES_BYTES = 1_440
 """What all maps are told, and the marks around what stands before each item."""
 AT_A_TIME = 100
 """Rows that are paid for together, at least."""
@@ -121,6 +121,10 @@ def _sizes(
     beginning = (tokens - policies.EXPECTED_OVERHEAD_TOKENS) * context.EXPECTED_BYTES_PER_TOKEN
     form = form_of(work)
     beginning += RULES_BYTES + len(subtask.acceptance_criteria) + (len(str(form)) if form else 0)
+    tools = gathering.role_of(state, subtask).tools
+    # They are left away, with what the endpoint adds to them.
+    beginning -= sum(each.size for each in role.reads if each.tool in tools)
+    beginning -= policies.TOOLS_TOKENS if tools else 0
     beginning -= _mapped_size(state, subtask)
     return replace(bound, shared=min(beginning, bound.shared)), bound
 
