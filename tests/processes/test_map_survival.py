@@ -101,7 +101,8 @@ EXPECTED = [(f"t{n}", "complete", LABELS[n % len(LABELS)]) for n in range(ROWS)]
 def check_money(report: Report, log: dict[str, Any]) -> None:
     assert report.status == "complete", report.gaps
     assert report.dollars is not None
-    assert float(log["dollars"]) <= float(report.dollars) <= float(CAP)
+    # The simulator rounds what it keeps for an hour by itself.
+    assert float(log["dollars"]) - 0.000_01 <= float(report.dollars) <= float(CAP)
 
 
 async def test_random_kills_repeat_no_row_that_had_arrived(tmp_path: Path) -> None:
