@@ -55,6 +55,7 @@ from holdfast.calls.work import (
     WORK,
     Told,
     WorkMaterial,
+    count_common,
     join_rules,
     work_prompt,
 )
@@ -163,6 +164,7 @@ class Agents:
             told,
             role=role,
             shape=shape_of(material.form),
+            common=count_common(material, told) if call.caching else 0,
         )
         if reply.value is None:
             return reply
@@ -314,11 +316,12 @@ class Agents:
         after: Callable[[Value], Value] = lambda value: value,
         problem: Callable[[Value], Problem | None] = lambda _: None,
         shape: Shape[Any, Value] | None = None,
+        common: int = 0,
     ) -> Reply[Value]:
         """Ask for one call. `added` stands beside the material in its user turn, `role` above its
         system prompt. `after` is applied to the value of a complete answer, and `problem` says what
-        is wrong with it. `prompt` and `shape` replace those
-        of its kind.
+        is wrong with it. `prompt` and `shape` replace those of its kind. The first `common`
+        characters of the user turn are those of other calls, too.
         """
         system = self._system_prompt(call, prompt or kind.prompt)
         if role:
@@ -328,7 +331,7 @@ class Agents:
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
         wanted = shape or usual
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
-        return await self._asking().ask(call, material, whole, system, told)
+        return await self._asking().ask(call, material, whole, system, told, common)
 
     async def _finish(self, draft: Draft, material: WorkMaterial, told: Told) -> Draft:
         """Return a draft with the verdicts of its checks, and with its remarks at their places."""

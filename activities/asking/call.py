@@ -47,9 +47,13 @@ class Asking:
         shape: Shape[Asked, Value],
         system: str,
         prompt: str,
+        common: int = 0,
     ) -> Reply[Value]:
-        """Ask once. What is wrong with a complete answer is returned as data, never raised."""
+        """Ask once. What is wrong with a complete answer is returned as data, never raised. The
+        first `common` characters of the prompt are those of other calls, too.
+        """
         request = make_request(call, shape.asked, system, prompt, Past.read())
+        request = replace(request, shared=call.caching, common=common)
         return await self._reply(call, material, shape, request)
 
     async def converse(

@@ -162,7 +162,18 @@ def work_prompt(material: WorkMaterial, told: Told) -> str:
     """Return an agent's user turn: its inputs verbatim, with what differs in them, then findings,
     then its instruction, so that long material stands before what is asked of it.
     """
-    subtask = material.subtask
+    return "\n\n".join((*_beginning(material, told), *_asked(material, told)))
+
+
+def count_common(material: WorkMaterial, told: Told) -> int:
+    """Return the characters at the start of an agent's user turn that are the same for all who work
+    from these inputs and findings.
+    """
+    return len("\n\n".join(_beginning(material, told)))
+
+
+def _beginning(material: WorkMaterial, told: Told) -> list[str]:
+    """Return what an agent works from: inputs and findings."""
     parts = [part for name, each in told.changes.items() for part in enclose_messages(name, each)]
     parts += [envelope(f"input {name}", text) for name, text in told.contents.items()]
     pinned = {each.name: each for each in material.inputs}
@@ -184,6 +195,12 @@ def work_prompt(material: WorkMaterial, told: Told) -> str:
     ]
     if quiet := [each.subtask_id for each in found if _is_quiet(each)]:
         parts.append(f"Lenses without a remark: {defang(', '.join(quiet))}.")
+    return parts
+
+
+def _asked(material: WorkMaterial, told: Told) -> list[str]:
+    """Return what is asked of this agent, in this try."""
+    subtask, parts = material.subtask, list[str]()
     parts += enclose_remarks(material.remarks, told.shown or show_without_code(material.remarks))
     if material.why:
         why = envelope("why the previous try was not accepted", material.why)
@@ -205,7 +222,7 @@ def work_prompt(material: WorkMaterial, told: Told) -> str:
     if subtask.max_output:
         parts.append(ROOM.format(tokens=subtask.max_output))
     parts.append("Carry out the instruction.")
-    return "\n\n".join(parts)
+    return parts
 
 
 def _unread(pinned: PinnedInput) -> Iterator[str]:

@@ -114,6 +114,10 @@ class Call(Contract):
     run: str = ""
     """Temporal's id of the run's first execution, which is the run's name in the journal."""
     project: ProjectName = ""
+    caching: Literal["", "5m"] = Field(default="", exclude_if=lambda kept: not kept)
+    """How long the endpoint is to keep what its prompt and those of others begin with: system
+    prompt, inputs and findings. Empty: it need not.
+    """
 
     @property
     def id(self) -> str:

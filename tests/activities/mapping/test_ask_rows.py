@@ -13,6 +13,8 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from calling import claude
+from holdfast.activities.mapping.tally import Tally
+from holdfast.calls.row import shared_bytes
 from holdfast.calls.rows import RowsBeat, RowsDone
 from holdfast.contracts import Bill, Check, Unreached, Usage
 from holdfast.contracts.errors import (
@@ -22,6 +24,7 @@ from holdfast.contracts.errors import (
     NotBilled,
     PossiblyBilled,
 )
+from holdfast.ledger.rows import RowSizes, worst_rows
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
@@ -227,3 +230,22 @@ async def test_a_throttled_row_waits_and_is_asked_again(
 
 def lost_bill() -> Bill:
     return Bill(model=CARD.id, calls=1, dollars=None, final=False)
+
+
+async def test_what_is_reserved_for_rows_covers_each_of_them_at_its_worst(tmp_path: Path) -> None:
+    """With what the workflow knows: bytes of the material, of the role and of the items."""
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(30)))
+    maps = maps_on(tmp_path, Saying(lambda _: said()))
+    role = told.role.model_copy(update={"prompt_bytes": len(maps.roles["classifier"])})
+    chunk = told.chunks[0]
+    sizes = RowSizes(30, shared_bytes(told.work, role), chunk.bytes, chunk.longest, 200)
+
+    async def tallied() -> Tally:
+        return await maps._tally(told, "batch")
+
+    tally: Tally = await ActivityEnvironment().run(tallied)
+    most = [tally.most_of(row) for row in tally.wanted.rows]
+    reserved = worst_rows(CARD, sizes, "batch")
+    assert sum(each.dollars for each in most) <= reserved.dollars
+    assert sum(each.tokens for each in most) <= reserved.tokens
