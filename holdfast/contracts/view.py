@@ -234,6 +234,8 @@ class Question(Contract):
     """Number of the call to approve; 0 if it is not about one."""
     roles: tuple[str, ...] = ()
     """The roles that the subtask may be handed to."""
+    rows: bool = False
+    """True if too many rows of a map have failed: it goes on, stops, or has some tried again."""
 
 
 class RunView(Contract):

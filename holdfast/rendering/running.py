@@ -90,7 +90,12 @@ def waits(state: State) -> bool:
 
 def waiting(state: State) -> tuple[Question, ...]:
     asked = [
-        Question(kind="subtask", subtask_id=key, text=state.work[key].why)
+        Question(
+            kind="subtask",
+            subtask_id=key,
+            text=state.work[key].why,
+            rows=state.work[key].subtask.map is not None,
+        )
         for key in state.work.asking
         if state.work[key].stage == "person"
     ]

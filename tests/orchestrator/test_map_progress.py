@@ -27,9 +27,11 @@ from holdfast.calls.rows import (
 )
 from holdfast.calls.turn import Slice
 from holdfast.calls.work import WorkMaterial
+from holdfast.cli.screen.waiting import reminders
 from holdfast.client.maps import _line
 from holdfast.contracts import Bill, Call
 from holdfast.contracts.plans import MapSpec
+from holdfast.contracts.view import Question, RunView
 from holdfast.history.mapping import MapFold
 from holdfast.rendering.progress import progress_line
 from holdfast.temporal.connection import data_converter
@@ -165,6 +167,17 @@ async def test_a_segment_goes_on_where_the_one_before_stood() -> None:
     )
     await run.complete(closing, MapTable(counts=ended))
     assert run.line().startswith("50 of 50, 2 failed")
+
+
+async def test_whoever_is_asked_about_failed_rows_is_told_the_orders_about_them() -> None:
+    asked = Question(kind="subtask", subtask_id="classify", text="3 of 60 rows failed", rows=True)
+    view = RunView(
+        run_id="r1", goal="g", phase="working", started=START, now=START, waiting=(asked,)
+    )
+    (reminder,) = reminders(view)
+    assert reminder.command.endswith('answer r1 classify "go on"')
+    assert "retry r1 classify --rows failed" in reminder.others
+    assert "skip r1 classify --rows failed" in reminder.others
 
 
 async def test_rows_that_are_out_in_batches_are_told_and_no_time_is_guessed() -> None:

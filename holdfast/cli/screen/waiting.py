@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -45,10 +45,12 @@ def _reminder(view: RunView, question: Question) -> Reminder:
         "raise": _twice(view),
         "skip": question.subtask_id,
     }
-    typed = [
-        f"{to_type(name, view.run_id)} {own.get(name, about)}".rstrip()
-        for name in ANSWERED_BY[question.kind]
-    ]
+    names: Sequence[str] = ANSWERED_BY[question.kind]
+    if question.rows:
+        failed = f"{about} --rows failed"
+        own |= {"answer": f'{about} "go on"', "retry": failed, "skip": failed}
+        names = ("answer", "retry", "skip")
+    typed = [f"{to_type(name, view.run_id)} {own.get(name, about)}".rstrip() for name in names]
     call = {**_call(question), "decline": typed[1]} if question.kind == "call" else {}
     text = question_text(question, view, exactly(question.text))
     return Reminder(text, typed[0], ", ".join(typed[1:]), call)
