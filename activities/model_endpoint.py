@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from holdfast.activities.asking.prices import Prices
 from holdfast.contracts import Capabilities
@@ -38,9 +39,11 @@ def web_of_endpoint(settings: Settings, prices: Prices) -> bool:
     return settings.endpoint_web and prices.of_searches
 
 
-def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None) -> ModelEndpoint:
+def model_endpoint(
+    settings: Settings, prices: Prices, heard: Path | None = None, **options: Any
+) -> ModelEndpoint:
     """Return the endpoint that the settings name, if any. `heard` is the file that remembers which
-    endpoints have ever answered.
+    endpoints have ever answered; `options` are further ones of `Claude`.
     """
     if not settings.has_endpoint:
         return ModelEndpoint()
@@ -54,7 +57,8 @@ def model_endpoint(settings: Settings, prices: Prices, heard: Path | None = None
     base_url = settings.anthropic_base_url
     models = tuple(card.id for card in (*prices.cards(), prices.planner()) if card)
     known = KnownSecrets(settings.secrets)
-    model = Claude(key=key, base_url=base_url, price=prices.price, known=known, heard=heard)
+    about: dict[str, Any] = {"known": known, "heard": heard, **options}
+    model = Claude(key=key, base_url=base_url, price=prices.price, **about)
     find = Remembered(partial(find_capabilities, key, base_url, settings.capabilities, models))
 
     async def capabilities() -> Capabilities:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from holdfast.activities.asking.prices import Prices
 from holdfast.activities.claude.adapter import Claude
 from holdfast.calls.work import WorkAnswer
+from holdfast.certifying.failures import FAILURES
 from holdfast.contracts import Bill
 from holdfast.contracts.errors import OrchestrationError
 from holdfast.deployment.settings import Settings
@@ -30,58 +31,9 @@ REQUEST = ModelRequest(
     max_output=4_000,
     deadline_seconds=2.0,
 )
-SPEND_TEXT = "You have reached your specified API usage limits."
 ROWS: dict[str, Rule] = {
     "success": Rule(probability=0.0),
-    "400 invalid_request_error": Rule(status=400),
-    "400 own spend limit": Rule(status=400, message=SPEND_TEXT),
-    "400 request_body_timeout": Rule(status=400, error_code="request_body_timeout"),
-    "400 with x-should-retry": Rule(status=400, headers={"x-should-retry": "true"}),
-    "401": Rule(status=401),
-    "402 billing_error": Rule(status=402),
-    "307": Rule(status=307),
-    "403": Rule(status=403),
-    "404 unknown model": Rule(status=404),
-    "408": Rule(status=408),
-    "409 conflict_error": Rule(status=409),
-    "412": Rule(status=412),
-    "413 request_too_large": Rule(status=413),
-    "422": Rule(status=422),
-    "429 with retry-after: 7": Rule(status=429, headers={"retry-after": "7"}),
-    "429 with retry-after-ms: 1500": Rule(status=429, headers={"retry-after-ms": "1500"}),
-    "429 without a wait": Rule(status=429),
-    "429 ramp_limit_exceeded": Rule(
-        status=429, error_code="ramp_limit_exceeded", headers={"retry-after": "3"}
-    ),
-    "429 enforced_spend_limit_reached": Rule(status=429, error_code="enforced_spend_limit_reached"),
-    "429 contract_spend_limit_reached": Rule(status=429, error_code="contract_spend_limit_reached"),
-    "429 with x-should-retry: false": Rule(status=429, headers={"x-should-retry": "false"}),
-    "500 api_error": Rule(status=500),
-    "502 HTML": Rule(fault="html_502"),
-    "503": Rule(status=503),
-    "503 with retry-after: 20": Rule(status=503, headers={"retry-after": "20"}),
-    "503 overloaded_error": Rule(status=503, type="overloaded_error"),
-    "521": Rule(status=521),
-    "504 timeout_error": Rule(status=504),
-    "524": Rule(status=524),
-    "529 overloaded_error": Rule(status=529),
-    "529 with retry-after: 20": Rule(status=529, headers={"retry-after": "20"}),
-    "dropped before headers": Rule(fault="drop_before_headers"),
-    "dropped within headers": Rule(fault="drop_mid_headers"),
-    "no answer (hang)": Rule(fault="hang"),
-    "dropped mid-stream": Rule(fault="drop_mid_stream"),
-    "clean end mid-stream": Rule(fault="end_mid_stream"),
-    "stalled mid-stream": Rule(fault="stall_mid_stream"),
-    "overloaded_error mid-stream": Rule(fault="error_mid_stream"),
-    "api_error mid-stream": Rule(fault="error_mid_stream", type="api_error"),
-    "pings past the deadline": Rule(fault="slow_pings"),
-    "200 HTML": Rule(fault="html_200"),
-    "200 broken JSON": Rule(fault="bad_json"),
-    "200 JSON instead of a stream": Rule(fault="json_not_stream"),
-    "refusal": Rule(answer="refusal"),
-    "max_tokens": Rule(answer="truncated"),
-    "malformed JSON": Rule(answer="malformed"),
-    "empty answer": Rule(answer="empty"),
+    **{name: Rule.model_validate(rule) for name, rule in FAILURES.items()},
 }
 
 

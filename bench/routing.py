@@ -26,12 +26,12 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from bench.instruments.deployment import simulated
 from bench.instruments.tables import head, row
 from holdfast.activities.wiring import Served, build
 from holdfast.calling import gathering
 from holdfast.calling.reserving import paid_call
 from holdfast.calls.plan import PLAN
+from holdfast.certifying.deployment import simulated
 from holdfast.contracts import Briefing, Goal, GoalInput, Plan, Tier
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.rules.reducer import apply

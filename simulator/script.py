@@ -139,6 +139,11 @@ class Rule(BaseModel):
     pause: bool = False
     """A server's own search is at work: the turn goes on when it comes back as the last message."""
 
+    @property
+    def fails(self) -> bool:
+        """True if what it says is no whole, good answer."""
+        return bool(self.status or self.fault or self.answer)
+
 
 class Script(BaseModel):
     """The behaviour of one server."""

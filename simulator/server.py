@@ -40,7 +40,7 @@ from holdfast.simulator.script import Rule, Script
 
 LARGEST_BODY = 32 * 2**20
 MODEL_LISTING_TOKENS = {"max_input_tokens": 1_000_000, "max_tokens": 128_000}
-MAY_HAVE_GENERATED = (408, 502, 504, 520, 521, 522, 523, 524)
+MAY_HAVE_GENERATED = (408, 502, 504, 520, 522, 524)
 """Statuses of a gateway that lost the answer: this server charges them, which is the worst case."""
 
 
@@ -71,9 +71,15 @@ class Simulator:
         self.log = RequestLog(memory)
         self._start_afresh()
 
-    def reset(self) -> None:
-        """Forget everything that was asked: log, counts of rules, caches, the rate's past."""
+    def reset(self, script: Script | None = None) -> None:
+        """Forget everything that was asked: log, counts of rules, caches, the rate's past. Go on
+        with this script, if there is one.
+        """
         self.batches.close()
+        if script is not None:
+            self.script = with_models(script, self.cassette)
+        if self.cassette is not None:
+            self.cassette.rewind()
         self.log.forget()
         self.log = RequestLog(self.log.memory)
         self._start_afresh()
@@ -155,8 +161,6 @@ class Simulator:
         if request.transport is not None:
             self.log.connections.add(request.transport.get_extra_info("peername"))
         try:
-            if self.cassette is not None:
-                return await play(self.cassette, request, asked, self.log, record)
             return await self._meet(request, asked, record)
         finally:
             self.log.ended()
@@ -170,6 +174,8 @@ class Simulator:
         """The fate of a well-formed request: the first rule that applies, the rate, an answer."""
         chance = random.Random(f"{self.script.seed} {asked.digest} {record.count}")
         rule = self._player.rule(self.script, asked, chance)
+        if self.cassette is not None and not (rule and rule.fails):
+            return await play(self.cassette, request, asked, self.log, record)
         if rule and rule.status and rule.status not in MAY_HAVE_GENERATED:
             self.log.refused(record, rule.status)
             return _scripted_status(rule, request)
@@ -258,10 +264,14 @@ class Simulator:
         return web.json_response({**listing, "last_id": last}, headers=headers_of(request))
 
     async def _log(self, request: web.Request) -> web.Response:
-        return web.json_response(self.log.report(), headers=headers_of(request))
+        unheard = self.cassette.unheard if self.cassette else []
+        said = self.log.report() | {"unheard": unheard}
+        return web.json_response(said, headers=headers_of(request))
 
     async def _reset(self, request: web.Request) -> web.Response:
-        self.reset()
+        """With a body: that script from here on."""
+        given = await request.read()
+        self.reset(Script.model_validate_json(given) if given else None)
         return web.json_response({}, headers=headers_of(request))
 
 

@@ -25,7 +25,6 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from bench.instruments.clients import outcome
 from ending import end_all_of
 from holdfast.activities.asking import sending
 from holdfast.activities.asking.journal import FileJournal
@@ -33,6 +32,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.model_endpoint import ModelEndpoint
 from holdfast.activities.wiring import build
 from holdfast.calls.turn import READS_ON
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Capabilities, Goal, Report
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.contracts.view import RunView

@@ -12,7 +12,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
-from bench.instruments.clients import outcome
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Report
 
 REPORT_SECONDS = 10

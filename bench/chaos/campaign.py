@@ -38,9 +38,11 @@ from bench.chaos.bills import Bills
 from bench.chaos.blows import WEIGHTS, Blows
 from bench.chaos.goals import Asked
 from bench.chaos.verdict import Verdict
-from bench.instruments.clients import QUERIES, ask, ended, say, silence, waits_for
+from bench.instruments.clients import QUERIES, ask, silence
 from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.histories import Histories, over
+from holdfast.certifying.deployment import ended
+from holdfast.certifying.people import answer_to, say, waits_for
 from holdfast.cli.screen.exits import Code
 from holdfast.deployment.settings import HOME
 from holdfast.embedded import ensure_up
@@ -201,7 +203,7 @@ class Campaign:
         while True:
             await asyncio.sleep(PERSON_SECONDS)
             for question in await waits_for(handle):
-                name, order = goals.answer_to(question)
+                name, order = answer_to(question, "chaos")
                 self.orders[await say(handle, name, order, ORDER_SECONDS)] += 1
 
 

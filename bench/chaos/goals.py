@@ -12,7 +12,6 @@ from typing import Any
 
 from bench.instruments.deployment import part
 from holdfast.contracts import Limits, Order, Plan
-from holdfast.contracts.view import Question
 
 FEWEST, MOST = 3, 14
 """Subtasks of a run."""
@@ -129,24 +128,6 @@ def _orders(chance: Random, count: int, mark: str) -> tuple[tuple[float, str, Or
     if chance.random() < 0.03:
         said.append((chance.uniform(0, ORDERS_WITHIN), "cancel", Order()))
     return tuple(sorted(said, key=lambda each: each[0]))
-
-
-def answer_to(question: Question) -> tuple[str, Order]:
-    """What a person says to a question of a run."""
-    match question.kind:
-        case "plan":
-            return "approve", Order(by="chaos")
-        case "budget":
-            return "raise_cap", Order(limits=Limits(dollars=1_000, model_calls=2_000), by="chaos")
-        case "paused":
-            return "resume", Order(by="chaos")
-        case "call":
-            return "approve", Order(call=question.call, by="chaos")
-        case "subtask":
-            said = "The first of the two."
-            return "answer", Order(subtask_id=question.subtask_id, text=said, by="chaos")
-        case "decision":
-            return "skip", Order(subtask_id=question.subtask_id, by="chaos")
 
 
 def described(goal: Asked) -> str:

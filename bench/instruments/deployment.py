@@ -5,92 +5,34 @@ processes, in a folder that goes away.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
-import yaml
-from temporalio.client import Client, WorkflowHandle
-from temporalio.service import RPCError
+from temporalio.client import WorkflowHandle
 
-from bench.instruments.clients import ended, outcome
 from bench.instruments.proxy import Proxy, proxied
+from holdfast.certifying.deployment import Deployment as Struck
+from holdfast.certifying.deployment import running, simulated
 from holdfast.contracts import Goal, Limits, Plan, Report, Subtask
-from holdfast.deployment.settings import HOME, Settings
-from holdfast.embedded import Programs, down, ensure_up, server, status, up
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import Programs
 from holdfast.embedded.state import StateDir
 from holdfast.embedded.supervision import WORKER
-from holdfast.errors import EmbeddedError
 from holdfast.storage import store_at
-from holdfast.temporal.connection import Target, connect
-from holdfast.workers.served import find_served
 
-HEAL_SECONDS = 0.5
-POLL_SECONDS = 0.05
 REQUESTS = "requests.jsonl"
 """The file, in the folder of a deployment, with each request that its simulator got."""
 
 
 @dataclass
-class Simulated:
-    """A simulator in a process of its own, always on the same port; what it charged is kept in a
-    file, so that it can be killed.
-    """
-
-    url: str
-    command: tuple[str, ...]
-    process: asyncio.subprocess.Process | None = None
-
-    def log(self) -> dict[str, Any]:
-        """What it was asked and what it would have charged. Blocking."""
-        with urlopen(f"{self.url}/simulator/log", timeout=10) as answer:
-            log: dict[str, Any] = json.load(answer)
-            return log
-
-    async def start(self) -> None:
-        """Return when it listens."""
-        self.process = await asyncio.create_subprocess_exec(
-            *self.command, cwd=HOME, stdout=asyncio.subprocess.PIPE
-        )
-        assert self.process.stdout is not None
-        if not await self.process.stdout.readline():
-            raise RuntimeError(f"no simulator at {self.url}: {await self.process.wait()}")
-
-    async def stop(self, *, kill: bool = False) -> None:
-        """End it, politely or with -9."""
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                # Ctrl-C at a terminal has ended it already.
-                self.process.kill() if kill else self.process.terminate()
-            await self.process.communicate()
-            self.process = None
-
-    async def outage(self, seconds: float) -> None:
-        """Kill it, and start it again after this time."""
-        try:
-            await self.stop(kill=True)
-            await asyncio.sleep(seconds)
-        finally:
-            await self.start()
-
-
-@dataclass
-class Deployment:
+class Deployment(Struck):
     """What a measurement talks to. Server and worker are started again when they die."""
 
-    settings: Settings
-    programs: Programs
-    target: Target
-    client: Client
-    simulator: Simulated
     proxy: Proxy
     """Before the simulator, for whoever was told to go through it."""
 
@@ -105,82 +47,16 @@ class Deployment:
             result_type=Report,
         )
 
-    async def result(self, handle: WorkflowHandle[Any, Report]) -> Report:
-        """The report, however often the server goes away meanwhile; also of a run that failed."""
-        while True:
-            try:
-                return await outcome(handle)
-            except RPCError:
-                await asyncio.sleep(POLL_SECONDS)
-
-    def pid(self, name: str) -> int | None:
-        """Return the pid of `server` or `worker`; None while it does not run."""
-        now = status(self.settings)
-        return now.server_pid if name == "server" else now.worker_pid
-
-    async def served(self) -> None:
-        """Return once a worker asks for calls."""
-        while True:
-            _, models = await find_served(self.client, self.target.task_queue)
-            if models:
-                return
-            await asyncio.sleep(POLL_SECONDS)
-
     async def outage(self, seconds: float) -> None:
         """Kill the server, and keep everybody from starting it for this time."""
         # Waits, and this process with it, while somebody is starting it.
         with StateDir.of(self.settings).locked():
-            if pid := self.pid("server"):
-                os.kill(pid, signal.SIGKILL)
+            self.kill("server")
             await asyncio.sleep(seconds)
 
     def kill_worker(self) -> None:
         """Kill -9, if it runs."""
-        pid = self.pid("worker")
-        if pid:
-            os.kill(pid, signal.SIGKILL)
-
-    async def revive(self) -> None:
-        """Start what has died, once."""
-        await asyncio.to_thread(ensure_up, self.settings, "watcher", self.programs)
-
-    async def heal(self) -> None:
-        """Start what has died, forever."""
-        while True:
-            with suppress(EmbeddedError):
-                await self.revive()
-            await asyncio.sleep(HEAL_SECONDS)
-
-
-@asynccontextmanager
-async def simulated(
-    folder: Path, script: Mapping[str, Any], *, keeps: bool = False
-) -> AsyncIterator[Simulated]:
-    """A simulator with this script, which `keeps` each request in a file of the folder."""
-    path = folder / "script.yaml"
-    path.write_text(yaml.safe_dump(dict(script)))
-    # A port that no client is ever given: it must still be free after an outage.
-    port = server.free_port(0, set())
-    simulator = Simulated(
-        f"http://127.0.0.1:{port}",
-        (
-            sys.executable,
-            "-m",
-            "simulator",
-            "--script",
-            str(path),
-            "--port",
-            str(port),
-            "--memory",
-            str(folder / "charged.jsonl"),
-            *(("--requests", str(folder / REQUESTS)) if keeps else ()),
-        ),
-    )
-    await simulator.start()
-    try:
-        yield simulator
-    finally:
-        await simulator.stop()
+        self.kill("worker")
 
 
 @asynccontextmanager
@@ -198,7 +74,11 @@ async def deployed(
     dies is started again; `through_proxy`: calls go through the proxy, which can be lost; `keeps`:
     REQUESTS gets what models are asked.
     """
-    async with simulated(folder, script, keeps=keeps) as simulator, proxied(simulator.url) as proxy:
+    requests = folder / REQUESTS if keeps else None
+    async with (
+        simulated(folder, script, requests=requests) as simulator,
+        proxied(simulator.url) as proxy,
+    ):
         url = proxy.url if through_proxy else simulator.url
         usual = {"workers": 1, "anthropic_base_url": url, "anthropic_api_key": "scripted"}
         of_this = Settings(
@@ -209,16 +89,10 @@ async def deployed(
         )
         command = (sys.executable, str(worker)) if worker else WORKER
         programs = Programs(worker=command)
-        endpoint = await asyncio.to_thread(up, of_this, programs)
-        client = await connect(endpoint.target)
-        deployment = Deployment(of_this, programs, endpoint.target, client, simulator, proxy)
-        healing = [asyncio.create_task(deployment.heal())] if heals else []
-        try:
-            await deployment.served()
-            yield deployment
-        finally:
-            await ended(*healing)
-            await asyncio.to_thread(down, of_this)
+        async with running(of_this, programs) as (target, client):
+            deployment = Deployment(of_this, programs, target, client, simulator, proxy)
+            async with deployment.kept(heals=heals):
+                yield deployment
 
 
 def parallel(count: int, **limits: Any) -> Goal:

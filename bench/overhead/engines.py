@@ -18,9 +18,10 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
-from bench.instruments.deployment import Deployment, deployed, simulated
+from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.usage import Usage, used
 from bench.overhead.loads import WARM_UP, Load, fixed_parts, script
+from holdfast.certifying.deployment import simulated
 from holdfast.deployment.settings import HOME
 
 BARE_WORKER = HOME / "bench" / "overhead" / "bare_worker.py"

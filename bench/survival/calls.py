@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bench.instruments.deployment import Deployment, Simulated, deployed, simulated
+from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.tables import head, row
 from bench.overhead.engines import (
     Start,
@@ -29,6 +29,7 @@ from bench.overhead.engines import (
     started_here,
 )
 from bench.overhead.loads import Load, script
+from holdfast.certifying.deployment import Simulated, simulated
 
 COLUMNS = (
     ("worker killed with 4.5 s of work left", "restart to done, s"),

@@ -30,10 +30,12 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from bench.instruments.clients import QUERIES, ask, ended, say, silence
+from bench.instruments.clients import QUERIES, ask, silence
 from bench.instruments.histories import Histories, over
 from bench.takeover.goals import KINDS, LAST, WIDTH, Kind
 from bench.takeover.halves import Half, Hands
+from holdfast.certifying.deployment import ended
+from holdfast.certifying.people import say
 from holdfast.contracts import Order
 from holdfast.embedded import server
 from holdfast.simulator.script import Script

@@ -75,6 +75,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "verify": "care.verify",
         "countersign": "care.countersign",
         "replay": "care.replay",
+        "certify": "care.certify",
         "completion": "care.completion",
         "schema": "care.schema",
     },

@@ -146,6 +146,11 @@ class Cassette:
         self._heard[digest] += 1
         return found[min(turn, len(found) - 1)].model_dump()
 
+    def rewind(self) -> None:
+        """Answer from the beginning again, as if nothing had been asked."""
+        self._heard.clear()
+        self.unheard.clear()
+
     def explain(self, body: Json) -> str:
         """Return how a request differs from the recorded one that is nearest to it."""
         asked = in_words(body, inputs=self.inputs)

@@ -18,7 +18,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -81,6 +82,18 @@ would be too much for one answer of the server.
 log = logging.getLogger("worker")
 
 
+@dataclass(frozen=True)
+class More:
+    """What another worker of this project has beside its own lenses and journal."""
+
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """Options of `wiring.build`."""
+    interceptors: tuple[Interceptor, ...] = ()
+
+
+MakeMore = Callable[[Settings], More]
+
+
 def workers(
     client: Client,
     queue: str,
@@ -130,10 +143,16 @@ def _options(build_id: str) -> dict[str, Any]:
 
 
 async def serve(
-    settings: Settings, target: Target, served: Served, gate: RateGate, *, first: bool
+    settings: Settings,
+    target: Target,
+    served: Served,
+    gate: RateGate,
+    *,
+    first: bool,
+    around: Sequence[Interceptor] = (),
 ) -> None:
     """Work until SIGTERM or SIGINT; embedded, also until nobody needs this process. The `first`
-    process has all duties, its siblings end with it.
+    process has all duties, its siblings end with it. `around`: next to each activity.
     """
     told = _told_to_end(first=first)
     client = await connect(target, CONNECT_SECONDS)
@@ -142,7 +161,7 @@ async def serve(
     held = Held(holding)
     lookout = Lookout(embedded=target.embedded)
     served = with_schedules(served, settings, target)
-    started = _registered(client, target, settings, served, (gate, lookout), held)
+    started = _registered(client, target, settings, served, (gate, lookout), (held, *around))
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.
     queue, tiers = target.task_queue, get_args(Tier)
@@ -185,7 +204,7 @@ def _registered(
     settings: Settings,
     served: Served,
     told: tuple[RateGate, Lookout],
-    held: Held,
+    around: tuple[Interceptor, ...],
 ) -> list[Worker]:
     gate, lookout = told
 
@@ -198,7 +217,7 @@ def _registered(
         target.task_queue,
         served,
         settings.build_id or __version__,
-        (LogContext(), held, ShowThrottles(notes), *_counting(settings)),
+        (LogContext(), *around, ShowThrottles(notes), *_counting(settings)),
         processes=settings.workers,
         # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
         # here it would only cost, a tenth of all that a worker computes.
@@ -257,6 +276,7 @@ def main(
     arguments: list[str] | None = None,
     make_lenses: MakeLenses = shipped_lenses,
     make_journal: MakeJournal = FileJournal,
+    make_more: MakeMore = lambda _settings: More(),
 ) -> int:
     """Return the exit code. `make_…` let another worker of this project bring its own parts."""
     module = "python -m holdfast.serving" if Path(sys.argv[0]).name == "__main__.py" else None
@@ -280,7 +300,10 @@ def main(
         _log(settings, given.sibling, embedded=target.embedded)
         _warn(settings)
         gate = gate_of(settings)
-        served = build(settings, target, gate, make_lenses=make_lenses, make_journal=make_journal)
+        more = make_more(settings)
+        served = build(
+            settings, target, gate, make_lenses=make_lenses, make_journal=make_journal, **more.parts
+        )
     # Temporal's profiles fail with RuntimeError.
     except (ValueError, OSError, RuntimeError, EmbeddedError) as error:
         return _refused(error, 2)
@@ -288,7 +311,8 @@ def main(
     gc.freeze()
     gc.enable()
     try:
-        asyncio.run(serve(settings, target, served, gate, first=not given.sibling))
+        first, around = not given.sibling, more.interceptors
+        asyncio.run(serve(settings, target, served, gate, first=first, around=around))
     except Unreachable as error:
         return _refused(error, 5)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from holdfast.cli.commands.care import export
@@ -157,6 +159,33 @@ def test_what_is_asked_again_has_its_answers_in_turn() -> None:
         cassette.record(asks("Rates?"), says(answer))
     heard = [text_of(cassette.answer(asks("Rates?"))) for _ in range(3)]
     assert heard == ["one", "two", "two"]
+
+
+def post(url: str, path: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    with httpx2.Client(base_url=url, headers={"x-api-key": "any"}) as client:
+        found = client.post(path, json=given)
+        return found.status_code, found.json()
+
+
+async def test_a_cassette_fails_where_a_script_says_so_and_begins_anew_when_it_is_reset() -> None:
+    cassette = Cassette()
+    asked = asks("Which?", model="claude-haiku-5-5")
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    for text in ("first", "second"):
+        cassette.record(asked, says(text) | {"usage": usage})
+    async with Simulator(cassette=cassette) as simulator:
+
+        async def ask(path: str = "/v1/messages", **given: Any) -> tuple[int, dict[str, Any]]:
+            return await asyncio.to_thread(post, simulator.url, path, given or asked)
+
+        assert [text_of((await ask())[1]) for _ in range(3)] == ["first", "second", "second"]
+        await ask(**asks("What?", model="claude-haiku-5-5"))
+        assert len(cassette.unheard) == 1
+        await ask("/simulator/reset", rules=[{"first": 1, "status": 503}])
+        assert (await ask())[0] == 503
+        assert text_of((await ask())[1]) == "first"
+        log = simulator.log.report()
+        assert (log["admitted"], log["refused"], cassette.unheard) == (1, 1, [])
 
 
 @pytest.mark.parametrize("inputs", [False, True])

@@ -90,7 +90,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "receipt": ("r1",), "verify": ("text",), "countersign": ("text", "--key-file", "text"),
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
-    "template": ("save", "r1"),
+    "template": ("save", "r1"), "certify": ("tech-support",),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 
@@ -119,6 +119,8 @@ def bad_values(command: str, parameter: Any) -> tuple[str, ...]:
         # What is not there is made.
         return ("", "text", "fifo", "dangling", "looping", LONG, "text/below")
     if kind is Path:
+        if (command, option) == ("certify", "--cassette"):
+            return READ
         if option in ("--out", "--sarif", "--comment", "--cassette"):
             return WRITTEN
         return READ

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from temporalio.service import RPCError
 
-from bench.instruments.clients import waits_for
 from bench.instruments.deployment import Deployment, deployed, part, planned
+from holdfast.certifying.people import waits_for
 from holdfast.contracts import Order
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]

@@ -15,10 +15,10 @@ from temporalio.api.enums.v1 import EventType, TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.worker import Worker
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
 from holdfast.calls import KINDS
 from holdfast.calls.work import WORK
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal, Order, Report
 from holdfast.contracts.errors import NotBilled
 from holdfast.contracts.policies import Options, Policy

@@ -16,7 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from bench.instruments.deployment import deployed, simulated
+from bench.instruments.deployment import deployed
+from holdfast.certifying.deployment import simulated
 from holdfast.contracts import Goal, GoalInput
 from holdfast.contracts.remarks import read_review
 from holdfast.deployment.settings import HOME, Settings

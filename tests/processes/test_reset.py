@@ -16,10 +16,10 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
 from driving import subtask as subtask_of
 from holdfast.activities.asking.journal import FileJournal
+from holdfast.certifying.deployment import outcome
 from holdfast.cli.commands.runs import show
 from holdfast.cli.commands.steering import cancel, reset
 from holdfast.cli.screen.exits import Code, Exit

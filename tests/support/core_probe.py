@@ -46,6 +46,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "token": ("list",),
     "schedule": ("list",),
     "template": ("list",),
+    "certify": ("code-review",),
     "github": ("--pull", "1", "--repository", "a/b"),
     **dict.fromkeys(
         ("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve", "slack"), ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.instruments.clients import outcome
 from conftest import Runs, seen
+from holdfast.certifying.deployment import outcome
 from holdfast.cli.commands.runs import start
 from holdfast.contracts import Approval, Goal, Report
 from holdfast.intake.connection import Connection

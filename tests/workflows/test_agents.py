@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.instruments.clients import outcome
 from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Bill, Goal, GoalInput, Order, Report
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.ports import ModelAnswer

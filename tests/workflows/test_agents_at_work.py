@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from test_agents import catalogue, goal
 
-from bench.instruments.clients import outcome
 from conftest import Runs
 from drawn import drawn
 from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Here, tool
+from holdfast.certifying.deployment import outcome
 from holdfast.cli.screen.board import board
 from holdfast.client.reading import Reader
 from holdfast.intake.connection import Connection

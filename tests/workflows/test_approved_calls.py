@@ -11,10 +11,10 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from test_agents import catalogue, goal, segments, told
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
 from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Here, tool
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Order
 from holdfast.contracts.view import Question, RunView
 from holdfast.rendering.orders import lines

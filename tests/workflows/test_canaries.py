@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from aiohttp import web as served
 
-from bench.instruments.clients import outcome
 from canaries import CANARY, ORDERS, PLACES, SECRET, WRITTEN, Obeying, planted, rows, summary
 from conftest import Runs
 from documents import pdf
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset import web
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal, GoalInput, Report
 from holdfast.deployment.settings import HOME
 from scripted import ready, subtask

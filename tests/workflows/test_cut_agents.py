@@ -9,8 +9,8 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from test_agents import NOTES, READS, catalogue, goal
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
+from holdfast.certifying.deployment import outcome
 from holdfast.cli.commands.steering import cancel, reset
 from holdfast.cli.screen.exits import Code
 from holdfast.client.reading import Reader

@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs
+from holdfast.certifying.deployment import outcome
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.shared.outcome import exit_code
 from holdfast.client.ended import Ended, read_end

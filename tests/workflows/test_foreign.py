@@ -15,8 +15,8 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 from test_agents import READS, catalogue, goal
 
-from bench.instruments.clients import outcome
 from conftest import Runs
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Order
 from holdfast.contracts.signals import HOLD, RESET, STANDSTILL
 from scripted import ScriptedModel, ready, subtask, synthesizes, works

@@ -13,8 +13,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowFailureError
 from temporalio.service import RPCError
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Capabilities, Goal, GoalInput, Order, Plan, Report
 from holdfast.contracts.plans import MapSpec
 from holdfast.ports import ModelAnswer, ModelRequest

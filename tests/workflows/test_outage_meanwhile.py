@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from bench.instruments.clients import outcome
 from conftest import Runs, seen
 from driving import BRIEFING, Drive
 from driving import subtask as subtask_of
@@ -16,6 +15,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.calling import outages
 from holdfast.calls.reach import Reached
 from holdfast.calls.work import WorkMaterial
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Draft, Order, Plan, Reply, RoleCard, Standstill, Unreached, policies
 from holdfast.contracts.view import Question
 from holdfast.rules.reducer import apply

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from test_agents import NOTES, catalogue, goal, segments, told
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs, seen
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Order
 from scripted import ScriptedModel, calls, synthesizes, works
 

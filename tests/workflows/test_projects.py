@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from bench.instruments.clients import outcome
 from conftest import Runs
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal, Report
 from holdfast.ports import ModelRequest
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works

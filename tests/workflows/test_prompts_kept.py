@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench.instruments.clients import outcome
 from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 

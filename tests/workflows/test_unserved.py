@@ -11,8 +11,8 @@ from temporalio.client import WorkflowFailureError
 from temporalio.worker import Worker
 from test_agents import catalogue, goal
 
-from bench.instruments.clients import outcome
 from conftest import Handle, Runs
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow

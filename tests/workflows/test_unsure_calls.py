@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from test_agents import catalogue, goal, segments
 
-from bench.instruments.clients import outcome
 from conftest import Runs
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset import shelf
 from holdfast.activities.toolset.tool import Here, tool
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Order
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 

@@ -1,0 +1,282 @@
+"""What a certificate is made of, without processes: where blows fall, what is seen of tools, and
+what counts as wrong. Whole certificates: tests/processes/test_certify.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from commanded import refused
+from hands import Bench
+from holdfast import Here, tool
+from holdfast.activities.toolset.tool import Tool
+from holdfast.certifying.board import Board, Moment, Noted, Place
+from holdfast.certifying.certify import failing, quick
+from holdfast.certifying.failures import FAILURES
+from holdfast.certifying.instruments import noting_tools
+from holdfast.certifying.judging import Seen, judge
+from holdfast.certifying.points import choose
+from holdfast.certifying.watching import Watch
+from holdfast.contracts import Gap, Report
+from holdfast.deployment import extras
+
+pytestmark = pytest.mark.anyio
+
+
+def noted(moment: Moment, step: str = "work-a-1", kind: str = "work", **more: str) -> Noted:
+    return Noted("r", Place(moment, step, kind), **more)
+
+
+def seen(*lines: Noted, **fields: Any) -> Seen:
+    about: dict[str, Any] = {"status": "complete", "answer": "Yes", "goal": "g", "run_id": "r"}
+    report = Report(**about | {"model_calls": 2, "dollars": Decimal("0.5")} | fields)
+    charged = {"dollars": "0.5", "admitted": 2, "again": 0}
+    return Seen("r", report, Decimal(2), charged, lines, 1.0)
+
+
+@tool(effects=True, idempotent=False)
+async def send(here: Here, to: str) -> str:
+    """Send it."""
+    raise AssertionError(f"sent to {to}")
+
+
+@tool()
+async def look(here: Here, at: str) -> str:
+    """Look at it."""
+    return f"looked at {at}"
+
+
+TOOLS = {"send": send, "look": look}
+
+# ---------------------------------------------------------------- where blows fall
+
+
+def test_few_blows_are_spread_over_all_kinds_of_events_and_all_victims() -> None:
+    lines = [
+        noted(moment, f"{kind}-{number}", kind)
+        for number in range(5)
+        for kind in ("plan", "work", "use_tool")
+        for moment in ("begins", "sent", "kept", "ends")
+    ]
+    few = choose(lines, 14, answers_take_time=True)
+    assert (len(few.points), few.kinds, few.kinds_in_all, few.in_all) == (14, 14, 14, 210)
+    assert str(few) == "14 of 210 points, 14 of 14 kinds of events"
+    assert {each.victims for each in few.points} == {
+        ("worker",),
+        ("server",),
+        ("server", "worker"),
+    }
+    fewer = choose(lines, 4, answers_take_time=False)
+    assert len({(each.place.kind, each.place.moment) for each in fewer.points}) == 4
+    every = choose(lines, None, answers_take_time=False)
+    assert len(set(every.points)) == every.in_all == 180
+    assert str(every) == "all 180 points"
+
+
+# ---------------------------------------------------------------- what counts as wrong
+
+
+def test_a_run_that_ends_as_the_plain_one_has_nothing_wrong() -> None:
+    assert judge(seen(), seen(), TOOLS, killed=True).wrong == ()
+
+
+def test_an_answer_that_had_arrived_and_was_asked_again_is_named() -> None:
+    plain = seen(noted("sent", key="1"), noted("kept", key="1"))
+    again = seen(
+        *plain.noted, noted("sent", "work-a-2", key="2"), noted("kept", "work-a-2", key="2")
+    )
+    verdict = judge(again, plain, TOOLS, killed=True)
+    assert verdict.wrong == ("work-a: its answer had arrived and was paid again",)
+    assert verdict.paid_again == 1
+    lost = seen(noted("sent", key="1"), noted("sent", "work-a-2", key="2"), *again.noted[-1:])
+    assert judge(lost, plain, TOOLS, killed=True).wrong == (), "the first never arrived"
+
+
+@pytest.mark.parametrize(
+    "fields, wrong",
+    [
+        ({"answer": "No"}, "another answer: without a reason"),
+        ({"status": "failed", "notes": ("a bug",)}, "it ended failed: a bug"),
+        ({"model_calls": 1}, "its bill says 1 calls, $0.500000; charged were 2, $0.5"),
+        ({"dollars": Decimal("0.4")}, "its bill says 2 calls, $0.400000; charged were 2, $0.5"),
+    ],
+)
+def test_a_killed_run_must_end_like_the_plain_one_with_its_whole_bill(
+    fields: dict[str, Any], wrong: str
+) -> None:
+    assert judge(seen(**fields), seen(), TOOLS, killed=True).wrong == (wrong,)
+
+
+def test_a_failed_endpoint_may_end_a_run_otherwise_if_the_report_says_why() -> None:
+    gap = Gap(title="Answer", status="failed", why="401")
+    for said in ({"gaps": (gap,)}, {"notes": ("one agent took it all",)}, {"stopped": "key"}):
+        other = seen(status="complete_with_gaps", answer="No", **said)
+        assert judge(other, seen(), TOOLS, killed=False).wrong == ()
+    silent = seen(answer="No", notes=("as always",))
+    assert judge(silent, seen(notes=("as always",)), TOOLS, killed=False).wrong == (
+        "it ended complete with another answer, and does not say why",
+    )
+
+
+def test_a_charge_above_the_cap_and_a_run_that_does_not_end_are_wrong() -> None:
+    small = replace(seen(), cap=Decimal("0.4"))
+    assert judge(small, seen(), TOOLS, killed=True).over_cap
+    endless = replace(seen(), report=None, seconds=90.0)
+    assert judge(endless, seen(), TOOLS, killed=True).wrong == ("it was not over after 90 s",)
+
+
+def used(moment: Moment, tool: str, key: str = "k1", about: str = "a") -> Noted:
+    return noted(moment, "tool-1-1", "use_tool", tool=tool, key=key, about=about)
+
+
+def test_effects_are_counted_by_key_and_what_may_have_run_must_be_said() -> None:
+    plain = seen(used("called", "send"), used("done", "send"))
+    twice = seen(*plain.noted, *plain.noted)
+    assert judge(twice, plain, TOOLS, killed=True).wrong == (
+        "send was carried out 2 times for one call",
+    )
+    anew = seen(*plain.noted, used("called", "send", "k2"), used("done", "send", "k2"))
+    assert "called again, by another key" in judge(anew, plain, TOOLS, killed=True).wrong[0]
+    lost = seen(used("called", "send"))
+    assert judge(lost, plain, TOOLS, killed=True).wrong == (
+        "send may have run, and the report does not say so",
+    )
+    note = "t1: send (Ada): it may have run, nobody knows, and it was not run again."
+    said = seen(used("called", "send"), notes=(note,), answer="Perhaps")
+    verdict = judge(said, plain, TOOLS, killed=True)
+    assert (verdict.wrong, verdict.told) == ((), ("send: it may have run, as the report says",))
+
+
+def test_a_tool_that_says_it_may_be_repeated_may_with_the_same_key_alone() -> None:
+    tools = {"send": replace(send, idempotent=True)}
+    plain = seen(used("called", "send"), used("done", "send"))
+    verdict = judge(seen(used("called", "send"), *plain.noted), plain, tools, killed=True)
+    assert verdict.wrong == () and "ran again with the same key" in verdict.told[0]
+
+
+def test_what_a_tool_does_that_declares_nothing_is_wrong_and_twice_is_said() -> None:
+    wrote = used("outside", "look", about="wrote /srv/x")
+    plain = seen(wrote)
+    [once] = judge(plain, plain, TOOLS, killed=True).wrong
+    assert once.startswith("look wrote /srv/x; it declares no effect: say effects=True")
+    [twice] = judge(seen(wrote, wrote), plain, TOOLS, killed=True).wrong
+    assert twice.startswith("look wrote /srv/x, 2 times for one call")
+    started = seen(used("outside", "look", about="started git"))
+    assert judge(started, seen(), TOOLS, killed=True).wrong == (), "what it does is not seen"
+    tools = {"look": replace(look, sends_to=lambda _: "a service")}
+    reached = seen(used("outside", "look", about="reached 192.0.2.1:443"))
+    assert judge(reached, seen(), tools, killed=True).wrong == ()
+    assert len(judge(reached, seen(), TOOLS, killed=True).wrong) == 1
+
+
+# ---------------------------------------------------------------- what is seen of tools
+
+
+async def test_what_is_done_outside_is_seen_also_in_threads_and_what_is_private_is_not(
+    tmp_path: Path,
+) -> None:
+    private, out = tmp_path / "private", tmp_path / "out"
+    private.mkdir()
+    out.mkdir()
+    (out / "there").write_text("x")
+    database = sqlite3.connect(out / "kept.db")
+    database.execute("create table t (a)")
+    database.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        told: list[str] = []
+        with Watch(private).over(told.append):
+            (private / "own").write_text("x")
+            (out / "there").read_text()
+            sqlite3.connect(out / "kept.db").close()
+            assert told == []
+            await asyncio.to_thread((out / "new").write_text, "x")
+            (out / "new").rename(out / "newer")
+            with sqlite3.connect(out / "kept.db") as database:
+                database.execute("insert into t values (1)")
+            database.close()
+            socket.create_connection(("127.0.0.1", port)).close()
+            await (await asyncio.create_subprocess_exec(sys.executable, "-c", "")).wait()
+        (out / "later").write_text("x")
+    program = Path(sys.executable).name
+    assert told == [
+        f"wrote {out / 'new'}",
+        f"rename {out / 'new'}",
+        f"reached 127.0.0.1:{port}",
+        f"started {program}",
+        f"wrote {out / 'kept.db'}",
+    ]
+
+
+async def test_a_noted_tool_is_the_same_to_models_and_one_with_effects_is_not_run(
+    tmp_path: Path,
+) -> None:
+    board = Board.of(tmp_path)
+    made = noting_tools(TOOLS, board, tmp_path, lambda _: "")
+    assert [each.spec for each in made.values()] == [each.spec for each in TOOLS.values()]
+    assert "arguments do not fit" in made["look"].find_misfits({"at": 1})
+
+    async def use(tool: Tool, **arguments: str) -> str:
+        return (await Bench().use(tool, **arguments)).text
+
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, workflow_id="r.t1.1", activity_id="tool-1-1")
+    said = await environment.run(use, made["look"], at="it")
+    assert said == "looked at it"
+    assert await environment.run(use, made["send"], to="Ada") == (
+        "(certify) the call of send was recorded, and not made."
+    )
+    lines = board.read("r")
+    assert [(each.place.moment, each.tool) for each in lines] == [
+        ("called", "look"),
+        ("done", "look"),
+        ("called", "send"),
+        ("done", "send"),
+    ]
+    assert {each.place.part for each in lines} == {"t1.1"}
+
+
+# ---------------------------------------------------------------- failures, bad input
+
+
+def test_each_failure_meets_the_first_such_call_and_asks_for_no_long_wait() -> None:
+    answer = {"call": "work", "text": "tea", "result": "Tea."}
+    rules = [answer, {"call": "plan"}]
+    once = {"status": 503, "headers": {"retry-after": "1"}, "call": "work", "first": 1}
+    assert failing(quick(FAILURES["503 with retry-after: 20"]), "work", rules) == [once, *rules]
+    late, *_ = failing(quick(FAILURES["pings past the deadline"]), "work", rules)
+    assert late == {**answer, "fault": "slow_pings", "seconds": 5.0, "first": 1}
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("certify nope", "unknown playbook 'nope'; known: "),
+        ("certify code-review", "--input repo"),
+        ("certify tech-support --script a --cassette b", "answers come from one of them"),
+        ("certify tech-support --cassette none.yaml", "--cassette 'none.yaml'"),
+    ],
+)
+def test_what_cannot_be_certified_is_said_in_one_line(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, line)
+    assert said in told and "\n" not in told.strip()
+
+
+def test_without_its_packages_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "lacking", lambda _: "needs packages that are not installed: pip")
+    told = refused(capsys, "certify tech-support")
+    assert told.strip() == "certify needs packages that are not installed: pip"
