@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from holdfast.calling import gathering
+from holdfast.calling import gathering, warming
 from holdfast.calls.kind import AnyKind
 from holdfast.calls.work import WORK
 from holdfast.contracts import (
@@ -22,6 +22,7 @@ from holdfast.contracts import (
     Tier,
     policies,
 )
+from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.ledger.pricing import worst
 from holdfast.state.moves import Ask
@@ -153,7 +154,7 @@ def work_call(state: State, progress: Progress) -> Ask:
 def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False) -> Ask:
     subtask = progress.subtask
     what = "repair" if f"work-{subtask.id}" in state.broken else "work"
-    return paid_call(
+    ask = paid_call(
         state,
         WORK,
         f"{what}-{subtask.id}",
@@ -164,6 +165,9 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
         smaller=smaller,
         most=subtask.max_output,
     )
+    if not warming.is_shared(state, progress):
+        return ask
+    return replace(ask, call=ask.call.model_copy(update={"caching": "5m"}))
 
 
 def _room(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.calling import finishing, gathering, outages
+from holdfast.calling import finishing, gathering, outages, warming
 from holdfast.calling.reserving import fitting_call, reservation, work_call
 from holdfast.calls.choose import CHOOSE
 from holdfast.calls.kind import AnyKind
@@ -199,6 +199,8 @@ def _first(state: State) -> Move | None:
             return elsewhere
         if _cannot_finish(state, progress):
             late = True
+            continue
+        if warming.waits(state, progress):
             continue
         digest, waits = _digest_first(state, progress)
         if digest is not None:

@@ -78,6 +78,8 @@ class State:
     """Price and time that the plan was expected to take, before it ran."""
     proposed: datetime | None = None
     """Since when the plan waits for approval."""
+    warmed: tuple[str, ...] = ()
+    """What calls begin with that the endpoint has read by now, for others to find in its cache."""
     paused: bool = False
     short: str = ""
     short_of: tuple[str, ...] = ()

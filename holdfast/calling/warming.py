@@ -1,0 +1,58 @@
+"""Subtasks whose calls begin with the same long material: one goes first, and the others read what
+it has left in the endpoint's cache. Pure.
+"""
+
+from __future__ import annotations
+
+from holdfast.calling import gathering
+from holdfast.calls.changes import size_of_change
+from holdfast.ledger.rows import worth_caching
+from holdfast.state.moves import Ask
+from holdfast.state.parts import Progress
+from holdfast.state.run import State
+
+
+def key_of(progress: Progress) -> str:
+    """Return what is the same for all subtasks whose calls begin alike."""
+    subtask = progress.subtask
+    return "\n".join((subtask.role, progress.tier, *subtask.inputs, "", *subtask.depends_on))
+
+
+def is_shared(state: State, progress: Progress) -> bool:
+    """True if a call for a subtask begins with what others begin with, too, and that is long enough
+    for the cache of its model.
+    """
+    if not state.brief.capabilities.caching or not _may_share(state, progress):
+        return False
+    key = key_of(progress)
+    return key in state.warmed or any(
+        each.finding is None and each is not progress and key_of(each) == key
+        for each in state.work.values()
+        if each.subtask.role == progress.subtask.role
+    )
+
+
+def waits(state: State, progress: Progress) -> bool:
+    """True if a call that begins alike is out, and none has come back yet."""
+    if not state.brief.capabilities.caching or progress.stage != "work":
+        return False
+    key = key_of(progress)
+    return key not in state.warmed and any(
+        isinstance(flight.move, Ask)
+        and flight.move.call.caching
+        and key_of(state.work[flight.move.subtask_id]) == key
+        for flight in state.flights.values()
+    )
+
+
+def _may_share(state: State, progress: Progress) -> bool:
+    """True if a subtask is one call whose material is worth an entry of the cache."""
+    subtask = progress.subtask
+    role = state.brief.role(subtask.role)
+    if progress.tier == "none" or role.team or subtask.map is not None:
+        return False
+    given = gathering.inputs_of(state, subtask)
+    size = sum(each.size if each.enclosed else size_of_change(each) for each in given)
+    size += sum(len(each.content) for each in gathering.needed_findings(state, subtask))
+    # By itself: for a role's prompt alone nobody waits.
+    return worth_caching(state.brief.model(progress.tier), size)
