@@ -72,6 +72,8 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         failures=tuple(writing.failures),
         retry=tuple(sorted(carried.retry)),
         settled=tuple(sorted(carried.settled)),
+        had_failed=carried.were("failed"),
+        had_result=carried.were("complete", "supplied", "skipped"),
         notes=tuple(carried.notes[:NOTES]),
         items=material.items,
         outcomes=outcomes,
@@ -111,7 +113,13 @@ class Carried:
     """Outcomes that people gave, as lines."""
     retry: set[int] = field(default_factory=set)
     settled: set[int] = field(default_factory=set)
+    before: dict[int, str] = field(default_factory=dict)
+    """What the items of both were before the first of these orders."""
     notes: list[str] = field(default_factory=list)
+
+    def were(self, *statuses: str) -> tuple[int, ...]:
+        places = {*self.retry, *self.settled}
+        return tuple(sorted(n for n in places if self.before.get(n) in statuses))
 
 
 def _carry_out(standing: Standing, orders: tuple[RowOrder, ...]) -> Carried:
@@ -134,6 +142,9 @@ def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> No
         carried.notes.append(f"{order.kind}: no row has the id {shown!r}")
         return
     item, before = found
+    if item.same_as is None:
+        status = before.status if before else "failed" if item.broken else ""
+        carried.before.setdefault(item.n, status)
     if order.kind == "retry":
         if item.broken:
             carried.notes.append(f"retry: row {shown} cannot be asked: {item.broken}")

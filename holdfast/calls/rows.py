@@ -309,6 +309,10 @@ class MapTable(Contract):
     """Places of the items that the orders carried out now want asked again."""
     settled: tuple[int, ...] = ()
     """Places of the items that these orders have supplied or skipped."""
+    had_failed: tuple[int, ...] = ()
+    """Those of both that had failed before."""
+    had_result: tuple[int, ...] = ()
+    """Those of both that had a result before."""
     notes: tuple[str, ...] = ()
     """What people must know of these orders, such as an id that no item has."""
     items: tuple[Chunk, ...] = ()

@@ -86,7 +86,8 @@ def settle_rows(state: MapState, id: str, bill: Bill) -> MapState:
         ledger=state.ledger.settle(id, bill, rows=True),
         asked=state.asked + bill.calls,
         anew=state.anew or (bill.calls > 0 and not bill.earlier),
-        served=bill.model or state.served,
+        # What the first rows were answered by: the few that climb are told by their own tier.
+        served=state.served or bill.model,
         notes=(*state.notes, *noted),
     )
 

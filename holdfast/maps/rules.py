@@ -304,17 +304,19 @@ def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
     queue, waiting = portions.drop(stands.chunks, stands.portions, table.settled)
     _, queued = portions.drop(stands.chunks, queue, table.retry)
     again = [each for each in table.retry if each not in queued]
-    failed = stands.failed - len(again) - (len(table.settled) - len(waiting))
+    failed = [each for each in table.had_failed if each not in (*waiting, *queued)]
     if again:
         whole = Portion(chunks=tuple(range(len(stands.chunks))), step=_step_of_order(state))
         queue = (*queue, portions.place_rows(stands.chunks, whole, again))
-    return _stand(
-        state,
-        portions=queue,
-        outcomes=table.outcomes or stands.outcomes,
-        failed=max(failed, 0),
-        complete=stands.complete + len(table.settled),
-        table=None,
+    return _tolerate(
+        _stand(
+            state,
+            portions=queue,
+            outcomes=table.outcomes or stands.outcomes,
+            failed=stands.failed - len(failed),
+            complete=stands.complete + len(table.settled) - len(table.had_result),
+            table=None,
+        )
     )
 
 

@@ -245,7 +245,7 @@ class MapState:
     anew: bool = False
     """True if anything was paid that had not been paid before the run above was reset."""
     served: str = ""
-    """The model that the endpoint named last."""
+    """The model that the endpoint named for the first rows of the segment."""
     asked: int = 0
     """Calls of this segment."""
     notes: tuple[str, ...] = ()

@@ -256,7 +256,14 @@ def test_a_held_map_ends_with_what_is_left_and_an_order_is_carried_out_first() -
     again.go_on()
     close = again.first()
     assert isinstance(close, CloseMap) and close.material.orders == (order,)
-    again.take(Ended(close, MapTable(outcomes=("o1", "o2", "o3"), retry=(101, 102), settled=(30,))))
+    again.take(
+        Ended(
+            close,
+            MapTable(
+                outcomes=("o1", "o2", "o3"), retry=(101, 102), settled=(30,), had_failed=(101, 102)
+            ),
+        )
+    )
     asked = {
         n: each.move.material.call.tier
         for each in again.state.flights.values()
@@ -401,6 +408,27 @@ def test_an_unreachable_endpoint_ends_the_segment_and_keeps_what_is_left() -> No
     driver.answer(driver.first(), RowsDone(left=rows, why="refused", unreached=away))
     assert driver.report is not None and driver.report.outcome == "unreachable"
     assert driver.report.unreached == away and driver.report.resume.portions
+
+
+def test_an_order_that_leaves_too_many_failed_rows_leaves_the_map_intolerable() -> None:
+    driver = Driver(goal(tolerate=2.0), 60)
+    driver.go_on()
+    driver.answer(driver.first())
+    driver.answer(driver.first(), RowsDone(outcomes="o", complete=57, hopeless=3, bill=bill(60)))
+    driver.answer(driver.first())
+    assert driver.report is not None and driver.report.outcome == "intolerable"
+    order = RowOrder(kind="skip", ids=("k1",))
+    for settled, outcome in (((1,), "intolerable"), ((58, 59), "done")):
+        resume = driver.report.resume
+        again = Driver(goal(tolerate=2.0, resume=resume, orders=(order,)), 60)
+        again.go_on()
+        # The first had a result before: there are no fewer failed ones for it.
+        had = {"had_result": settled} if settled == (1,) else {"had_failed": settled}
+        table = MapTable(outcomes=("o",), settled=settled).model_copy(update=had)
+        again.take(Ended(again.first(), table))
+        ended = again.run()
+        assert ended.outcome == outcome
+        assert ended.resume.complete + ended.resume.failed == 60
 
 
 @st.composite

@@ -92,6 +92,8 @@ class ScriptedMaps:
     @activity.defn
     async def close_map(self, material: CloseMaterial) -> MapTable:
         self.orders += material.orders
+        named = (*self.retry, *self.settled) if material.orders else ()
+        before = {n: self.ended.get(n, "") for n in named}
         for n in self.settled if material.orders else ():
             self.ended[n] = "supplied"
         held = [*self.ended.values()]
@@ -111,6 +113,8 @@ class ScriptedMaps:
             failures=tuple(f"row {n}: it failed" for n in failed[:20]),
             retry=self.retry if material.orders else (),
             settled=self.settled if material.orders else (),
+            had_failed=tuple(n for n, each in before.items() if each == "failed"),
+            had_result=tuple(n for n, each in before.items() if each in ("complete", "supplied")),
         )
 
     @activity.defn
