@@ -8,8 +8,8 @@ import asyncio
 
 import pytest
 
-from bench.instruments.clients import outcome
 from conftest import Runs
+from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Capabilities, Goal, GoalInput
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
