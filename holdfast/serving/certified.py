@@ -31,7 +31,9 @@ def noting(settings: Settings) -> More:
     """Return the instruments of a worker with these settings."""
     state = StateDir.of(settings)
     board = Board.of(state.path)
-    tools = noting_tools(tools_for(settings.project), board, state.path, settings.key)
+    # Temporary files stand beside the state directory.
+    private = state.path.parent
+    tools = noting_tools(tools_for(settings.project), board, private, settings.key)
     prices = Prices.of(settings)
     asked = model_endpoint(settings, prices, state.heard, stall_seconds=STALL_SECONDS)
     return More({"tools": tools, "endpoint": asked}, (NoteActivities(board),))

@@ -58,6 +58,8 @@ async def send(here: Here, to: str) -> str:
     return "sent"
 """
 UNDECLARED = "with SENT.open('a') as file: file.write(f'{to}\\n')"
+TEMPORARY = "import tempfile; tempfile.NamedTemporaryFile('w').close()"
+"""What is done in a temporary file is no effect."""
 SCRIPT: Mapping[str, Any] = {
     "rules": [
         {"call": "take_turn", "turn": 1, "tools": [{"name": "send", "input": {"to": "Ada"}}]},
@@ -133,7 +135,7 @@ async def test_a_playbook_that_waits_for_approval_is_approved_in_the_name_of_cer
     tmp_path: Path,
 ) -> None:
     made = await certified(
-        project(tmp_path, "pass", approval="approval: always\n"), REFUSED_CONNECTION
+        project(tmp_path, TEMPORARY, approval="approval: always\n"), REFUSED_CONNECTION
     )
     assert made.wrong == ()
     assert made.approved == 2
