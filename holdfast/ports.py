@@ -170,7 +170,6 @@ class BatchState:
     ended: bool
     rows: int
     """Requests in it."""
-    processing: int = 0
 
 
 @dataclass(frozen=True)

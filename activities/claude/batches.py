@@ -254,7 +254,6 @@ def _state(told: Mapping[str, Any]) -> BatchState:
         id=str(told.get("id") or ""),
         ended=told.get("processing_status") == "ended",
         rows=sum(numbers.values()),
-        processing=numbers.get("processing", 0),
     )
 
 

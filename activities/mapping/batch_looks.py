@@ -58,4 +58,4 @@ async def _look(batches: Batches, batch: str) -> BatchLook:
         state = await batches.look(batch)
     if state is None:
         return BatchLook(batch=batch, lost=True)
-    return BatchLook(batch=batch, ended=state.ended, processing=state.processing)
+    return BatchLook(batch=batch, ended=state.ended)

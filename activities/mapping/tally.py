@@ -181,12 +181,12 @@ class Tally:
         value, problem = reply.value, reply.problem
         if problem is not None or value is None:
             why = problem.why if problem else "it has no answer"
-            return self._outcome(row, why, mendable=True), "failed"
+            return self._outcome(row, why), "failed"
         if value.status == "failed":
             why = value.why or "its model gave no reason"
-            return self._outcome(row, why, mendable=True), "declined"
+            return self._outcome(row, why), "declined"
         if why := self._check(value):
-            return self._outcome(row, why, mendable=True), "failed"
+            return self._outcome(row, why), "failed"
         outcome = self._outcome(row, "")
         return outcome.model_copy(update={"status": "complete", "result": value.result}), "complete"
 
@@ -199,7 +199,7 @@ class Tally:
         text = as_text(data) if data else str(value.result)
         return "; ".join(checks.verdicts(wanted, Draft(content=text, data=data)))
 
-    def _outcome(self, row: Row, why: str, *, mendable: bool = False) -> Outcome:
+    def _outcome(self, row: Row, why: str) -> Outcome:
         """Return the outcome of a row that has failed."""
         return Outcome(
             n=row.n,
@@ -208,7 +208,6 @@ class Tally:
             why=one_line(why[:WHY]),
             tier=self.wanted.call.tier,
             tries=row.tries + 1,
-            mendable=mendable,
         )
 
     def _keep(self, outcome: Outcome, group: Group) -> None:

@@ -70,8 +70,6 @@ class Outcome(Contract):
     """Answers so far, this one included."""
     dollars: Money | None = Decimal(0)
     tokens: int = 0
-    mendable: bool = False
-    """True if another answer may cure it; False: it is as it is."""
 
 
 class Chunk(Contract):
@@ -228,7 +226,6 @@ class BatchLook(Contract):
     ended: bool = False
     lost: bool = False
     """True if the endpoint knows no such batch."""
-    processing: int = 0
 
 
 class BatchesMaterial(Contract):

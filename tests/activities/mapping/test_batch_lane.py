@@ -113,7 +113,7 @@ async def test_each_row_of_a_batch_is_in_exactly_one_group(tmp_path: Path) -> No
     assert (done.complete, done.failed, done.hopeless, done.left) == (1, (4,), 1, (1, 3, 5))
     assert not done.lost and done.bill.calls == 2
     found = await outcomes(DirectoryStore(tmp_path / "store"), done)
-    assert found[2].dollars == 0 and not found[2].mendable and found[4].raw
+    assert found[2].dollars == 0 and found[4].raw
 
 
 async def test_a_batch_whose_answer_was_lost_is_found_among_those_of_others(
