@@ -131,13 +131,21 @@ SOURCES_SHARE = 4
 
 
 def _sources(state: State, names: Collection[str], room: int) -> Sources:
-    """Return the inputs of these names, as far as somebody who judges can read them."""
-    return choose_sources(tuple(each for each in state.brief.inputs if each.name in names), room)
+    """Return the inputs of these names, as far as somebody who judges can read them: not those of
+    many items, whose results are judged by what stands of all.
+    """
+    mapped = {each.subtask.map.over for each in state.work.values() if each.subtask.map}
+    named = [each for each in state.brief.inputs if each.name in names]
+    found = choose_sources(tuple(each for each in named if each.name not in mapped), room)
+    unseen = (*found.unseen, *(each.name for each in named if each.name in mapped))
+    return found.model_copy(update={"unseen": unseen})
 
 
 def _given(state: State) -> Collection[str]:
     """Return the names of the inputs that findings rest on."""
-    return [name for each in state.work.values() for name in each.subtask.inputs]
+    subtasks = [each.subtask for each in state.work.values()]
+    mapped = [each.map.over for each in subtasks if each.map]
+    return [*(name for each in subtasks for name in each.inputs), *mapped]
 
 
 def needed_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:

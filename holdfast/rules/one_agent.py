@@ -38,7 +38,7 @@ def with_one_agent(state: State) -> State | None:
     the plan has no team of agents to compare it with.
     """
     role = next((card for card in state.brief.roles if card.name == policies.FALLBACK_ROLE), None)
-    if role is None or role.tier == "none" or len(_asked(state)) < 2:
+    if role is None or role.tier == "none" or len(_asked(state)) < 2 or _maps(state):
         return None
     if all(each.enclosed for each in state.brief.inputs):
         # It has everything in its prompt: one call will do.
@@ -55,7 +55,7 @@ def say_overstaffed(state: State) -> str:
     """Return why a plan seems to have more agents than work; empty if it does not."""
     asked = _asked(state)
     assert state.plan is not None
-    if len(asked) < 2 or state.plan.strategy == "select":
+    if len(asked) < 2 or state.plan.strategy == "select" or _maps(state):
         return ""
     kinds = {each.subtask.role for each in asked}
     if len(kinds) == 1 and _is_chain(state, asked):
@@ -79,6 +79,11 @@ def _advise(why: str) -> str:
 def _asked(state: State) -> list[Progress]:
     """Return the subtasks that models are still to do."""
     return [each for each in state.work.values() if each.tier != "none" and not each.finding]
+
+
+def _maps(state: State) -> bool:
+    """True if a subtask is done for each of many items, which no one agent could read."""
+    return any(each.subtask.map for each in state.work.values())
 
 
 def _is_chain(state: State, asked: list[Progress]) -> bool:

@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 from driving import BRIEFING, START, subtask
-from holdfast.contracts import Capabilities, Goal, Limits, PinnedInput, Plan
+from holdfast.calling import gathering
+from holdfast.contracts import Capabilities, Goal, Limits, PinnedInput, Plan, Subtask
 from holdfast.contracts.goals import ItemsFound
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.contracts.view import MapPreview, PreviewRow
@@ -39,14 +40,16 @@ def planned(
     hours: float = 26,
     capabilities: Capabilities = BATCHES,
     instruction: str = "Say in one word which kind of ticket {subject} with {text} is",
+    after: tuple[Subtask, ...] = (),
+    size: int = 4_000_000,
     **spec: object,
 ) -> State:
     over = MapSpec.model_validate({"over": "tickets", "by": "records", "lane": lane, **spec})
     one = subtask("classify", role="researcher")
     one = one.model_copy(update={"map": over, "instruction": instruction})
-    pinned = PinnedInput(name="tickets", kind="file", size=4_000_000, digest="ab", items=found)
+    pinned = PinnedInput(name="tickets", kind="file", size=size, digest="ab", items=found)
     limits = Limits(deadline_seconds=int(hours * 3_600), concurrency=5, dollars=Decimal(100))
-    plan = Plan(goal="Sort the tickets", subtasks=(one,))
+    plan = Plan(goal="Sort the tickets", subtasks=(one, *after))
     goal = Goal(text="Sort the tickets", plan=plan, use_models=True, limits=limits, lane=asked)
     brief = BRIEFING.model_copy(update={"inputs": (pinned,), "capabilities": capabilities})
     state = first_state("r", goal, START, "first")
@@ -154,3 +157,17 @@ def test_the_input_of_a_map_is_used_and_sent() -> None:
     plan = predict(planned())
     assert plan.without == ()
     assert any(each.startswith("tickets (4,000,000 bytes") for each in plan.leaves)
+
+
+def test_beside_a_map_nobody_is_told_that_one_agent_would_do_or_what_it_would_cost() -> None:
+    few = FOUND.model_copy(update={"count": 200, "bytes": {"subject": 4_000, "text": 9_000}})
+    after = (subtask("day", "classify", role="analyst"),)
+    preview = predict(planned(few, size=36_000, after=after))
+    assert len(preview.subtasks) == 2
+    assert preview.alone is None and not preview.overstaffed
+
+
+def test_whoever_judges_is_not_shown_the_input_of_a_map_but_told_its_name() -> None:
+    state = planned(size=4_000)
+    sources = gathering.for_judge(state, "Which is right?", None).sources
+    assert (sources.inputs, sources.unseen) == ((), ("tickets",))
