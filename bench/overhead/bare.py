@@ -72,3 +72,26 @@ class BareWorkflow:
             heartbeat_timeout=HEARTBEAT,
             retry_policy=SOON,
         )
+
+
+@workflow.defn
+class BareRowsWorkflow:
+    """Each row is an activity, so many at once."""
+
+    @workflow.run
+    async def run(self, rows: int, at_once: int) -> int:
+        places = asyncio.Semaphore(at_once)
+
+        async def asked(number: int) -> str:
+            async with places:
+                step = Step(f"r{number}", f"Look at part {number + 1} of the market R0")
+                return await workflow.execute_activity_method(
+                    Asking.ask,
+                    work(step, []),
+                    activity_id=step.id,
+                    start_to_close_timeout=CALL,
+                    heartbeat_timeout=HEARTBEAT,
+                    retry_policy=SOON,
+                )
+
+        return len(await asyncio.gather(*map(asked, range(rows))))

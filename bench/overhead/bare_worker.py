@@ -22,7 +22,7 @@ from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from bench.overhead.asking import Model
-from bench.overhead.bare import Asking, BareWorkflow
+from bench.overhead.bare import Asking, BareRowsWorkflow, BareWorkflow
 
 EAGER = 50
 SLOTS = 500
@@ -35,7 +35,7 @@ async def main(place: Path) -> None:
     await Worker(
         await Client.connect(f"127.0.0.1:{endpoint['port']}"),
         task_queue=endpoint["task_queue"],
-        workflows=[BareWorkflow],
+        workflows=[BareWorkflow, BareRowsWorkflow],
         activities=[Asking(model).ask],
         workflow_runner=SandboxedWorkflowRunner(
             restrictions=SandboxRestrictions.default.with_passthrough_modules("bench", "anthropic")
