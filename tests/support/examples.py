@@ -17,6 +17,7 @@ INPUTS: Mapping[str, Mapping[str, str]] = {
     "content": {"brief": "brief.md", "material": "material"},
     "contract-review": {"contract": "contract.md", "rules": "rules.md"},
     "curriculum": {"brief": "brief.md"},
+    "documents": {"documents": "invoices"},
     "patient-case": {"case": "case.md"},
     "portfolio": {
         "holdings": "holdings.csv",
@@ -27,6 +28,7 @@ INPUTS: Mapping[str, Mapping[str, str]] = {
     "product-launch": {"product": "product.md", "stock": "stock.csv", "rules": "rules.md"},
     "research": {"questions": "questions.md", "sources": "sources"},
     "tech-support": {"ticket": "ticket.md"},
+    "tickets": {"tickets": "tickets.jsonl", "house": "house.md"},
 }
 """Of each playbook the inputs of its example, by their files."""
 
