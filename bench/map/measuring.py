@@ -25,7 +25,6 @@ from holdfast.contracts import Approval, Order, Report
 from holdfast.contracts.view import Preview
 from holdfast.storage import store_at
 
-
 POLL_SECONDS = 0.05
 
 
