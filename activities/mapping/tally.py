@@ -184,9 +184,10 @@ class Tally:
             return self._outcome(row, why), "failed"
         if value.status == "failed":
             why = value.why or "its model gave no reason"
-            return self._outcome(row, why), "declined"
+            # What the item itself says against a check no stronger model cures.
+            return self._outcome(row, why), "hopeless" if row.checked else "declined"
         if why := self._check(value):
-            return self._outcome(row, why), "failed"
+            return self._outcome(row, why).model_copy(update={"checked": True}), "failed"
         outcome = self._outcome(row, "")
         return outcome.model_copy(update={"status": "complete", "result": value.result}), "complete"
 

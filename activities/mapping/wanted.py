@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,8 @@ class Row:
     """The earlier answer that is to be mended; empty: it is asked anew."""
     why: str = ""
     """What is wrong with that."""
+    checked: bool = False
+    """True if a check found it."""
     key: str = ""
 
     @property
@@ -60,7 +62,7 @@ class Row:
         return (
             {"role": "user", "content": self.prompt},
             {"role": "assistant", "content": self.said},
-            {"role": "user", "content": mending_prompt(self.why)},
+            {"role": "user", "content": mending_prompt(self.why, checked=self.checked)},
         )
 
     @property
@@ -184,7 +186,7 @@ def _row(item: Item, earlier: Outcome | None, material: RowsMaterial) -> Row:
         return Row(item.n, item.id, prompt, tries)
     most = MENDING_BYTES_PER_TOKEN * material.call.max_output
     said = earlier.raw.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-    return Row(item.n, item.id, prompt, tries, said, earlier.why)
+    return Row(item.n, item.id, prompt, tries, said, earlier.why, earlier.checked)
 
 
 def _read_before(blobs: Sequence[bytes]) -> dict[int, Outcome]:
@@ -203,5 +205,4 @@ def _digest_shared(call: Call, system: str, shape: Shape[Any, RowValue]) -> str:
 def _keyed(row: Row, base: str, material: RowsMaterial) -> Row:
     asked = json.dumps([base, row.n, row.tries, row.prompt, row.said, row.why])
     # By the call, not by the activity: another one collects what this one submits.
-    key = key_of(asked, material.run, material.call.id)
-    return Row(row.n, row.id, row.prompt, row.tries, row.said, row.why, key)
+    return replace(row, key=key_of(asked, material.run, material.call.id))

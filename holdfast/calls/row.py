@@ -24,6 +24,11 @@ Result = TypeVar("Result")
 RowAnswerStatus = Literal["complete", "failed"]
 TEXT_FIELD = "text"
 """The only field of an item that is a file, a page or a line."""
+MEND_FORM = "Answer again for the same item, in the right form."
+MEND_RESULT = (
+    "Answer again for the same item. Mend what you got wrong; where it is the item that is so,"
+    " change nothing to fit and answer failed, with that as `why_failed`."
+)
 
 
 class _Answered(Answer, Generic[Result]):
@@ -59,10 +64,12 @@ def row_prompt(item: Item) -> str:
     return envelope("item", json.dumps(item.fields, ensure_ascii=False))
 
 
-def mending_prompt(why: str) -> str:
-    """Return what is said to an answer that is no result."""
+def mending_prompt(why: str, *, checked: bool) -> str:
+    """Return what is said to an answer that is no result; `checked`: a check failed it, not its
+    form.
+    """
     wrong = envelope("what is wrong with this answer", why)
-    return f"{wrong}\n\nAnswer again for the same item, in the right form."
+    return f"{wrong}\n\n{MEND_RESULT if checked else MEND_FORM}"
 
 
 def row_beginning(material: WorkMaterial, told: Told, rules: str) -> str:

@@ -65,6 +65,8 @@ class Outcome(Contract):
     """Why there is no result, or who supplied or skipped it and why."""
     raw: str = ""
     """The answer as it came, where it is to be mended."""
+    checked: bool = False
+    """True if the answer had its form and a check failed it: the item may be what is wrong."""
     tier: Tier = "haiku"
     tries: int = 1
     """Answers so far, this one included."""
@@ -184,7 +186,9 @@ class RowsDone(Contract):
     declined: tuple[int, ...] = ()
     """Rows whose model said that it cannot: a stronger one may be asked, once."""
     hopeless: int = 0
-    """Rows with an answer that no other one cures: they have failed."""
+    """Rows with an answer that no other one cures: they have failed. So has one whose model says,
+    of a check that failed, that the item is so.
+    """
     lost: tuple[int, ...] = ()
     """Rows that were sent and whose answer never came: each counts at its own reservation."""
     left: tuple[int, ...] = ()

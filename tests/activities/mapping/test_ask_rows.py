@@ -249,3 +249,22 @@ async def test_what_is_reserved_for_rows_covers_each_of_them_at_its_worst(tmp_pa
     reserved = worst_rows(CARD, sizes, "batch")
     assert sum(each.dollars for each in most) <= reserved.dollars
     assert sum(each.tokens for each in most) <= reserved.tokens
+
+
+async def test_a_check_that_the_item_itself_fails_ends_without_a_stronger_model(
+    tmp_path: Path,
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    chunk, check = await chunk_of(store, items(2)), Check(kind="contains", argument="coffee")
+    model = Saying(lambda request: said() if place_of(request) else said("no JSON"))
+    maps = maps_on(tmp_path, model)
+    first: RowsDone = await run(maps.ask_rows, material(chunk, checks=(check,)))
+    model.answer = lambda _: said({"result": "", "why_failed": "it says tea", "status": "failed"})
+    again: dict[str, Any] = {"rows": first.failed, "before": (first.outcomes,), "mending": True}
+    second: RowsDone = await run(maps.ask_rows, material(chunk, checks=(check,), **again))
+    # The row whose form alone was wrong has told of its item for the first time.
+    assert first.failed == (0, 1) and (second.declined, second.hopeless) == ((0,), 1)
+    assert (await outcomes(store, second))[1].why == "it says tea"
+    form, checked = (request.messages[-1]["content"] for request in model.requests[2:])
+    assert form.endswith("in the right form.") and "change nothing to fit" not in form
+    assert "change nothing to fit and answer failed" in checked
