@@ -18,7 +18,16 @@ from pydantic import JsonValue
 from holdfast.activities.mapping.opening import asked_of, dump_line
 from holdfast.activities.mapping.standing import Standing
 from holdfast.calls.row import form_of
-from holdfast.calls.rows import Chunk, CloseMaterial, Item, MapTable, Outcome, RowCounts, RowOrder
+from holdfast.calls.rows import (
+    Chunk,
+    CloseMaterial,
+    Item,
+    MapTable,
+    Outcome,
+    RowCounts,
+    RowOrder,
+    Unanswered,
+)
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import MadeFile, PinnedInput
 from holdfast.ports import Store
@@ -44,8 +53,11 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         standing = Standing(Path(folder) / "rows.sqlite")
         try:
             await fill(standing, store, material.items, material.outcomes)
+            lost = await asyncio.to_thread(_fail, standing, material.unanswered)
             carried = await asyncio.to_thread(_carry_out, standing, material.orders)
             outcomes = material.outcomes
+            if lost:
+                outcomes = (*outcomes, await store.put(b"".join(lost)))
             if carried.lines:
                 outcomes = (*outcomes, await store.put(b"".join(carried.lines)))
             columns = columns_of(material.work)
@@ -100,6 +112,15 @@ async def _keep(store: Store, subtask: str, path: Path) -> MadeFile:
         digest, size = await store.put_file(file)
     stem = "".join(each if each.isalnum() and each.isascii() else "-" for each in subtask)
     return MadeFile(name=f"{stem.strip('-') or 'rows'}{path.suffix}", size=size, digest=digest)
+
+
+def _fail(standing: Standing, unanswered: tuple[Unanswered, ...]) -> list[bytes]:
+    """Give rows without an answer their outcome. Return these, as lines."""
+    return [
+        dump_line(outcome)
+        for each in unanswered
+        for outcome in standing.fail(each.rows, one_line(each.why[:WHY_LETTERS]))
+    ]
 
 
 # ---------------------------------------------------------------- orders

@@ -5,7 +5,7 @@ Blocking.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from holdfast.activities.mapping.opening import lines_of
@@ -63,6 +63,27 @@ class Standing:
     def put(self, outcome: Outcome) -> None:
         """Add one outcome, which counts from now on."""
         self._put([outcome])
+
+    def fail(self, rows: Iterable[int], why: str) -> list[Outcome]:
+        """Fail items that had no answer, and return their outcomes."""
+        asked = "select line from items where n = ? and same is null"
+        found = [self._db.execute(asked, (n,)).fetchone() for n in rows]
+        items = [Item.model_validate_json(line) for (line,) in filter(None, found)]
+        failed = [self._failed(each, why) for each in items if not each.broken]
+        self._db.execute("begin")
+        self._put(failed)
+        self._db.execute("commit")
+        return failed
+
+    def _failed(self, item: Item, why: str) -> Outcome:
+        found = self._db.execute("select line from outcomes where n = ?", (item.n,)).fetchone()
+        # An answer before it may have been one to mend: what it was and cost still stands.
+        before = (
+            Outcome.model_validate_json(found[0])
+            if found
+            else Outcome(n=item.n, id=item.id, status="failed", tries=0, dollars=None)
+        )
+        return before.model_copy(update={"status": "failed", "result": None, "why": why})
 
     def rows(self) -> Iterator[tuple[Item, Outcome | None]]:
         """Yield each item in its order with its outcome, or that of the item it repeats."""

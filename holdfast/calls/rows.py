@@ -283,6 +283,14 @@ class RowOrder(Contract):
     why: str = ""
 
 
+class Unanswered(Contract):
+    """Rows that have failed because no answer of theirs ever came: no outcome blob has them."""
+
+    rows: tuple[int, ...]
+    """Places of the items; broken and repeated ones among them are passed over."""
+    why: str
+
+
 class CloseMaterial(Contract):
     """Material of `close_map`: it puts together what stands of all rows. It costs nothing."""
 
@@ -290,6 +298,8 @@ class CloseMaterial(Contract):
     items: tuple[Chunk, ...]
     outcomes: tuple[str, ...]
     """All outcome blobs, oldest first."""
+    unanswered: tuple[Unanswered, ...] = ()
+    """Rows that are given an outcome now, before any order is carried out."""
     orders: tuple[RowOrder, ...] = ()
     """Carried out now, in order, on what stands."""
 
@@ -358,6 +368,8 @@ class MapResume(Contract):
     """What is still to be asked, in order."""
     outcomes: tuple[str, ...] = ()
     """All outcome blobs so far, oldest first."""
+    unanswered: tuple[Unanswered, ...] = ()
+    """Failed rows that are in none of them yet."""
     warmed: bool = False
     complete: int = 0
     """Items with a result that were asked, supplied or skipped."""

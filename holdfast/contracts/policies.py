@@ -106,6 +106,8 @@ LEAST_OUTPUT = 2_000
 """Tokens: the least room of any answer, however small the cap; enough for short plans and
 syntheses, and twice what an answer is assumed to have.
 """
+LEAST_ROW_OUTPUT = 64
+"""Tokens: the least room of a row's answer, which may be one word in its form."""
 KEPT_SHARE = Decimal("0.25")
 """The most of the cap that is kept for the synthesis, if a small one fits into it."""
 AGENT_TURNS = {"low": 2, "expected": 5}

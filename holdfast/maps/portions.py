@@ -6,6 +6,7 @@ the third is asked anew of the next stronger model, and so on.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from holdfast.calls.rows import Chunk, Portion, RowsDone
@@ -105,12 +106,14 @@ def _of_rows(
 
 def place_rows(chunks: Sequence[Chunk], portion: Portion, rows: Sequence[int]) -> Portion:
     """Return these rows of a portion, with no chunk but theirs."""
-    told = tuple(
-        each
-        for each in portion.chunks
-        if any(chunks[each].first <= n < chunks[each].first + chunks[each].items for n in rows)
-    )
-    return portion.model_copy(update={"rows": tuple(sorted(rows)), "chunks": told})
+    places = sorted(rows)
+
+    def has(chunk: Chunk) -> bool:
+        found = bisect_left(places, chunk.first)
+        return found < len(places) and places[found] < chunk.first + chunk.items
+
+    told = tuple(each for each in portion.chunks if has(chunks[each]))
+    return portion.model_copy(update={"rows": tuple(places), "chunks": told})
 
 
 def _join(one: Portion, other: Portion) -> Portion | None:
@@ -132,9 +135,11 @@ def _join(one: Portion, other: Portion) -> Portion | None:
 
 def sort_out(
     chunks: Sequence[Chunk], portion: Portion, done: RowsDone, models: int, tries: int
-) -> tuple[tuple[Portion, ...], int]:
-    """Return what is to be asked again of some rows, and how many of them have failed for good."""
-    failed = done.hopeless
+) -> tuple[tuple[Portion, ...], int, tuple[int, ...]]:
+    """Return what is to be asked again of some rows, how many of them have failed for good, and
+    those of these that never had an answer.
+    """
+    failed, unanswered = done.hopeless, tuple[int, ...]()
     again: list[tuple[tuple[int, ...], dict[str, object]]] = []
     before = (done.outcomes,) if done.outcomes else ()
     answered: dict[str, object] = {"before": before, "losses": 0, "idle": 0}
@@ -155,19 +160,19 @@ def sort_out(
         if portion.losses + 1 < policies.ROW_LOSSES:
             again.append((done.lost, {"losses": portion.losses + 1, "idle": 0}))
         else:
-            failed += len(done.lost)
+            failed, unanswered = failed + len(done.lost), done.lost
     if done.left:
         again.append((done.left, {"idle": 0 if done.bill.calls else portion.idle + 1}))
     left = (place_rows(chunks, portion, rows).model_copy(update=changes) for rows, changes in again)
-    return tuple(left), failed
+    return tuple(left), failed, unanswered
 
 
 def drop(
     chunks: Sequence[Chunk], queue: Sequence[Portion], places: Sequence[int]
 ) -> tuple[tuple[Portion, ...], tuple[int, ...]]:
     """Return the queue without these rows, and those of them that stood in it."""
-    wanted, found, left = dict.fromkeys(places), [], []
-    for each in queue:
+    wanted, found, left = set(places), [], []
+    for each in queue if wanted else ():
         named = each.rows or name_rows(chunks, each).rows
         hit = [n for n in named if n in wanted]
         found += hit
@@ -175,4 +180,4 @@ def drop(
             left.append(each)
         elif rest := [n for n in named if n not in wanted]:
             left.append(place_rows(chunks, each, rest))
-    return tuple(left), tuple(sorted(found))
+    return tuple(left) if wanted else tuple(queue), tuple(sorted(found))

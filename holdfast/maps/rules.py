@@ -19,6 +19,7 @@ from holdfast.calls.rows import (
     Portion,
     RowsDone,
     Submitted,
+    Unanswered,
 )
 from holdfast.calls.turn import Slice
 from holdfast.calls.work import exchange_seconds
@@ -149,6 +150,7 @@ def _close(state: MapState, *, orders: bool = False) -> CloseMap:
         work=goal.work,
         items=stands.chunks,
         outcomes=stands.outcomes,
+        unanswered=stands.unanswered,
         orders=goal.orders if orders else (),
     )
     return CloseMap(asking.next_number(state, "close"), material)
@@ -273,6 +275,9 @@ def _take(state: MapState, event: Ended) -> MapState:
 
 def _take_items(state: MapState, items: Items) -> MapState:
     kept = items.kept
+    if items.unused:
+        note = f"nothing was taken over from the earlier run: {items.unused}"
+        state = replace(state, notes=(*state.notes, note))
     queue = tuple(Portion(chunks=(place,)) for place, each in enumerate(items.chunks) if each.asked)
     queue, _ = portions.drop(items.chunks, queue, kept) if kept else (queue, ())
     return _tolerate(
@@ -293,7 +298,10 @@ def _take_items(state: MapState, items: Items) -> MapState:
 
 
 def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
-    stands, spec = state.stands, state.goal.work.subtask.map
+    spec = state.goal.work.subtask.map
+    # The table has given those without an answer an outcome.
+    state = _stand(state, outcomes=table.outcomes or state.stands.outcomes, unanswered=())
+    stands = state.stands
     if not ordered:
         merges = spec is not None and spec.reduce and not stands.portions
         if merges and _over(state) is None:
@@ -303,8 +311,9 @@ def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
     # What waits to be asked has neither failed for good nor been completed yet.
     queue, waiting = portions.drop(stands.chunks, stands.portions, table.settled)
     _, queued = portions.drop(stands.chunks, queue, table.retry)
-    again = [each for each in table.retry if each not in queued]
-    failed = [each for each in table.had_failed if each not in (*waiting, *queued)]
+    stood = {*waiting, *queued}
+    again = [each for each in table.retry if each not in stood]
+    failed = [each for each in table.had_failed if each not in stood]
     if again:
         whole = Portion(chunks=tuple(range(len(stands.chunks))), step=_step_of_order(state))
         queue = (*queue, portions.place_rows(stands.chunks, whole, again))
@@ -312,7 +321,6 @@ def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
         _stand(
             state,
             portions=queue,
-            outcomes=table.outcomes or stands.outcomes,
             failed=stands.failed - len(failed),
             complete=stands.complete + len(table.settled) - len(table.had_result),
             table=None,
@@ -344,9 +352,12 @@ def _regroup(state: MapState, items: Items) -> MapState:
 def _take_rows(state: MapState, move: OfRows, id: str, done: RowsDone, lane: str) -> MapState:
     state = settle_rows(state, id, done.bill)
     stands, goal = state.stands, state.goal
-    again, failed = portions.sort_out(
+    again, failed, unanswered = portions.sort_out(
         asking.chunks_of(state), move.portion, done, len(goal.models), goal.tries
     )
+    if unanswered:
+        state = _note_unanswered(state, unanswered, done.why)
+        stands = state.stands
     answers = done.complete + len(done.failed) + len(done.declined) + done.hopeless
     blobs = (done.outcomes,) if done.outcomes else ()
     counts: dict[str, object] = {
@@ -447,7 +458,8 @@ def _lose_batch(state: MapState, key: str) -> MapState:
     """Count a batch whose results nobody can read at all that was reserved for it."""
     move = state.batches[key].move
     state = replace(state, batches=_without(state, key))
-    return _lose_rows(settle_rows(state, key, bill_at_worst(state, move)), move)
+    why = "the endpoint does not know its batch any more, or its results cannot be read"
+    return _lose_rows(settle_rows(state, key, bill_at_worst(state, move)), move, why)
 
 
 # ---------------------------------------------------------------- what brought no result
@@ -478,7 +490,7 @@ def _lose(state: MapState, event: Lost) -> MapState:
         stopping = "endpoint" if trouble.kind == "stopping" else "allowance"
         why = MapReport(outcome="stopped", why=trouble.why, stopping=stopping)
         state = replace(state, ending=why)
-    return _lose_rows(state, move) if sent else _put_back(state, move, trouble.why)
+    return _lose_rows(state, move, trouble.why) if sent else _put_back(state, move, trouble.why)
 
 
 def _lose_file(state: MapState, move: OpenMap | CloseMap, why: str) -> MapState:
@@ -492,16 +504,28 @@ def _lose_file(state: MapState, move: OpenMap | CloseMap, why: str) -> MapState:
     return replace(state, ending=MapReport(outcome="stopped", why=why))
 
 
-def _lose_rows(state: MapState, move: OfRows) -> MapState:
+def _lose_rows(state: MapState, move: OfRows, why: str) -> MapState:
     """Ask rows again of which nobody knows what became of them; not too often."""
     chunks, losses = asking.chunks_of(state), move.portion.losses + 1
     if losses < policies.ROW_LOSSES:
         again = move.portion.model_copy(update={"losses": losses, "idle": 0})
         return _stand(state, portions=(*state.stands.portions, again))
     gone = portions.count(chunks, move.portion)
+    named = move.portion if move.portion.rows else portions.name_rows(chunks, move.portion)
+    state = _note_unanswered(state, named.rows, why)
     if state.stands.level:
         return state
     return _tolerate(_stand(state, failed=state.stands.failed + gone))
+
+
+def _note_unanswered(state: MapState, rows: tuple[int, ...], why: str) -> MapState:
+    """Note rows that have failed without an answer: the table is told them, with why."""
+    why = f"sent {policies.ROW_LOSSES} times, and no answer came" + (f": {why}" if why else "")
+    if state.stands.level:
+        note = f"{len(rows):,} groups of texts are missing in what was merged: {why}"
+        return replace(state, notes=(*state.notes, note))
+    told = Unanswered(rows=rows, why=why)
+    return _stand(state, unanswered=(*state.stands.unanswered, told))
 
 
 def _put_back(state: MapState, move: OfRows, why: str) -> MapState:

@@ -150,7 +150,8 @@ def _what(reader: str) -> str:
 def _check_range(subtask: Subtask, longest: int) -> Iterator[str]:
     """Check what a subtask sets for itself against the run's and the usual limits."""
     seconds, room = subtask.timeout_seconds, subtask.max_output
-    least, most = policies.LEAST_OUTPUT, WORK.policy.max_output
+    least = policies.LEAST_OUTPUT if subtask.map is None else policies.LEAST_ROW_OUTPUT
+    most = WORK.policy.max_output
     if seconds and not 1 <= seconds <= longest:
         allows = "the run's subtask_timeout_seconds allows"
         yield f"timeout_seconds: {seconds}: must be 1 to {longest}, which {allows}; 0 means that"

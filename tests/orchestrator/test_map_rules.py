@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -24,7 +25,16 @@ from holdfast.calls.rows import (
 )
 from holdfast.calls.turn import Slice
 from holdfast.calls.work import WorkMaterial
-from holdfast.contracts import Bill, Capabilities, ModelCard, RoleCard, Subtask, Unreached, Usage
+from holdfast.contracts import (
+    Bill,
+    Capabilities,
+    ModelCard,
+    RoleCard,
+    Subtask,
+    Unreached,
+    Usage,
+    policies,
+)
 from holdfast.contracts.models import PriceStep
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.maps import asking, portions, rules
@@ -429,6 +439,64 @@ def test_an_order_that_leaves_too_many_failed_rows_leaves_the_map_intolerable() 
         ended = again.run()
         assert ended.outcome == outcome
         assert ended.resume.complete + ended.resume.failed == 60
+
+
+def test_a_row_whose_answer_never_came_is_told_to_the_table_with_why() -> None:
+    driver = Driver(goal(), 60)
+    driver.go_on()
+    driver.answer(driver.first())
+    lost = RowsDone(outcomes="o", complete=59, lost=(7,), bill=bill(60), why="cut off")
+    driver.answer(driver.first(), lost)
+    for _ in range(policies.ROW_LOSSES - 1):
+        assert driver.rows_of(driver.first()) == [7]
+        driver.answer(driver.first(), RowsDone(lost=(7,), bill=bill(1), why="cut off"))
+    close = driver.first()
+    assert isinstance(close, CloseMap)
+    [told] = close.material.unanswered
+    assert told.rows == (7,) and told.why == "sent 3 times, and no answer came: cut off"
+    driver.take(Ended(close, MapTable(outcomes=("o", "failed"))))
+    assert driver.report is not None
+    resume = driver.report.resume
+    assert resume.outcomes == ("o", "failed") and not resume.unanswered and resume.failed == 1
+
+
+def test_the_rows_of_a_batch_that_the_endpoint_forgets_each_time_have_failed_with_why() -> None:
+    driver = Driver(goal("batch"), 3)
+    driver.go_on()
+    driver.answer(driver.first())
+    while not isinstance(move := driver.first(), CloseMap):
+        if isinstance(move, LookAtBatches):
+            gone = tuple(BatchLook(batch=each, lost=True) for each in move.material.batches)
+            driver.take(Ended(move, BatchesLooked(looks=gone)))
+        else:
+            driver.answer(move)
+        if not driver.state.flights:
+            driver.pass_time()
+    [told] = move.material.unanswered
+    assert told.rows == (0, 1, 2) and "does not know its batch" in told.why
+
+
+def test_an_order_about_half_of_a_hundred_thousand_rows_is_carried_out_at_once() -> None:
+    driver = Driver(goal(), 100_000)
+    driver.go_on()
+    driver.take(Ended(driver.first(), items(100_000, 250)))
+    stands = driver.state.stands.model_copy(
+        update={"portions": (), "failed": 50_000, "complete": 50_000, "outcomes": ("o",)}
+    )
+    order = RowOrder(kind="retry")
+    again = Driver(goal(resume=stands, orders=(order,)), 100_000)
+    again.go_on()
+    failed = tuple(range(0, 100_000, 2))
+    table = MapTable(outcomes=("o",), retry=failed, had_failed=failed)
+    began = time.process_time()
+    again.take(Ended(again.first(), table))
+    took = time.process_time() - began
+    assert again.state.stands.failed == 0
+    moves = [each.move for each in again.state.flights.values()]
+    out = sum(len(each.portion.rows) for each in moves if isinstance(each, AskRows))
+    assert out + sum(len(each.rows) for each in again.state.stands.portions) == 50_000
+    # A workflow task that takes two seconds is taken for a deadlock.
+    assert took < 1.0
 
 
 @st.composite

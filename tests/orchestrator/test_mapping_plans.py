@@ -68,6 +68,12 @@ def test_a_role_whose_tools_only_read_and_reckon_may_have_a_map() -> None:
     assert problems() == ()
 
 
+def test_a_row_may_have_less_room_than_an_ordinary_answer_but_some() -> None:
+    assert problems(max_output=64) == ()
+    (wrong,) = problems(max_output=63)
+    assert wrong.startswith("max_output: 63: must be 64 to ")
+
+
 def test_batches_need_a_day_and_the_refusal_names_the_limit() -> None:
     spec = MapSpec(over="tickets", by="records", lane="batch")
     subtask = Subtask(id="t1", title="", instruction="", role="clerk", map=spec)

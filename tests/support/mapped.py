@@ -20,6 +20,7 @@ from holdfast.calls.rows import (
     OpenMaterial,
     Outcome,
     RowOrder,
+    Unanswered,
 )
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import GoalInput, PinnedInput, Subtask
@@ -70,8 +71,13 @@ class Mapping:
         opened: Items,
         outcomes: Sequence[str],
         *orders: RowOrder,
+        unanswered: tuple[Unanswered, ...] = (),
     ) -> MapTable:
         material = CloseMaterial(
-            work=work, items=opened.chunks, outcomes=tuple(outcomes), orders=orders
+            work=work,
+            items=opened.chunks,
+            outcomes=tuple(outcomes),
+            unanswered=unanswered,
+            orders=orders,
         )
         return await ActivityEnvironment().run(self.maps.close_map, material)

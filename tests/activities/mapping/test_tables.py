@@ -11,7 +11,7 @@ import pytest
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.tools.query_data import query_data
 from holdfast.activities.turns.workshop import Surroundings
-from holdfast.calls.rows import Outcome, RowOrder
+from holdfast.calls.rows import Outcome, RowOrder, Unanswered
 from mapped import Mapping
 
 pytestmark = pytest.mark.anyio
@@ -101,6 +101,29 @@ async def test_rows_that_were_not_asked_yet_stand_open(mapping: Mapping) -> None
     rows = await lines(mapping, closed.table.digest)
     assert [row["status"] for row in rows] == ["open", "open", "failed", "open"]
     assert "result" in rows[0]
+
+
+async def test_rows_whose_answer_never_came_stand_failed_with_why_and_may_be_asked_again(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    mended = Outcome(n=1, id="b", status="failed", why="no form", dollars=Decimal("0.01"))
+    done = await mapping.outcomes(mended)
+    # The third line is broken, the fourth repeats the first.
+    gone = Unanswered(rows=(0, 1, 2, 3), why="no answer came")
+    closed = await mapping.close(work, found, [done], RowOrder(kind="retry"), unanswered=(gone,))
+    assert closed.table is not None
+    rows = await lines(mapping, closed.table.digest)
+    assert [(row["status"], row["why"], row["tries"], row["dollars"]) for row in rows] == [
+        ("failed", "no answer came", 0, None),
+        ("failed", "no answer came", 1, 0.01),
+        ("failed", rows[2]["why"], 0, 0.0),
+        ("failed", "no answer came", 0, 0.0),
+    ]
+    assert closed.had_failed == closed.retry == (0, 1) and len(closed.outcomes) == 2
+    again = await mapping.close(work, found, closed.outcomes)
+    assert again.counts.failed == 4, "what it was told once stands"
 
 
 async def test_people_retry_supply_and_skip_rows_and_unknown_ids_are_named(
