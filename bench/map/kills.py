@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 from bench.instruments.deployment import Deployment
 from bench.instruments.tables import row
@@ -41,11 +43,24 @@ async def strike(struck: Struck, undisturbed: str, seed: int) -> str:
         _, _, table = await left_of(deployment, handle)
         same = "equal" if await digest_of(deployment, table) == undisturbed else "differs"
         log = await asyncio.to_thread(counts_of, deployment)
+        twice = answered_twice(deployment.settings.state_dir / "journal")
+    if work.lane == "batch":
+        # No row of a batch may be charged twice at all.
+        twice = log["duplicates"]
     never = log["admitted"] - log["delivered"]
     complete = table.counts.complete
     name = f"{work.lane}, {kills} kills of the worker, {servers} of the server"
     ledger = f"${report.dollars} / ${log['dollars']} / ${struck.cap}"
-    return row((name, f"{work.rows:,}", f"{complete:,}", never, log["again"], ledger, same))
+    return row((name, f"{work.rows:,}", f"{complete:,}", never, twice, ledger, same))
+
+
+def answered_twice(journal: Path) -> int:
+    """Return the answers that arrived for what had been answered before: the last part of a key is
+    a digest of all that is asked, which try it is included.
+    """
+    keys = (path.with_suffix(".sent").read_text() for path in journal.glob("*.answer"))
+    answers = Counter(key.rpartition("/")[2] for key in keys)
+    return sum(count - 1 for count in answers.values())
 
 
 async def _kill(
