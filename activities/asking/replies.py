@@ -146,7 +146,7 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
         # What is deeper than a reader follows, or half a character, is found here.
         type(value).model_validate_json(value.model_dump_json())
     except (ValidationError, ValueError, RecursionError) as error:
-        return Reply(problem=malformed_problem(answer.text, error), bill=bill)
+        return Reply(problem=malformed_problem(shape, answer.text, error), bill=bill)
     bill = note_dropped(bill, dropped)
     if where := shape.misfit(value):
         text = answer.text[:BROKEN_CHARACTERS]
@@ -260,15 +260,46 @@ def _explain_stop(answer: ModelAnswer) -> Problem | None:
     return None
 
 
-def malformed_problem(text: str, error: Exception) -> Problem:
-    """Return what is wrong with an answer that could not be read: it holds no JSON, or other
-    JSON.
+def malformed_problem(shape: Shape[Any, Any], text: str, error: Exception) -> Problem:
+    """Return what is wrong with an answer that could not be read: it holds no JSON, or other JSON.
+    An object with a fence or words around it is judged as well: one of the two mistakes alone would
+    be mended.
     """
     answer = text[:BROKEN_CHARACTERS]
+    if (inside := _find_object(text)) is not None:
+        around = "the answer has a fence or words around its JSON object; give the object alone"
+        why = "; ".join(filter(None, (_judge_object(shape, inside), around)))
+        return Problem(kind="malformed", why=why, answer=answer)
     if _holds_json(text):
         return Problem(kind="malformed", why=first_lines(error), answer=answer)
     why = f"the answer holds no JSON: {_quote(text)}"
     return Problem(kind="malformed", why=why, answer=answer, no_json=True)
+
+
+def _find_object(text: str) -> str | None:
+    """Return the first object of a text that is not JSON as a whole; None: there is none."""
+    begins = _MAYBE_JSON.search(text)
+    if begins is None:
+        return None
+    try:
+        _, end = json.JSONDecoder(parse_int=str).raw_decode(text, begins.start())
+    except (ValueError, RecursionError):
+        return None
+    rest = text[: begins.start()] + text[end:]
+    return text[begins.start() : end] if rest.strip() else None
+
+
+def _judge_object(shape: Shape[Any, Any], text: str) -> str:
+    """Return what is wrong with an object; empty: nothing."""
+    held, wanted = json.loads(text, parse_int=str), shape.asked.get("required", ())
+    missing = [name for name in wanted if name not in held]
+    if missing:
+        return f"the object in the answer lacks {', '.join(missing)}"
+    try:
+        read_value(shape, text)
+    except (ValidationError, ValueError, RecursionError) as error:
+        return first_lines(error)
+    return ""
 
 
 def _holds_json(text: str) -> bool:

@@ -85,7 +85,7 @@ def _read_answer(
     try:
         draft, dropped = read_value(shape, answer.text)
     except (ValidationError, ValueError, RecursionError) as error:
-        return said, malformed_problem(answer.text, error)
+        return said, malformed_problem(shape, answer.text, error)
     return said.model_copy(update={"draft": draft, "dropped": dropped}), None
 
 

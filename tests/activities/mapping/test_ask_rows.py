@@ -268,3 +268,21 @@ async def test_a_check_that_the_item_itself_fails_ends_without_a_stronger_model(
     form, checked = (request.messages[-1]["content"] for request in model.requests[2:])
     assert form.endswith("in the right form.") and "change nothing to fit" not in form
     assert "change nothing to fit and answer failed" in checked
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ('```json\n{"label": "tea"}\n```', "lacks result, why_failed, status; the answer has"),
+        (f"Here:\n{json.dumps({**GOOD, 'result': {'label': 'beer'}})}", "must be one of"),
+        (f"```json\n{json.dumps(GOOD)}\n```", "give the object alone"),
+    ],
+)
+async def test_a_fenced_object_is_judged_itself_so_that_one_mend_is_enough(
+    tmp_path: Path, answer: str, why: str
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(1)))
+    done: RowsDone = await run(maps_on(tmp_path, Saying(lambda _: said(answer))).ask_rows, told)
+    found = (await outcomes(store, done))[0].why
+    assert why in found and "Invalid JSON" not in found and done.failed == (0,)
