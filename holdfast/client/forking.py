@@ -22,12 +22,14 @@ from holdfast.contracts import (
     Tier,
     policies,
 )
+from holdfast.contracts.goals import Reuse
 from holdfast.deployment.invocation import OPTION
 from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import check_payable
 from holdfast.intake.launch import goal_of_run
+from holdfast.intake.reusing import read_tables
 from holdfast.plans import validity
 from holdfast.rules.unread import subtasks_to_redo
 
@@ -76,7 +78,25 @@ async def wished_fork(
     )
     if wanted.use_models:
         check_payable(wanted.limits, unpriced=wanted.unpriced)
-    return wanted
+    return await with_rows(connection, wanted, run_id)
+
+
+async def with_rows(connection: Connection, goal: Goal, run_id: str) -> Goal:
+    """Return the goal of a fork with the complete rows of the maps that it does again. What an
+    earlier run had given that run stands where its own map did not begin.
+    """
+    assert goal.fork is not None and goal.plan is not None
+    kept = [each.subtask_id for each in goal.fork.findings]
+    if not any(each.map and each.id not in kept for each in goal.plan.subtasks):
+        return goal.model_copy(update={"reuse": None})
+    own, given = await read_tables(connection, run_id), goal.reuse or Reuse(run=run_id)
+    reuse = own.model_copy(
+        update={
+            "tables": {**given.tables, **own.tables},
+            "complete": {**given.complete, **own.complete},
+        }
+    )
+    return goal.model_copy(update={"reuse": reuse if reuse.tables else None})
 
 
 async def _read_finished(connection: Connection, run_id: str) -> tuple[Goal, Report]:
@@ -150,4 +170,7 @@ def describe_fork(goal: Goal) -> str:
     kept = [each.subtask_id for each in goal.fork.findings]
     again = [each.id for each in goal.plan.subtasks if each.id not in kept]
     done = f"Done again: {', '.join(again)}." if again else "Only the answer is written again."
-    return f"Taken over: {', '.join(kept) or 'nothing'}. {done}"
+    complete = goal.reuse.complete if goal.reuse else {}
+    rows = [f"{complete[id]} rows of {id}" for id in again if id in complete]
+    told = f" Of these, what is asked the same is taken over: {', '.join(rows)}." if rows else ""
+    return f"Taken over: {', '.join(kept) or 'nothing'}. {done}{told}"

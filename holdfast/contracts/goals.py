@@ -240,6 +240,8 @@ class Reuse(Contract):
     run: str
     tables: dict[str, str] = Field(default_factory=dict)
     """Blobs of the tables of its maps, by subtask: the starter finds them."""
+    complete: dict[str, str] = Field(default_factory=dict)
+    """How many rows of each are complete, in words: `9,400 of 10,000`."""
 
 
 class Goal(Contract):

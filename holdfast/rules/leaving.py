@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from holdfast.calling import fixing, gathering, proving, verifying
 from holdfast.calls.changes import size_of_change
-from holdfast.contracts import Omission, PinnedInput, Subtask
+from holdfast.contracts import Omission, PinnedInput
 from holdfast.rules import agents
+from holdfast.state.graph import named_inputs
 from holdfast.state.run import State
 
 BASE = "base"
@@ -19,7 +20,7 @@ CHANGED, ALL = "changed", "all"
 def list_sent(state: State) -> tuple[str, ...]:
     """Return what is sent to models: goal, named inputs, findings, and code around remarks."""
     asking = [each for each in state.work.values() if each.tier != "none" and not each.finding]
-    named = {name: None for progress in asking for name in _inputs_of(progress.subtask)}
+    named = {name: None for progress in asking for name in named_inputs(progress.subtask)}
     inputs = [_describe_input(each) for each in state.brief.inputs if each.name in named]
     first = ("the goal",) if state.single else ("the goal", "the findings")
     if verifying.is_wanted(state):
@@ -27,11 +28,6 @@ def list_sent(state: State) -> tuple[str, ...]:
         assert code is not None, "remarks of a repository are verified"
         first = (*(("the findings",) if asking else ()), f"the code around remarks on {code.name}")
     return (*first, *inputs)
-
-
-def _inputs_of(subtask: Subtask) -> tuple[str, ...]:
-    """Return the inputs that a subtask names, with the one that it goes over item by item."""
-    return (*subtask.inputs, *([subtask.map.over] if subtask.map else []))
 
 
 def _describe_input(pinned: PinnedInput) -> str:
@@ -70,7 +66,7 @@ def list_scopes(state: State) -> tuple[str, ...]:
 def unused_inputs(state: State) -> tuple[Omission, ...]:
     if state.plan is None:
         return ()
-    used = {name for each in state.work.values() for name in _inputs_of(each.subtask)}
+    used = {name for each in state.work.values() for name in named_inputs(each.subtask)}
     if any(each.kind == "repository" for each in state.brief.inputs):
         # By these the repository is taken when it is pinned.
         used |= {BASE, SCOPE}

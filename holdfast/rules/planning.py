@@ -144,7 +144,9 @@ def _take_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress
     taken = {}
     for finding in fork.findings:
         progress = work.get(finding.subtask_id)
-        if progress is None or any(name in changed for name in progress.subtask.inputs):
+        if progress is None or any(
+            name in changed for name in graph.named_inputs(progress.subtask)
+        ):
             continue
         reused = finding.model_copy(
             update={"reused_from": fork.run_id, "dollars": Decimal(0), "usage": Usage()}

@@ -59,6 +59,11 @@ def children(nodes: Sequence[Node]) -> dict[str, list[str]]:
     return found
 
 
+def named_inputs(subtask: Subtask) -> tuple[str, ...]:
+    """Return the inputs that a subtask names, with the one that it goes over item by item."""
+    return (*subtask.inputs, *([subtask.map.over] if subtask.map else []))
+
+
 def dependents(subtasks: Sequence[Subtask], subtask_id: str) -> tuple[str, ...]:
     """Every subtask that depends on this one, directly or not, in plan order. No cycle may be."""
     reached = reach(children(subtasks), subtask_id)

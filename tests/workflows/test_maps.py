@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from decimal import Decimal
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from temporalio.api.enums.v1 import EventType
@@ -15,8 +16,10 @@ from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
 from holdfast.certifying.deployment import outcome
+from holdfast.client.forking import ForkChange, describe_fork, fork_goal, with_rows
 from holdfast.contracts import Capabilities, Goal, GoalInput, Order, Plan, Report
 from holdfast.contracts.plans import MapSpec
+from holdfast.intake.connection import Connection
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.replaying.replay import replay
 from holdfast.workflows import WORKFLOWS
@@ -290,3 +293,33 @@ async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_tabl
     assert "k13" in found.content and "it is no ticket" in found.content
     assert asked.heard.count("row") == 121, "and one of a stronger model"
     assert [each.name for each in found.files] == ["classify.jsonl", "classify.csv"]
+
+
+async def test_a_fork_takes_the_complete_rows_of_a_map_over_that_it_does_again(
+    runs: Runs,
+) -> None:
+    asked = Clerk({"synthesize": [synthesizes("[classify]")]})
+    lines = "\n".join(json.dumps({"id": f"k{n}", "text": f"of a row {n}"}) for n in range(120))
+    tickets = GoalInput(name="tickets", kind="text", value=lines)
+    told = goal(limits={"replans": 0}, id="id", tolerate=0).model_copy(
+        update={"inputs": (tickets,)}
+    )
+    first = await runs.run(told, asked)
+    assert first.findings[0].status == "escalated" and asked.heard.count("row") == 121
+    run = runs.handles[-1].id
+    connection = cast(
+        Connection,
+        SimpleNamespace(
+            client=runs.client, store=runs.store, handle=runs.client.get_workflow_handle
+        ),
+    )
+    wanted = fork_goal(told, first, ForkChange())
+    wanted = await with_rows(connection, wanted, run)
+    assert describe_fork(wanted) == (
+        "Taken over: nothing. Done again: classify. Of these, what is asked the same is taken over:"
+        " 119 of 120 rows of classify."
+    )
+    again = Clerk({"synthesize": [synthesizes("[classify]")]})
+    second = await runs.run(wanted, again)
+    assert again.heard.count("row") == 2, "the failed one alone, with a stronger model for it"
+    assert "taken over from an earlier run" in second.findings[0].content
