@@ -62,6 +62,8 @@ class Returned(Contract):
     unknown: bool = False
     size: int = 0
     text: str = ""
+    outcomes: str = ""
+    """Blob of what came of some rows of a map."""
 
 
 @dataclass(frozen=True)

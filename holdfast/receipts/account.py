@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from holdfast.contracts import Report
+from holdfast.history.charges import OF_MAPS
 from holdfast.receipts.checking import report_of
 from holdfast.receipts.file import Receipt
 from holdfast.rendering.amounts import at_most, calls, money
@@ -41,12 +42,24 @@ def account(receipt: Receipt, key: str = "") -> Iterator[str]:
 def _counts(receipt: Receipt, report: Report) -> str:
     made = [holds for _, holds in receipt.of_kind("call")]
     tools, lenses = (sum(each.get("kind") == kind for each in made) for kind in ("tool", "lens"))
-    asked = Counter(str(each.get("model")) for each in made if each.get("tier"))
-    served = ", ".join(f"{one_line(name)[:80]} {count}" for name, count in sorted(asked.items()))
+    asked, rows = Counter[str](), Counter[str]()
+    for each in made:
+        if each.get("rows"):
+            rows[str(each.get("model"))] += int(each["rows"])
+        elif each.get("tier") and each.get("kind") not in OF_MAPS:
+            asked[str(each.get("model"))] += 1
     findings = pluralize(len(report.findings), "finding")
-    of_models = f"{calls(sum(asked.values()))}{f' ({served})' if served else ''}"
+    of_models = f"{calls(sum(asked.values()))}{_served(asked)}"
+    if rows:
+        about = pluralize(sum(rows.values()), "call")
+        of_models = f"{of_models}, {about} about rows{_served(rows)}"
     looked = f", {pluralize(lenses, 'look')} of lenses" if lenses else ""
     return f"{findings}, {of_models}, {pluralize(tools, 'call')} of tools{looked}"
+
+
+def _served(asked: Mapping[str, int]) -> str:
+    told = ", ".join(f"{one_line(name)[:80]} {count:,}" for name, count in sorted(asked.items()))
+    return f" ({told})" if told else ""
 
 
 def _orders(report: Report) -> Iterator[str]:
@@ -120,6 +133,8 @@ def _call(named: Mapping[str, Mapping[str, Any]], id: str) -> str:
     told = [str(call.get("model") or call.get("tool") or "")]
     if price is not None:
         told.append(money(None if price["dollars"] is None else Decimal(str(price["dollars"]))))
+    if call.get("rows"):
+        told.append(pluralize(int(call["rows"]), "row"))
     if call.get("status") != "ok":
         told.append(str(call.get("status")))
     if call.get("approved_by"):

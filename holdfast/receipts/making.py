@@ -21,7 +21,7 @@ Json = dict[str, Any]
 Journal = Literal["same", "other", "gone", ""]
 """How the recorded answer of a call compares with the history; empty: it has none to compare."""
 SHOWN = ("call", "tool", "lens")
-BELOW = ("agent", "team")
+BELOW = ("agent", "team", "map")
 INPUT_FIELDS = {"name", "kind", "size", "digest", "commit", "base", "base_name", "scope"}
 HOLDS = "the report and digests; no content of inputs, no prompts"
 HOLDS_ALL = "the report, digests, and what each call was asked and answered, inputs and prompts too"
@@ -65,7 +65,7 @@ class Material:
     steps: Sequence[TraceStep]
     histories: Sequence[History]
     unread: Sequence[str]
-    """Agents and teams whose histories the server has deleted."""
+    """Agents, teams and maps whose histories the server has deleted."""
     version: str
     made: str
     single: str = ""
@@ -180,6 +180,8 @@ def _call(step: TraceStep, subtask: str, found: Digests) -> Json:
         "tier": step.tier,
         "model": step.model,
         "tool": step.tool,
+        "rows": step.rows,
+        "outcomes": step.outcomes,
         "approved_by": step.by,
         "status": step.status,
         "verdict": step.verdict,

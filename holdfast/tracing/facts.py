@@ -17,7 +17,7 @@ from holdfast.calls.rows import BatchesMaterial, CollectMaterial, MapGoal, MapRe
 from holdfast.calls.turn import AgentGoal, AgentReport, UseMaterial
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, Goal, Report, Subtask
-from holdfast.history.charges import LENS, PREPARE, TOOL, Asked, Outcome, Returned
+from holdfast.history.charges import LENS, OF_MAPS, PREPARE, TOOL, Asked, Outcome, Returned
 from holdfast.history.executions import AGENT, MAP, End, Execution
 from holdfast.history.payloads import try_decode
 from holdfast.state.graph import fingerprint
@@ -111,11 +111,13 @@ def describe_price(execution: Execution, outcome: Outcome) -> Facts:
         facts["tokens"] = bill.usage
     if bill.model:
         facts["model"] = bill.model
+    if execution.type in OF_MAPS:
+        facts["rows"] = bill.calls
     return facts
 
 
 def _describe_returned(returned: Returned) -> Facts:
-    facts: Facts = {"size": returned.size}
+    facts: Facts = {"size": returned.size, "outcomes": returned.outcomes}
     if returned.problem is not None:
         facts |= {"verdict": returned.problem.kind, "why": returned.problem.why}
     if returned.value is not None and returned.value.uses:

@@ -58,6 +58,10 @@ class TraceStep(Contract):
     """
     size: int = 0
     """Bytes of what a tool brought."""
+    rows: int = 0
+    """Calls about rows of a map, which are made together."""
+    outcomes: str = ""
+    """SHA-256 of what came of each of them, which is in the store."""
     by: str = ""
     """The person who approved a call of a tool, or gave an order; empty: there was none."""
     tier: str = ""
