@@ -5,11 +5,14 @@ Bytes bound tokens: no tokenizer that works on bytes makes more of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import ceil
 from typing import Literal
+
+from pydantic import JsonValue
 
 from holdfast.contracts import ModelCard, Usage
 from holdfast.contracts.plans import Lane
@@ -38,7 +41,13 @@ LEAST_CACHED: Mapping[str, int] = {
 USUAL_LEAST = 4_096
 """The same for other models: the most that any has."""
 WRITTEN = (50, 200)
-"""Tokens that a row is assumed to write: the low case, and the expected one."""
+"""Tokens that a row is assumed to write whose result is text: the low case, and the expected one.
+"""
+ENVELOPE_BYTES = len('{"result": , "why_failed": "", "status": "complete"}')
+JSON_BYTES_PER_TOKEN = 3
+STRING_BYTES = (12, 100)
+"""Bytes of a string in a result that no enum bounds: the low case, and the expected one."""
+LIST_ITEMS = (1, 3)
 
 Caching = Literal["", "5m", "1h"]
 
@@ -114,6 +123,32 @@ def price_rows(
     low, expected = (_usual(card, sizes, lane, cached=cached, written=each) for each in written)
     high = worst_rows(card, sizes, lane, cached_for(lane) if cached else "").dollars
     return min(low, high), min(expected, high), high
+
+
+def usual_written(form: Mapping[str, JsonValue]) -> tuple[int, int]:
+    """Return the tokens that a result of this JSON schema is assumed to have, in its envelope: the
+    low case, and the expected one. Without a schema it is text.
+    """
+    if not form:
+        return WRITTEN
+    low, expected = (
+        ceil((ENVELOPE_BYTES + _usual_bytes(form, k)) / JSON_BYTES_PER_TOKEN) for k in (0, 1)
+    )
+    return low, expected
+
+
+def _usual_bytes(form: Mapping[str, JsonValue], case: int) -> int:
+    values, properties, items = form.get("enum"), form.get("properties"), form.get("items")
+    if isinstance(values, list) and values:
+        return sum(len(json.dumps(each)) for each in values) // len(values)
+    if isinstance(properties, dict):
+        fields = [(name, each) for name, each in properties.items() if isinstance(each, dict)]
+        return 2 + sum(len(name) + 6 + _usual_bytes(each, case) for name, each in fields)
+    if isinstance(items, dict):
+        return 2 + LIST_ITEMS[case] * (2 + _usual_bytes(items, case))
+    longest = form.get("maxLength")
+    usual = STRING_BYTES[case] if form.get("type") == "string" else 6
+    return min(usual, longest) if isinstance(longest, int) else usual
 
 
 def cached_for(lane: Lane) -> Caching:

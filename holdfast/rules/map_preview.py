@@ -16,7 +16,14 @@ from holdfast.contracts.goals import ItemsFound
 from holdfast.contracts.plans import MapSpec
 from holdfast.contracts.view import LanePrice, MapPreview, PreviewRow
 from holdfast.ledger.ranges import PLACES, Range, range_of, total_of
-from holdfast.ledger.rows import WRITTEN, RowSizes, price_rows, worst_rows, worth_caching
+from holdfast.ledger.rows import (
+    WRITTEN,
+    RowSizes,
+    price_rows,
+    usual_written,
+    worst_rows,
+    worth_caching,
+)
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
@@ -48,8 +55,10 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
     cached = usual.rows > 2 and state.brief.capabilities.caching
     cached = cached and worth_caching(card, usual.shared)
     takes, why = choose_lane(state, spec)
+    written = usual_written(form_of(gathering.for_work(state, progress)))
     lanes = tuple(
-        _lane(each, card, usual, bound, cached=cached, state=state, spec=spec) for each in LANES
+        _lane(each, card, usual, bound, written, cached=cached, state=state, spec=spec)
+        for each in LANES
     )
     taken = next(each for each in lanes if each.lane == takes)
     one = replace(bound, rows=min(bound.rows, AT_A_TIME))
@@ -141,14 +150,15 @@ def _lane(
     card: ModelCard,
     usual: RowSizes,
     bound: RowSizes,
+    written: tuple[int, int],
     *,
     cached: bool,
     state: State,
     spec: MapSpec,
 ) -> LanePrice:
-    low, expected, _ = price_rows(card, usual, lane, cached=cached)
+    low, expected, _ = price_rows(card, usual, lane, cached=cached, written=written)
     _, _, high = price_rows(card, bound, lane, cached=cached)
-    uncached = price_rows(card, usual, lane)[1] if cached else None
+    uncached = price_rows(card, usual, lane, written=written)[1] if cached else None
     merges = _merging(card, usual, lane) if spec.reduce else (Decimal(0),) * 3
     if not card.prices:
         merges = (None, None, None)

@@ -12,6 +12,7 @@ from holdfast.contracts import Capabilities, Goal, Limits, PinnedInput, Plan, Su
 from holdfast.contracts.goals import ItemsFound
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.contracts.view import MapPreview, PreviewRow
+from holdfast.ledger.rows import WRITTEN, usual_written
 from holdfast.rendering.markdown import write
 from holdfast.rendering.preview import lane_tables, plan_table, totals
 from holdfast.rules.preview import predict
@@ -171,3 +172,16 @@ def test_whoever_judges_is_not_shown_the_input_of_a_map_but_told_its_name() -> N
     state = planned(size=4_000)
     sources = gathering.for_judge(state, "Which is right?", None).sources
     assert (sources.inputs, sources.unseen) == ((), ("tickets",))
+
+
+def test_rows_with_a_short_form_are_priced_at_its_length_and_not_at_that_of_a_text() -> None:
+    kinds: dict[str, object] = {"type": "string", "enum": ["billing", "bug", "other"]}
+    form = {"type": "object", "properties": {"kind": kinds}, "required": ["kind"]}
+    low, expected = usual_written(form)
+    # {"result": {"kind": "billing"}, "why_failed": "", "status": "complete"} has 71 characters.
+    assert 71 / 4 < low == expected < 71 / 2
+    short, text = (
+        mapped(planned(lane="now", **each))[1].lanes[0] for each in ({"result": form}, {})
+    )
+    assert short.expected and text.expected and short.expected < text.expected
+    assert usual_written({}) == WRITTEN
