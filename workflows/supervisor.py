@@ -244,6 +244,8 @@ class SupervisorWorkflow:
             given = self._state.find_order(ticket.number)
             if given is not None and given.refused:
                 raise ApplicationError(given.refused, type="Refused")
+            if steering.about_rows(name, order):
+                return await self._outcome_of_rows(name, order, ticket.number)
             return await self._outcome(name, order)
 
         def refuse(*given: Any) -> None:
@@ -270,6 +272,21 @@ class SupervisorWorkflow:
         if finding is not None and finding.status == "complete":
             return f"{order.subtask_id} completed before it could be ended"
         return done
+
+    async def _outcome_of_rows(self, name: str, order: Order, number: int) -> str:
+        """Return what came of an order about rows of a map; or when it is carried out, where that
+        may take long.
+        """
+        with suppress(TimeoutError):
+            await workflow.wait_condition(
+                lambda: steering.rows_settled(self._state, order, number),
+                timeout=policies.ROWS_ANSWER,
+                timeout_summary=f"outcome of order {number}",
+            )
+        said, refused = steering.say_rows(self._state, name, order, number)
+        if refused:
+            raise ApplicationError(refused, type="Refused")
+        return said
 
     # ------------------------------------------------------------ other runs
 

@@ -11,12 +11,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from pydantic import JsonValue
 
+from holdfast.activities.asking.forms import find_mistakes
 from holdfast.activities.mapping.opening import asked_of, dump_line
-from holdfast.activities.mapping.standing import Standing
+from holdfast.activities.mapping.standing import OPEN, Standing
 from holdfast.calls.row import form_of
 from holdfast.calls.rows import (
     Chunk,
@@ -26,6 +28,7 @@ from holdfast.calls.rows import (
     Outcome,
     RowCounts,
     RowOrder,
+    RowsOrdered,
     Unanswered,
 )
 from holdfast.calls.work import WorkMaterial
@@ -37,12 +40,12 @@ from holdfast.text import one_line
 FAILURES = 20
 WHY_LETTERS = 300
 NOTES = 20
+FEW_WRONG = 3
+"""Mistakes of one order that are told."""
 FEW_VALUES = 20
 VALUE_LETTERS = 60
 VALUE_FIELDS = 20
 """Fields whose values are counted."""
-OPEN = "open"
-"""Status in a table of a row that has no outcome yet."""
 BEFORE = ("id", "place", "status")
 AFTER = ("why", "tier", "tries", "dollars")
 
@@ -54,7 +57,7 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         try:
             await fill(standing, store, material.items, material.outcomes)
             lost = await asyncio.to_thread(_fail, standing, material.unanswered)
-            carried = await asyncio.to_thread(_carry_out, standing, material.orders)
+            carried = await asyncio.to_thread(_carry_out, standing, material.work, material.orders)
             outcomes = material.outcomes
             if lost:
                 outcomes = (*outcomes, await store.put(b"".join(lost)))
@@ -87,6 +90,7 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         had_failed=carried.were("failed"),
         had_result=carried.were("complete", "supplied", "skipped"),
         notes=tuple(carried.notes[:NOTES]),
+        told=tuple(carried.told),
         items=material.items,
         outcomes=outcomes,
         files=tuple(files),
@@ -137,44 +141,72 @@ class Carried:
     before: dict[int, str] = field(default_factory=dict)
     """What the items of both were before the first of these orders."""
     notes: list[str] = field(default_factory=list)
+    told: list[RowsOrdered] = field(default_factory=list)
 
     def were(self, *statuses: str) -> tuple[int, ...]:
         places = {*self.retry, *self.settled}
         return tuple(sorted(n for n in places if self.before.get(n) in statuses))
 
 
-def _carry_out(standing: Standing, orders: tuple[RowOrder, ...]) -> Carried:
+def _carry_out(standing: Standing, work: WorkMaterial, orders: tuple[RowOrder, ...]) -> Carried:
     carried = Carried()
     if orders:
         standing.index()
     for order in orders:
-        ids = order.ids or (() if order.kind == "supply" else standing.failed())
-        if not ids:
-            carried.notes.append(f"{order.kind}: no row has failed; there is nothing to do")
-        for id in ids:
-            _carry(standing, order, id, carried)
+        wrong = _unfit(standing, work, order)
+        done = 0
+        for id in () if wrong else order.ids or standing.which(order.which):
+            why = _carry(standing, order, id, carried)
+            done += not why
+            wrong += [why] if why else []
+        carried.notes += [f"{order.kind}: {each}" for each in wrong]
+        why = "; ".join(wrong[:FEW_WRONG])
+        why += f"; {len(wrong) - FEW_WRONG:,} more" if len(wrong) > FEW_WRONG else ""
+        carried.told.append(RowsOrdered(number=order.number, rows=done, why=why))
     return carried
 
 
-def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> None:
+def _unfit(standing: Standing, work: WorkMaterial, order: RowOrder) -> list[str]:
+    """Return why nothing of an order can be done."""
+    if order.kind == "supply":
+        return list(value_mistakes(work, order.value))
+    if order.ids or standing.which(order.which):
+        return []
+    return [none_stands(order.which)]
+
+
+def none_stands(which: str) -> str:
+    """Return that no row stands so."""
+    return f"no row {'has failed' if which == 'failed' else f'is {which}'}; there is nothing to do"
+
+
+def unknown_row(id: str) -> str:
+    """Return that no item has this id."""
+    return f"no row has the id {one_line(id)[:100]!r}"
+
+
+def value_mistakes(work: WorkMaterial, value: JsonValue) -> tuple[str, ...]:
+    """Return what is wrong with a result that a person gives a row."""
+    form = form_of(work)
+    if form:
+        return tuple(islice(find_mistakes(form, value), FEW_WRONG))
+    return () if isinstance(value, str) else ("result: must be text, a JSON string",)
+
+
+def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> str:
+    """Carry out an order about one row. Return why it cannot be done; empty: it is."""
     found = standing.row(id)
-    shown = one_line(id)[:100]
     if found is None:
-        carried.notes.append(f"{order.kind}: no row has the id {shown!r}")
-        return
+        return unknown_row(id)
     item, before = found
     if item.same_as is None:
         status = before.status if before else "failed" if item.broken else ""
         carried.before.setdefault(item.n, status)
     if order.kind == "retry":
         if item.broken:
-            carried.notes.append(f"retry: row {shown} cannot be asked: {item.broken}")
-        else:
-            # What repeats an earlier item has its outcome.
-            place = item.n if item.same_as is None else item.same_as
-            carried.retry.add(place)
-            carried.settled.discard(place)
-        return
+            return f"row {one_line(id)[:100]} cannot be asked: {item.broken}"
+        _ask_again(standing, item, carried)
+        return ""
     who = f" by {one_line(order.by)}" if order.by else ""
     why = f"{'supplied' if order.kind == 'supply' else 'skipped'}{who}"
     outcome = Outcome(
@@ -191,6 +223,19 @@ def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> No
     carried.lines.append(dump_line(outcome))
     carried.settled.add(item.n)
     carried.retry.discard(item.n)
+    return ""
+
+
+def _ask_again(standing: Standing, item: Item, carried: Carried) -> None:
+    """Note that an item is asked again; what repeats an earlier one has its outcome again."""
+    place = item.n if item.same_as is None else item.same_as
+    if item.same_as is not None and standing.has_own(item.n):
+        void = Outcome(n=item.n, id=item.id, status="skipped", void=True)
+        standing.put(void)
+        carried.lines.append(dump_line(void))
+        carried.settled.discard(item.n)
+    carried.retry.add(place)
+    carried.settled.discard(place)
 
 
 # ---------------------------------------------------------------- the table

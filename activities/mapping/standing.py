@@ -11,6 +11,8 @@ from pathlib import Path
 from holdfast.activities.mapping.opening import lines_of
 from holdfast.calls.rows import Item, Outcome
 
+OPEN = "open"
+"""Status in a table of a row that has no outcome yet."""
 SET_UP = (
     "pragma journal_mode = off",
     "pragma synchronous = off",
@@ -95,14 +97,26 @@ class Standing:
         found = self._db.execute(f"{STANDS} where items.id = ? limit 1", (id,)).fetchone()
         return None if found is None else _pair(*found)
 
-    def failed(self) -> list[str]:
-        """Return the ids of the items whose own outcome is that they failed."""
-        asked = "select items.id from items join outcomes using (n) where status = 'failed'"
-        return [row[0] for row in self._db.execute(f"{asked} order by n")]
+    def which(self, status: str) -> list[str]:
+        """Return the ids of the items whose own outcome has this status; `open`: that have none,
+        nor repeat an earlier one.
+        """
+        asked = "select items.id from items left join outcomes using (n) where "
+        asked += "status is null and same is null" if status == OPEN else "status = ?"
+        given = () if status == OPEN else (status,)
+        return [row[0] for row in self._db.execute(f"{asked} order by n", given)]
+
+    def has_own(self, n: int) -> bool:
+        """True if the item of this place has an outcome of its own."""
+        found = self._db.execute("select 1 from outcomes where n = ?", (n,)).fetchone()
+        return found is not None
 
     def _put(self, outcomes: list[Outcome]) -> None:
-        rows = [(each.n, each.status, each.model_dump_json()) for each in outcomes]
+        last = {each.n: each for each in outcomes}.values()
+        rows = [(each.n, each.status, each.model_dump_json()) for each in last if not each.void]
         self._db.executemany("insert or replace into outcomes values (?, ?, ?)", rows)
+        void = [(each.n,) for each in last if each.void]
+        self._db.executemany("delete from outcomes where n = ?", void)
 
     def index(self) -> None:
         """Make ids quick to find."""

@@ -30,6 +30,7 @@ from holdfast.contracts import (
     Tier,
     Unreached,
 )
+from holdfast.contracts.orders import RowsWhich
 from holdfast.contracts.plans import Lane
 
 RowStatus = Literal["complete", "failed", "skipped", "supplied"]
@@ -72,6 +73,8 @@ class Outcome(Contract):
     """Answers so far, this one included."""
     dollars: Money | None = Decimal(0)
     tokens: int = 0
+    void: bool = False
+    """True: it takes back the one before, so that a repeated item has that of the earlier one."""
 
 
 class Chunk(Contract):
@@ -275,12 +278,25 @@ class RowOrder(Contract):
 
     kind: Literal["retry", "supply", "skip"]
     ids: tuple[str, ...] = ()
-    """Item ids; empty for `retry` and `skip`: all that have failed."""
+    """Item ids; empty for `retry` and `skip`: all that stand so, by `which`."""
+    which: RowsWhich = "failed"
     value: JsonValue = None
     """The result that is supplied."""
+    number: int = 0
+    """Number of the order in the run."""
     tier: Tier | None = None
     by: str = ""
     why: str = ""
+
+
+class RowsOrdered(Contract):
+    """What came of an order about rows."""
+
+    number: int
+    rows: int = 0
+    """Items that it changed; 0: none, and `why` says why."""
+    why: str = ""
+    """What of it could not be done."""
 
 
 class Unanswered(Contract):
@@ -326,6 +342,8 @@ class MapTable(Contract):
     """Those of both that had a result before."""
     notes: tuple[str, ...] = ()
     """What people must know of these orders, such as an id that no item has."""
+    told: tuple[RowsOrdered, ...] = ()
+    """What came of each of these orders."""
     items: tuple[Chunk, ...] = ()
     outcomes: tuple[str, ...] = ()
     files: tuple[MadeFile, ...] = ()

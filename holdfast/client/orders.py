@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import JsonValue, ValidationError
-from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+)
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.client.reading import Reader, describe_run
 from holdfast.contracts import Order
+from holdfast.contracts.orders import RowsWhich
 from holdfast.deployment.invocation import STARTER, to_type
 from holdfast.errors import (
     HoldfastError,
@@ -50,24 +55,25 @@ def order_of(**fields: Any) -> Order:
     return made
 
 
-FAILED = "failed"
-"""Names all rows of a map that have failed, where ids of items may stand."""
+STANDS: tuple[str, ...] = get_args(RowsWhich)
+"""Words for all rows of a map that stand so, where ids of items may stand."""
 MOST_ROWS = 1_000
 """Ids in one order."""
 
 
 def about_rows(rows: str | Sequence[str]) -> dict[str, Any]:
-    """Return the fields of an order about rows of a map: `failed`, or the ids of items, also in one
-    text with commas; none of either: it is about the whole subtask. Refused for no id among them.
+    """Return the fields of an order about rows of a map: a word for how they stand, such as
+    `failed`, or the ids of items, also in one text with commas; none of either: it is about the
+    whole subtask. Refused for no id among them.
     """
     if not rows:
         return {}
-    if rows == FAILED:
-        return {"rows": True}
+    if isinstance(rows, str) and rows.strip() in STANDS:
+        return {"rows": True, "which": rows.strip()}
     each = rows.split(",") if isinstance(rows, str) else rows
     ids = tuple(dict.fromkeys(filter(None, (one.strip() for one in each))))
     if not ids:
-        raise Refused(f"rows: say {FAILED}, or the ids of items with commas between them")
+        raise Refused("rows: say failed, or the ids of items with commas between them")
     if len(ids) > MOST_ROWS:
         raise Refused(f"rows: {len(ids):,} ids, one order names at most {MOST_ROWS:,}")
     return {"rows": True, "ids": ids}
@@ -102,8 +108,15 @@ async def send(
     NoAnswer if it does not say in time what came of it.
     """
     order = order.model_copy(update={"by": order.by or login()})
-    await describe_run(connection, run_id)
+    seen = await describe_run(connection, run_id)
     handle = connection.handle(run_id)
+    if order.rows and seen.status is WorkflowExecutionStatus.RUNNING:
+        # Only who speaks of rows reads them.
+        from holdfast.client.rows import why_unfit
+
+        unfit = await why_unfit(connection, run_id, update, order)
+        if unfit:
+            raise OrderRefused(f"{run_id}: refused: {unfit}")
     asking = asyncio.ensure_future(_send(handle, update, order))
     try:
         await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)

@@ -14,14 +14,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import JsonValue
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from holdfast.activities.mapping.closing import columns_of, fill, heads_of, row_of
+from holdfast.activities.mapping.closing import (
+    columns_of,
+    fill,
+    heads_of,
+    none_stands,
+    row_of,
+    unknown_row,
+    value_mistakes,
+)
 from holdfast.activities.mapping.standing import Standing
 from holdfast.calls.rows import (
     Chunk,
@@ -31,7 +39,10 @@ from holdfast.calls.rows import (
     OpenMaterial,
     RowsDone,
 )
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Order
 from holdfast.contracts.errors import BlobLost
+from holdfast.contracts.orders import RowsWhich
 from holdfast.errors import Refused
 from holdfast.history.executions import MAP, Execution, executions_in
 from holdfast.history.payloads import decode
@@ -39,8 +50,9 @@ from holdfast.intake.connection import Connection
 from holdfast.ports import Store
 from holdfast.storage.payloads import PayloadLost
 
-Which = Literal["all", "complete", "failed", "skipped", "supplied", "open"]
 Row = Mapping[str, JsonValue]
+UNKNOWN = 500
+"""Characters about ids that no row has."""
 AT_ONCE = 500
 """Rows that are read together."""
 ASKING = ("ask_rows", "collect_rows")
@@ -51,11 +63,15 @@ ACTIVITIES = ("open_map", "close_map", *ASKING)
 class Stand:
     """What the history of a map's last segment says of its rows."""
 
-    columns: tuple[str, ...]
+    work: WorkMaterial
     chunks: tuple[Chunk, ...] = ()
     outcomes: tuple[str, ...] = ()
     table: MapTable | None = None
     """None: more has come since it was made, or it was never made."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return columns_of(self.work)
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,7 @@ class Rows:
 
 @asynccontextmanager
 async def read_rows(
-    connection: Connection, run_id: str, subtask_id: str, which: Which = "all"
+    connection: Connection, run_id: str, subtask_id: str, which: RowsWhich = "all"
 ) -> AsyncIterator[Rows]:
     """Yield the rows of a subtask's map that stand so, in the order of its items. Refused where
     there is no such map or the store has lost it; RPCError.
@@ -85,7 +101,32 @@ async def read_rows(
         await pages.aclose()
 
 
-async def _pages(store: Store, stand: Stand, which: Which) -> AsyncGenerator[list[Row]]:
+async def why_unfit(connection: Connection, run_id: str, update: str, order: Order) -> str:
+    """Return why an order about rows of a map cannot be carried out as its rows stand; empty if it
+    can, or where they cannot be read. The run itself sees only how many they are. RPCError.
+    """
+    try:
+        stand = await _stand_of(connection.client, run_id, order.subtask_id)
+        if update == "supply":
+            wrong = value_mistakes(stand.work, order.value)
+            if wrong:
+                return "; ".join(wrong)
+        if not stand.chunks and stand.table is None:
+            # It reads its input.
+            return ""
+        missing = set(order.ids)
+        async for page in _pages(connection.store, stand, "all" if missing else order.which):
+            if not missing:
+                return ""
+            missing -= {str(row["id"]) for row in page}
+    except (Refused, BlobLost):
+        return ""
+    if not order.ids:
+        return none_stands(order.which)
+    return "; ".join(unknown_row(id) for id in order.ids if id in missing)[:UNKNOWN]
+
+
+async def _pages(store: Store, stand: Stand, which: RowsWhich) -> AsyncGenerator[list[Row]]:
     if stand.table is not None and stand.table.table is not None:
         path = await store.path_of(stand.table.table.digest)
         with path.open("rb") as file:
@@ -104,7 +145,7 @@ async def _pages(store: Store, stand: Stand, which: Which) -> AsyncGenerator[lis
             standing.close()
 
 
-async def _in_pages(rows: Iterator[Row], which: Which) -> AsyncGenerator[list[Row]]:
+async def _in_pages(rows: Iterator[Row], which: RowsWhich) -> AsyncGenerator[list[Row]]:
     wanted = (row for row in rows if which == "all" or row["status"] == which)
     while page := await asyncio.to_thread(lambda: list(islice(wanted, AT_ONCE))):
         yield page
@@ -125,7 +166,7 @@ async def _stand_of(client: Client, run_id: str, subtask_id: str) -> Stand:
     assert found.own is not None, "every history has a beginning"
     goal = await _decoded(client, found.own.input, MapGoal)
     before = goal.resume
-    stand = Stand(columns_of(goal.work), before.chunks, before.outcomes, before.table)
+    stand = Stand(goal.work, before.chunks, before.outcomes, before.table)
     if before.level:
         # Texts are merged, and the rows are done.
         return stand

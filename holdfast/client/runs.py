@@ -174,7 +174,9 @@ class Run:
         rows: str | Sequence[str] = "",
         by: str = "",
     ) -> str:
-        """Try a subtask again that did not succeed, or `rows` of a map: "failed", or ids."""
+        """Try a subtask again that did not succeed, or `rows` of a map: "failed", "skipped", or
+        ids.
+        """
         fields = {"tier": tier, "text": instruction, **orders.about_rows(rows)}
         return await self.order("retry", orders.order_of(subtask_id=subtask, by=by, **fields))
 
@@ -185,8 +187,8 @@ class Run:
     async def skip(
         self, subtask: str, why: str = "", *, rows: str | Sequence[str] = "", by: str = ""
     ) -> str:
-        """Go on without a subtask, and what needs it; or without `rows` of a map: "failed", or
-        ids.
+        """Go on without a subtask, and what needs it; or without `rows` of a map: "failed",
+        "open", or ids.
         """
         fields = {"text": why, **orders.about_rows(rows)}
         return await self.order("skip", orders.order_of(subtask_id=subtask, by=by, **fields))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
+from typing import Literal
 
 from pydantic import AwareDatetime, Field, JsonValue, field_validator
 
@@ -23,6 +24,10 @@ MOST_DOLLARS, MOST_CALLS, MOST_TOKENS = 10_000, 3_000, 10**12
 """Bounds on one call or team that a reset has undone: no more than a run's Limits can allow."""
 
 
+RowsWhich = Literal["all", "complete", "failed", "skipped", "supplied", "open"]
+"""Rows of a map by how they stand; open ones have no result yet, and have not failed."""
+
+
 class Order(Contract):
     """One steering command: the argument of every Update. Its kind decides which fields count."""
 
@@ -39,7 +44,8 @@ class Order(Contract):
     rows: bool = False
     """True if it is about rows of a map, and not about the whole subtask."""
     ids: tuple[str, ...] = ()
-    """Their items' ids; empty: all rows that have failed."""
+    """Their items' ids; empty: all that stand so, by `which`."""
+    which: RowsWhich = "failed"
     value: JsonValue = None
     """The result that is supplied for one row."""
     by: str = ""
@@ -61,8 +67,12 @@ class Given(Contract):
     """Why it no longer made sense; empty: it was carried out."""
     before: Plan | None = None
     """The plan before an edit."""
+    unmet: str = ""
+    """What of an order about rows could not be done, beside the rest."""
     about: str = ""
-    """The tool call that an order is about, as the person saw it, and whose it is."""
+    """The tool call that an order is about, as the person saw it, and whose it is; or how many rows
+    of a map.
+    """
 
 
 class Lost(Contract):

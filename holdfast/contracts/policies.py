@@ -187,6 +187,8 @@ BATCH_PATIENCE = 21_600
 """How long the results of a batch are tried to be read; no worker, or no endpoint, may be there."""
 BATCH_CUT = timedelta(minutes=10)
 """How much longer a run waits for a map that it cut: its open batches are cancelled and read."""
+ROWS_ANSWER = timedelta(seconds=30)
+"""How long an order about rows of a map waits for what came of it, before it says why it waits."""
 ROW_SECONDS = 5.0
 """Assumed for a row when it is decided until when batches can be waited for."""
 ROW_LOSSES = 3

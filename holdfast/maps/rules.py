@@ -98,6 +98,9 @@ def _next(state: MapState) -> Move | None:
         return _end(state, over) if over else _open(state)
     if state.goal.orders and not state.ordered and not state.cut:
         return _close(state, orders=True)
+    if state.ordered and over is None and _goes_on(state):
+        # What came of the orders is told at once, and what is left is the next segment's.
+        return End(bill_report(state, MapReport(outcome="more")))
     if state.batches:
         # Nobody waits for batches where nothing is to be gone on with, or there is no time for it.
         cancel = over is not None and over.outcome in LAST
@@ -112,6 +115,12 @@ def _next(state: MapState) -> Move | None:
     if rows is not None or state.flights or state.batches:
         return rows
     return _finish(state)
+
+
+def _goes_on(state: MapState) -> bool:
+    """True if rows are left to be asked, or texts to be merged."""
+    spec = state.goal.work.subtask.map
+    return bool(state.stands.portions) or (spec is not None and spec.reduce != "")
 
 
 def _over(state: MapState) -> MapReport | None:
@@ -307,7 +316,7 @@ def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
         if merges and _over(state) is None:
             return _stand(state, table=table)
         return replace(state, table=table)
-    state = replace(state, ordered=True, notes=(*state.notes, *table.notes))
+    state = replace(state, ordered=True, table=table, notes=(*state.notes, *table.notes))
     # What waits to be asked has neither failed for good nor been completed yet.
     queue, waiting = portions.drop(stands.chunks, stands.portions, table.settled)
     _, queued = portions.drop(stands.chunks, queue, table.retry)

@@ -31,6 +31,8 @@ def _details(given: Given) -> Iterator[str]:
     order = given.order
     if given.about:
         yield inline(given.about)
+    if given.unmet:
+        yield inline(given.unmet)
     if order.tier:
         yield f"on {order.tier}"
     if order.role:

@@ -7,6 +7,7 @@ next one goes on there: nothing is read or asked again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import ROUND_DOWN, Decimal
 from typing import Literal
 
@@ -23,12 +24,14 @@ from holdfast.contracts import (
     Draft,
     Escalation,
     FindingStatus,
+    Given,
     ModelCard,
     Order,
     PinnedInput,
     Tier,
     policies,
 )
+from holdfast.contracts.orders import RowsWhich
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
@@ -68,6 +71,20 @@ def start(state: State, progress: Progress, below: Amount) -> StartMap | None:
     amount = slice_of(state, progress, below)
     if not least(state, progress) <= amount or not state.ledger.fits(amount):
         return None
+    return _segment(state, progress, amount)
+
+
+def start_ordered(state: State) -> StartMap | None:
+    """Start a segment that carries out what a person decided about rows, and asks none: it needs
+    neither money nor an endpoint. None: nothing was decided, or it is still under way.
+    """
+    for progress in state.work.ready:
+        if progress.mapped.orders and progress.stage == "work":
+            return _segment(state, progress, Amount())
+    return None
+
+
+def _segment(state: State, progress: Progress, amount: Amount) -> StartMap:
     number = state.next_number(f"map-{progress.subtask.id}")
     part = Slice(dollars=amount.dollars, calls=0, tokens=amount.tokens)
     goal = goal_of(state, progress).model_copy(update={"slice": part})
@@ -233,9 +250,10 @@ def _settle_segment(state: State, move: StartMap, report: MapReport) -> State:
     needs = report.needs
     priced = bool(move.goal.models[0].prices)
     due = Amount(needs.dollars, 0, 0 if priced else needs.tokens) if needs else Amount()
+    over = _numbers_over(move, report)
 
     def stand(each: Progress) -> Progress:
-        orders = each.mapped.orders[len(move.goal.orders) :]
+        orders = tuple(order for order in each.mapped.orders if order.number not in over)
         told = report.table.counts.items > 0
         mapped = replace(
             each.mapped,
@@ -248,13 +266,13 @@ def _settle_segment(state: State, move: StartMap, report: MapReport) -> State:
         files = report.table.files if told else each.files
         return replace(add_bill(each, bill), mapped=mapped, files=files)
 
-    state = update(state, move.subtask_id, stand)
+    state = update(_take_told(state, move, report), move.subtask_id, stand)
     return update(state, move.subtask_id, lambda each: note_author(each, bill.model, draft=True))
 
 
 def _judge(state: State, move: StartMap, report: MapReport) -> State:
     subtask_id = move.subtask_id
-    if state.work[subtask_id].mapped.orders and not state.stop and report.outcome != "cut":
+    if state.work[subtask_id].mapped.orders and not state.stop:
         # What a person has decided meanwhile comes first.
         return state
     match report.outcome:
@@ -445,6 +463,29 @@ def with_new_orders(state: State) -> tuple[str, ...]:
     )
 
 
+def with_open_skipped(state: State) -> tuple[str, ...]:
+    """Return the flights of maps whose open rows are to be skipped: nobody waits for their batches
+    any more.
+    """
+    found = []
+    for key, flight in state.flights.items():
+        if isinstance(flight.move, StartMap) and not flight.cut:
+            new = state.work[flight.move.subtask_id].mapped.orders[len(flight.move.goal.orders) :]
+            found += [key] if any(_skips_open(each) for each in new) else []
+    return tuple(found)
+
+
+def _skips_open(order: RowOrder) -> bool:
+    return order.kind == "skip" and order.which == "open" and not order.ids
+
+
+WHICH: Mapping[str, tuple[RowsWhich, ...]] = {
+    "retry": ("failed", "skipped"),
+    "skip": ("failed", "open"),
+}
+"""Rows that an order may be about as a group."""
+
+
 def refusal_of_rows(state: State, order: Order, kind: str) -> str:
     """Return why an order about rows makes no sense now; empty if it does. The subtask is known."""
     key = order.subtask_id
@@ -461,6 +502,9 @@ def refusal_of_rows(state: State, order: Order, kind: str) -> str:
         begun = [each for each in state.work.below(key) if state.work[each].started]
         if begun:
             return f"{begun[0]} has begun with what {key} found; fork the run to do it differently"
+    groups = WHICH.get(kind, ())
+    if groups and not order.ids and order.which not in groups:
+        return f"{kind} takes rows that are {' or '.join(groups)}, or ids of items"
     if len(order.ids) > MOST_IDS:
         return f"{len(order.ids):,} rows are named; one order takes {MOST_IDS:,}"
     if kind == "retry" and order.text.strip():
@@ -477,6 +521,7 @@ def take_order(state: State, order: Order, kind: Literal["retry", "supply", "ski
     told = RowOrder(
         kind=kind,
         ids=order.ids,
+        which=order.which,
         value=order.value,
         tier=order.tier,
         by=order.by,
@@ -489,3 +534,62 @@ def take_order(state: State, order: Order, kind: Literal["retry", "supply", "ski
         return replace(each, mapped=mapped, stage=stage, finding=None, why="")
 
     return without_setback(update(state, order.subtask_id, ordered), order.subtask_id)
+
+
+def number_order(state: State, subtask_id: str, number: int) -> State:
+    """Give the last order about rows of a map its number in the run."""
+
+    def numbered(each: Progress) -> Progress:
+        *before, last = each.mapped.orders
+        orders = (*before, last.model_copy(update={"number": number}))
+        return replace(each, mapped=replace(each.mapped, orders=orders))
+
+    return update(state, subtask_id, numbered)
+
+
+def _numbers_over(move: StartMap, report: MapReport) -> set[int]:
+    """Return the numbers of the orders that are over with a segment: done, or never to be."""
+    told = {each.number for each in report.table.told}
+    goes_on = report.outcome in ("more", "unreachable")
+    return {each.number for each in move.goal.orders if each.number in told or not goes_on}
+
+
+def _take_told(state: State, move: StartMap, report: MapReport) -> State:
+    """Note what came of the orders of a segment; one that changed nothing counts as refused."""
+    told = {each.number: each for each in report.table.told}
+    over = _numbers_over(move, report)
+
+    def note(given: Given) -> Given:
+        if given.number not in over:
+            return given
+        found = told.get(given.number)
+        if found is None:
+            return given.model_copy(update={"refused": f"not carried out: {report.why}"})
+        if not found.rows:
+            return given.model_copy(update={"refused": found.why})
+        return given.model_copy(update={"about": count_rows(found.rows), "unmet": found.why})
+
+    return replace(state, orders=tuple(note(each) for each in state.orders))
+
+
+def count_rows(count: int) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"
+
+
+def is_pending(state: State, subtask_id: str, number: int) -> bool:
+    """True if an order about rows is still to be carried out."""
+    return any(each.number == number for each in state.work[subtask_id].mapped.orders)
+
+
+def say_hindrance(state: State, subtask_id: str, number: int) -> str:
+    """Return what an order about rows waits for, where that may take long; empty: it is carried out
+    soon.
+    """
+    if state.paused:
+        return "the run goes on"
+    flight = state.flights.get(state.work[subtask_id].flight)
+    if flight is None or not isinstance(flight.move, StartMap) or flight.move.goal.lane == "now":
+        return ""
+    if any(each.number == number for each in flight.move.goal.orders):
+        return ""
+    return "its open batches are cancelled and read" if flight.cut else "its open batches are back"

@@ -65,6 +65,9 @@ def _next(state: State) -> Move | None:
         return ending
     if state.paused:
         return _hold(state)
+    skipped = maps.with_open_skipped(state)
+    if skipped:
+        return Cut(skipped)
     ordered = maps.with_new_orders(state)
     if ordered:
         return Hold(ordered)
@@ -132,7 +135,12 @@ def _choice(state: State) -> Ask | None:
 
 
 def _work(state: State) -> Move | None:
-    if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
+    if state.stop:
+        return None
+    ordered = maps.start_ordered(state)
+    if ordered is not None:
+        return ordered
+    if state.short or len(state.flights) >= state.goal.limits.concurrency:
         return None
     # The replan comes first, because whatever is started before it cannot be changed any more.
     chosen = None if state.out_of_reach else finishing.next_choice(state)

@@ -75,6 +75,8 @@ def steer(state: State, event: Steered) -> State:
     )
     if not why:
         state = COMMANDS[event.command].effect(state, event.order)
+    if not why and event.order.rows and event.command in ROWS_DONE:
+        state = maps.number_order(state, event.order.subtask_id, event.number)
     return replace(state, orders=(*state.orders, given))
 
 
@@ -341,17 +343,52 @@ def _raise_cap(state: State, order: Order) -> State:
 
 
 ROWS_DONE = {
-    "retry": "rows of {id} are tried again",
-    "skip": "rows of {id} are skipped",
-    "supply": "{id} has the row's result that was given",
+    "retry": ("is tried again", "are tried again"),
+    "skip": ("is skipped", "are skipped"),
+    "supply": ("has the result that was given", "have the result that was given"),
 }
-"""What a person is told of an order about rows of a map."""
+"""What a person is told of an order about one row of a map, or several."""
 
 
 def say_done(name: str, order: Order) -> str:
     """Return what a person is told of an order that is carried out."""
-    done = ROWS_DONE[name] if order.rows and name in ROWS_DONE else COMMANDS[name].done
-    return done.format(id=order.subtask_id, what=order.what)
+    return COMMANDS[name].done.format(id=order.subtask_id, what=order.what)
+
+
+def about_rows(name: str, order: Order) -> bool:
+    """True if an order is about rows of a map, and so is carried out by the map."""
+    return order.rows and name in ROWS_DONE
+
+
+def rows_settled(state: State, order: Order, number: int) -> bool:
+    """True if it is known what came of an order about rows, or that this may take long."""
+    if (
+        state.phase == "closed"
+        or state.stop
+        or not maps.is_pending(state, order.subtask_id, number)
+    ):
+        return True
+    return maps.say_hindrance(state, order.subtask_id, number) != ""
+
+
+def say_rows(state: State, name: str, order: Order, number: int) -> tuple[str, str]:
+    """Return what came of an order about rows, or when that is carried out; and why it was refused
+    in the end.
+    """
+    given, key = state.find_order(number), order.subtask_id
+    assert given is not None, "its turn has come"
+    one, several = ROWS_DONE[name]
+    if maps.is_pending(state, key, number):
+        if state.stop:
+            return "", f"not carried out: {state.stop.why}"
+        waits = maps.say_hindrance(state, key, number) or "what it has in flight has ended"
+        count = len(order.ids)
+        rows = f"{count:,} rows" if count > 1 else f"row {order.ids[0]}" if count else "rows"
+        return f"{rows} of {key} {one if count == 1 else several} as soon as {waits}", ""
+    if given.refused:
+        return "", given.refused
+    done = f"{given.about} of {key} {one if given.about == maps.count_rows(1) else several}"
+    return f"{done}; {given.unmet}" if given.unmet else done, ""
 
 
 COMMANDS: Mapping[str, Command] = {

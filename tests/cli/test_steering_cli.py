@@ -61,6 +61,7 @@ def test_of_a_map_the_same_orders_are_about_rows(tmp_path: Path) -> None:
     (tmp_path / "label.json").write_text('{"label": "bug"}')
     all_failed = Order(subtask_id="t1", tier="sonnet", rows=True)
     assert rows.retry("t1", "sonnet", rows="failed") == all_failed
+    assert rows.skip("t1", rows="open") == Order(subtask_id="t1", rows=True, which="open")
     two = Order(subtask_id="t1", text="spam", rows=True, ids=("a-7", "b"))
     assert rows.skip("t1", "spam", rows="a-7, b,b") == two
     one = Order(subtask_id="t1", rows=True, ids=("a-7",), value={"label": "bug"})

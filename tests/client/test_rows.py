@@ -18,8 +18,9 @@ from temporalio.api.history.v1 import HistoryEvent
 from holdfast.calls.rows import MapGoal, OpenMaterial, Outcome, RowsDone
 from holdfast.calls.turn import Slice
 from holdfast.cli.commands.runs import show_rows
-from holdfast.client.rows import Which, read_rows
-from holdfast.contracts import RoleCard
+from holdfast.client.rows import read_rows, why_unfit
+from holdfast.contracts import Order, RoleCard
+from holdfast.contracts.orders import RowsWhich
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import data_converter
@@ -103,7 +104,7 @@ async def running(mapping: Mapping) -> tuple[Connection, Histories, Any]:
     return cast(Connection, connection), client, (work, opened, material)
 
 
-async def rows_of(connection: Connection, which: Which = "all") -> list[tuple[Any, ...]]:
+async def rows_of(connection: Connection, which: RowsWhich = "all") -> list[tuple[Any, ...]]:
     async with read_rows(connection, "r1", "label", which) as rows:
         found = [row async for page in rows.pages for row in page]
     return [(row["id"], row["status"], row["result"]) for row in found]
@@ -156,3 +157,23 @@ async def test_rows_are_printed_as_csv_without_formulas_as_json_and_on_a_screen(
     assert "=1+1" in capsys.readouterr().out
     await show_rows.run(connection, "r1", "label", "skipped", as_json=False, as_csv=False)
     assert "no row is skipped" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("update", "order", "why"),
+    [
+        ("skip", {"ids": ("a", "nope")}, "no row has the id 'nope'"),
+        ("skip", {"which": "skipped"}, "no row is skipped; there is nothing to do"),
+        ("supply", {"ids": ("a",), "value": 3}, "result: must be text, a JSON string"),
+        ("supply", {"ids": ("a",), "value": "mine"}, ""),
+        ("skip", {"which": "open"}, ""),
+        ("retry", {}, ""),
+        ("retry", {"subtask_id": "t1"}, ""),
+    ],
+)
+async def test_an_order_about_rows_is_held_against_the_rows_as_they_stand(
+    mapping: Mapping, update: str, order: dict[str, Any], why: str
+) -> None:
+    connection, _, _ = await running(mapping)
+    told = Order.model_validate({"subtask_id": "label", "rows": True, **order})
+    assert await why_unfit(connection, "r1", update, told) == why

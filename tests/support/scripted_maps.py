@@ -24,6 +24,7 @@ from holdfast.calls.rows import (
     RowCounts,
     RowsDone,
     RowsMaterial,
+    RowsOrdered,
     Submitted,
 )
 from holdfast.contracts import Bill, PinnedInput, Usage
@@ -106,7 +107,14 @@ class ScriptedMaps:
         name = material.work.subtask.id
         table = PinnedInput(name=name, kind="file", size=1, digest="0" * 64, reader="query_data")
         failed = [n for n, each in self.ended.items() if each == "failed"]
+        touched = len(self.retry) + len(self.settled)
         return MapTable(
+            told=tuple(
+                RowsOrdered(number=each.number, rows=touched)
+                if touched
+                else RowsOrdered(number=each.number, why=f"no row has the id {each.ids[0]!r}")
+                for each in material.orders
+            ),
             counts=counts,
             table=table,
             outcomes=material.outcomes,

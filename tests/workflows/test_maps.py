@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
@@ -198,7 +198,7 @@ async def test_an_order_about_rows_ends_the_segment_and_the_next_one_carries_it_
         handle = await runs.start(goal(), skipping=False)
         await maps.begun.wait()
         said = await order(handle, "supply", rows=True, ids=["6"], value="spam", by="ada")
-        assert said == "classify has the row's result that was given"
+        assert said == "1 row of classify has the result that was given"
         await runs.client.get_workflow_handle(f"{handle.id}.classify.1").result()
         assert maps.holds is not None
         maps.holds.set()
@@ -223,7 +223,7 @@ async def test_rows_of_a_map_that_has_ended_are_tried_again_before_anybody_build
         handle = await runs.start(goal(subtask("other")), skipping=False)
         await seen(handle, lambda view: view.rows and view.rows[0].status == "complete")
         failing.clear()
-        assert await order(handle, "retry", rows=True) == "rows of classify are tried again"
+        assert await order(handle, "retry", rows=True) == "1 row of classify is tried again"
         lens.set()
         report = await outcome(handle)
     assert report.findings[0].content.startswith("100 of 100 rows complete.")
@@ -238,6 +238,61 @@ async def test_a_map_by_batches_waits_for_days_if_need_be_and_costs_half(runs: R
     assert maps.asked and {lane for lane, _ in maps.asked} == {"batch"}
     assert report.findings[0].dollars == Decimal("0.15")
     assert len(await events(runs, f"{runs.handles[-1].id}.classify.1")) < 400
+
+
+async def test_an_order_about_rows_in_a_batch_says_so_and_open_ones_that_are_skipped_cancel_it(
+    runs: Runs,
+) -> None:
+    maps = ScriptedMaps(1_000, batch_looks=10_000, settled=tuple(range(500, 1_000)))
+    told = goal(lane="batch", limits={"deadline_seconds": 200_000})
+    async with runs.worker(model(), maps=maps, capabilities=with_batches), asyncio.timeout(60):
+        handle = await runs.start(told, skipping=False)
+        await maps.begun.wait()
+        said = await order(handle, "skip", rows=True, ids=["3", "4"])
+        assert said == "2 rows of classify are skipped as soon as its open batches are back"
+        said = await order(handle, "skip", rows=True, which="open")
+        late = "rows of classify are skipped as soon as its open batches are cancelled and read"
+        assert said == late
+        report = await outcome(handle)
+    assert maps.cancelled == ["batch-1"]
+    assert [(each.ids, each.which) for each in maps.orders] == [
+        (("3", "4"), "failed"),
+        ((), "open"),
+    ]
+    assert report.status == "complete" and report.dollars == Decimal("0.025"), report.gaps
+    assert [(each.about, each.refused) for each in report.orders] == [("500 rows", "")] * 2
+
+
+async def test_an_order_that_concerns_no_row_is_refused_by_what_came_of_it(runs: Runs) -> None:
+    maps = ScriptedMaps(300, holds=asyncio.Event())
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(goal(), skipping=False)
+        await maps.begun.wait()
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await order(handle, "retry", rows=True, which="open")
+        assert "retry takes rows that are failed or skipped, or ids" in str(refused.value.cause)
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await order(handle, "skip", rows=True, ids=["nope"])
+        assert "no row has the id 'nope'" in str(refused.value.cause)
+        assert maps.holds is not None
+        maps.holds.set()
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    assert [each.refused for each in report.orders] == ["no row has the id 'nope'"]
+    assert sorted(n for _, n in maps.asked) == [*range(300)]
+
+
+async def test_an_order_about_rows_needs_no_money(runs: Runs) -> None:
+    maps = ScriptedMaps(600, dollars=Decimal("0.0005"), settled=tuple(range(600)))
+    wanted = goal(limits={"dollars": "0.2", "replans": 0})
+    wanted = wanted.model_copy(update={"wait_for_raise": True})
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(wanted, skipping=False)
+        await seen(handle, lambda view: view.waiting)
+        said = await order(handle, "skip", rows=True, which="open")
+        assert said == "600 rows of classify are skipped"
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
 
 
 async def with_batches() -> Capabilities:

@@ -108,7 +108,8 @@ class DecideArguments(Arguments):
     rows: str = Field(
         "",
         max_length=20_000,
-        description="To retry or skip rows of a map alone: failed, or ids of items with commas.",
+        description="To retry or skip rows of a map alone: failed, or ids of items with commas;"
+        " also skipped (to retry) or open (to skip).",
     )
     text: str = Field(
         "", max_length=20_000, description="The answer, the reason, or a new instruction."

@@ -151,3 +151,46 @@ async def test_people_retry_supply_and_skip_rows_and_unknown_ids_are_named(
     retried = await mapping.close(work, found, [done], RowOrder(kind="retry"))
     assert retried.retry == (0,)
     assert retried.notes[0].startswith("retry: row line 3 cannot be asked: is no JSON")
+
+
+async def test_a_result_that_the_schema_forbids_is_no_result_and_each_order_is_told_what_came_of_it(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    closed = await mapping.close(
+        work,
+        found,
+        [await mapping.outcomes(complete(1, "b", "bill"))],
+        RowOrder(number=1, kind="supply", ids=("b",), value={"label": 3}),
+        RowOrder(number=2, kind="supply", ids=("zz",), value={"label": "x"}),
+        RowOrder(number=3, kind="retry", ids=("b", "zz")),
+        RowOrder(number=4, kind="skip", which="open"),
+        RowOrder(number=5, kind="skip", which="open"),
+    )
+    assert [(each.number, each.rows, each.why) for each in closed.told] == [
+        (1, 0, "result.label: must be of type string"),
+        (2, 0, "no row has the id 'zz'"),
+        (3, 1, "no row has the id 'zz'"),
+        (4, 1, ""),
+        (5, 0, "no row is open; there is nothing to do"),
+    ]
+    assert (closed.counts.supplied, closed.counts.complete) == (0, 1)
+    # Row c repeats row a, the only one that was open.
+    assert (closed.counts.skipped, closed.settled, closed.retry) == (2, (0,), (1,))
+
+
+async def test_a_repeated_row_that_was_skipped_has_the_result_of_the_earlier_one_again(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    done = [await mapping.outcomes(complete(0, "a", "spam"), complete(1, "b", "bill"))]
+    skipped = await mapping.close(work, found, done, RowOrder(kind="skip", ids=("c",)))
+    assert (skipped.counts.complete, skipped.counts.skipped) == (2, 1)
+    again = RowOrder(kind="retry", ids=("c",))
+    closed = await mapping.close(work, found, skipped.outcomes, again)
+    assert (closed.counts.complete, closed.counts.skipped, closed.retry) == (3, 0, (0,))
+    both = await mapping.close(work, found, done, RowOrder(kind="skip", ids=("c",)), again)
+    later = await mapping.close(work, found, both.outcomes)
+    assert (later.counts.complete, later.counts.skipped) == (3, 0)

@@ -33,7 +33,7 @@ from holdfast.cli.shared.options import (
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.client.ended import CLOSED, read_end
 from holdfast.client.reading import Reader
-from holdfast.client.rows import Which
+from holdfast.contracts.orders import RowsWhich
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.rules.reporting import report
@@ -51,7 +51,7 @@ def command(
     comment: CommentFile = None,
     links: Links = "",
     rows: Annotated[
-        Which | None,
+        RowsWhich | None,
         typer.Option("--rows", help="Of a map the rows that stand so, at any time."),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,

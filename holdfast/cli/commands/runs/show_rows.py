@@ -14,7 +14,8 @@ from rich.text import Text
 from holdfast.activities.mapping.closing import cells_of
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.streams import draw, put, put_json, say
-from holdfast.client.rows import Row, Rows, Which, read_rows
+from holdfast.client.rows import Row, Rows, read_rows
+from holdfast.contracts.orders import RowsWhich
 from holdfast.intake.connection import Connection
 from holdfast.text import one_line
 
@@ -26,7 +27,13 @@ HIDDEN = ("place", "tier", "tries", "dollars")
 
 
 async def run(
-    connection: Connection, run_id: str, subtask: str, which: Which, *, as_json: bool, as_csv: bool
+    connection: Connection,
+    run_id: str,
+    subtask: str,
+    which: RowsWhich,
+    *,
+    as_json: bool,
+    as_csv: bool,
 ) -> int:
     """Print the rows of a map that stand so, in the order of its items."""
     async with read_rows(connection, run_id, subtask, which) as rows:
@@ -62,7 +69,7 @@ def _lines(page: list[Row]) -> str:
     return text.getvalue().removesuffix("\n")
 
 
-async def _draw(rows: Rows, which: Which) -> None:
+async def _draw(rows: Rows, which: RowsWhich) -> None:
     heads = [each for each in rows.heads if each not in HIDDEN]
     table, count = Table(), 0
     for each in heads:

@@ -36,7 +36,8 @@ OfRows = Annotated[
         "--rows",
         metavar="ITEMS",
         callback=not_empty,
-        help="Of a map these rows alone: `failed`, or ids of items with commas.",
+        help="Of a map these rows alone: `failed`, or ids of items with commas; to retry also"
+        " `skipped`, to skip also `open`.",
     ),
 ]
 
