@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from pydantic import JsonValue
 
 from driving import BRIEFING, START, subtask
 from holdfast.calling import gathering
@@ -175,13 +176,12 @@ def test_whoever_judges_is_not_shown_the_input_of_a_map_but_told_its_name() -> N
 
 
 def test_rows_with_a_short_form_are_priced_at_its_length_and_not_at_that_of_a_text() -> None:
-    kinds: dict[str, object] = {"type": "string", "enum": ["billing", "bug", "other"]}
-    form = {"type": "object", "properties": {"kind": kinds}, "required": ["kind"]}
+    kinds: JsonValue = {"type": "string", "enum": ["billing", "bug", "other"]}
+    form: dict[str, JsonValue] = {"type": "object", "properties": {"kind": kinds}}
     low, expected = usual_written(form)
     # {"result": {"kind": "billing"}, "why_failed": "", "status": "complete"} has 71 characters.
     assert 71 / 4 < low == expected < 71 / 2
-    short, text = (
-        mapped(planned(lane="now", **each))[1].lanes[0] for each in ({"result": form}, {})
-    )
+    short = mapped(planned(lane="now", result=form))[1].lanes[0]
+    text = mapped(planned(lane="now"))[1].lanes[0]
     assert short.expected and text.expected and short.expected < text.expected
     assert usual_written({}) == WRITTEN
