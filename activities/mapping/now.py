@@ -60,6 +60,8 @@ class NowLane:
     losses: int = 0
     sent: int = 0
     """A bit for each row, in order, that may have been sent."""
+    earlier: set[int] = field(default_factory=set)
+    """Rows that were sent before the run was reset."""
 
     async def run(self) -> None:
         """Ask all rows as far as time, money and the endpoint allow. Raise CancelledError if only
@@ -141,7 +143,7 @@ class NowLane:
         try:
             kept = await self._fly(row, most)
             if kept is not None:
-                tally.take(row, kept)
+                tally.take(row, kept, earlier=row.n in self.earlier)
                 self.losses = 0
         except EndpointUnreachable as error:
             self._stop(row, error.message, error.unreached)
@@ -174,8 +176,14 @@ class NowLane:
             past = Past(*notes.numbers) if len(notes.numbers) == 5 else self._past_of(row)
             seconds = min(tally.material.work.timeout_seconds, self._end - self._clock())
             told = replace(request, deadline_seconds=max(seconds, 1.0), attempt=1 + past.throttled)
-            return await self.sending.fly(Trip(row.key, call, told, past, notes))
+            trip = Trip(row.key, call, told, past, notes)
+            kept = await self.sending.fly(trip)
+            self.earlier |= {row.n} if trip.earlier else set()
+            return kept
 
+        # On its first attempt only an execution that was reset can have sent it before.
+        if self.flights.under_way(row.key) and activity.info().attempt == 1:
+            self.earlier.add(row.n)
         self.sent |= 1 << self._places[row.n]
         while True:
             try:

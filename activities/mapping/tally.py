@@ -53,6 +53,8 @@ class Tally:
     dollars: Decimal = Decimal(0)
     assumed: Decimal = Decimal(0)
     calls: int = 0
+    earlier: int = 0
+    """The part of them that the run had paid before it was reset."""
     priced: bool = True
     notes: dict[str, None] = field(default_factory=dict)
     whys: dict[str, None] = field(default_factory=dict)
@@ -92,13 +94,14 @@ class Tally:
         dollars = worst(self.card, tokens, call.max_output, hour=hour)
         return Amount(dollars or Decimal(0), 0, tokens + call.max_output)
 
-    def take(self, row: Row, kept: str) -> Decimal:
+    def take(self, row: Row, kept: str, *, earlier: bool = False) -> Decimal:
         """Take the recorded answer of a row. Return its dollars. Raise PossiblyBilled if it cannot
-        be read.
+        be read. `earlier`: it was sent before the run was reset.
         """
         reply = make_reply(self._call, self.wanted.shape, kept, self.price_here)
         outcome, group = self._judge(row, reply)
-        cost = self._pay(reply.bill, self.most_of(row))
+        bill = reply.bill.model_copy(update={"earlier": earlier})
+        cost = self._pay(bill, self.most_of(row))
         update: dict[str, object] = {"dollars": cost, "tokens": reply.bill.usage.total}
         if group != "complete":
             update["raw"] = load_answer(kept).text
@@ -151,6 +154,7 @@ class Tally:
                 dollars=self.dollars if self.priced else None,
                 note="; ".join([*self.notes][:MOST_NOTES]),
                 assumed=self.assumed,
+                earlier=0 < self.calls <= self.earlier,
             ),
             cached=self.usage.cache_read_tokens,
             why="; ".join([*self.whys][:MOST_NOTES]),
@@ -164,6 +168,7 @@ class Tally:
         final. None if the model has no price.
         """
         self.calls += bill.calls
+        self.earlier += bill.calls if bill.earlier else 0
         self.usage += bill.usage
         if bill.note:
             self.notes[bill.note] = None

@@ -20,7 +20,7 @@ def seal_word(word: str) -> str:
     return sha256(word.encode()).hexdigest()
 
 
-MOST_DOLLARS, MOST_CALLS, MOST_TOKENS = 10_000, 3_000, 10**12
+MOST_DOLLARS, MOST_CALLS, MOST_TOKENS = 10_000, 1_000_000, 10**12
 """Bounds on one call or team that a reset has undone: no more than a run's Limits can allow."""
 
 
@@ -81,6 +81,8 @@ class Lost(Contract):
     id: str = Field(max_length=300)
     """Activity id, or id of a team's run."""
     bill: Bill
+    rows: bool = False
+    """True of a map's rows, which count in dollars and not in calls."""
 
     @field_validator("bill")
     @classmethod

@@ -76,7 +76,7 @@ class Ledger:
     @property
     def paid(self) -> Amount:
         """Spent, and lost by a reset."""
-        return sum((_amount(each.bill) for each in self.lost), self.spent)
+        return sum((_amount(each) for each in self.lost), self.spent)
 
     @property
     def all_usage(self) -> Usage:
@@ -154,8 +154,11 @@ class Ledger:
         return replace(self, reserved=rest, held=held, lost=lost)
 
 
-def _amount(bill: Bill) -> Amount:
-    return Amount(bill.dollars or Decimal(0), bill.calls, bill.usage.total)
+def _amount(lost: Lost) -> Amount:
+    bill, tokens = lost.bill, lost.bill.usage.total
+    if lost.rows:
+        return Amount(bill.dollars or Decimal(0), 0, tokens if bill.dollars is None else 0)
+    return Amount(bill.dollars or Decimal(0), bill.calls, tokens)
 
 
 def _drop_found(lost: tuple[Lost, ...], call_id: str, bill: Bill) -> tuple[Lost, ...]:

@@ -28,6 +28,8 @@ class Undoing:
     tier: Tier | None = None
     """None: no model is asked by it."""
     in_flight: bool = False
+    rows: bool = False
+    """True of a map, whose rows count in dollars alone."""
 
     @property
     def lost(self) -> Lost | None:
@@ -35,7 +37,7 @@ class Undoing:
         bill has it.
         """
         counts = self.bill.calls and not self.bill.earlier
-        return Lost(id=self.id, bill=self.bill) if counts else None
+        return Lost(id=self.id, bill=self.bill, rows=self.rows) if counts else None
 
 
 async def find_undone(
@@ -57,11 +59,13 @@ async def _undoing(
     execution: Execution, converter: DataConverter, under_way: frozenset[str]
 ) -> Undoing:
     asked = await read_input(converter, execution)
-    id, tier = _id(execution, asked), _tier(asked)
+    id, tier, rows = _id(execution, asked), _tier(asked), isinstance(asked, MapGoal)
     if execution.ended:
-        return Undoing(id, (await read_outcome(converter, execution, asked)).bill, tier)
+        bill = (await read_outcome(converter, execution, asked)).bill
+        return Undoing(id, bill, tier, rows=rows)
     begun = execution.is_workflow or execution.id in under_way
-    return Undoing(id, reserved_for(execution, asked) if begun else Bill(), tier, in_flight=True)
+    bill = reserved_for(execution, asked) if begun else Bill()
+    return Undoing(id, bill, tier, in_flight=True, rows=rows)
 
 
 def _id(execution: Execution, asked: Asked | None) -> str:

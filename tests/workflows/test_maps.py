@@ -6,8 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from decimal import Decimal
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
@@ -16,14 +15,19 @@ from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
 from holdfast.certifying.deployment import outcome
+from holdfast.cli.commands.steering import reset
+from holdfast.cli.screen.exits import Code
 from holdfast.client.forking import ForkChange, describe_fork, fork_goal, with_rows
 from holdfast.contracts import Capabilities, Goal, GoalInput, Order, Plan, Report
 from holdfast.contracts.plans import MapSpec
 from holdfast.intake.connection import Connection
 from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.replaying import faults
 from holdfast.replaying.replay import replay
+from holdfast.rules.prices import LOST
 from holdfast.workflows import WORKFLOWS
-from scripted import USAGE, ScriptedModel, ready, subtask, synthesizes, works
+from outage import waits
+from scripted import USAGE, Lost, ScriptedModel, lost, ready, subtask, synthesizes, works
 from scripted_maps import ScriptedMaps
 
 pytestmark = pytest.mark.anyio
@@ -318,13 +322,18 @@ async def test_a_cancelled_run_cancels_its_batches_and_pays_what_they_did_once(
     assert report.findings[0].status == "cancelled"
 
 
-class Clerk(ScriptedModel):
+class Clerk(Lost):
     """Answers rows in the same way, and all else from its script."""
+
+    lose_at = 0
+    """The row at whose call the endpoint is lost, until `back`."""
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
         if "why_failed" not in request.schema["properties"]:
             return await super().ask(request)
         self.heard.append("row")
+        if self.heard.count("row") >= self.lose_at > 0 and not self.back.is_set():
+            raise lost()
         wrong = "of a row 13" in str(request.prompt)
         said = {"result": "broken" if not wrong else "", "why_failed": "", "status": "complete"}
         if wrong:
@@ -334,14 +343,17 @@ class Clerk(ScriptedModel):
         )
 
 
+def of_rows(count: int, *others: Any, **spec: Any) -> Goal:
+    lines = "\n".join(json.dumps({"id": f"k{n}", "text": f"of a row {n}"}) for n in range(count))
+    tickets = GoalInput(name="tickets", kind="text", value=lines)
+    return goal(*others, id="id", **spec).model_copy(update={"inputs": (tickets,)})
+
+
 async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_table(
     runs: Runs,
 ) -> None:
     asked = Clerk({"report": [works("All of it.")], "synthesize": [synthesizes("[report]")]})
-    lines = "\n".join(json.dumps({"id": f"k{n}", "text": f"of a row {n}"}) for n in range(120))
-    told = goal(subtask("report", "classify"), id="id")
-    tickets = GoalInput(name="tickets", kind="text", value=lines)
-    report = await runs.run(told.model_copy(update={"inputs": (tickets,)}), asked)
+    report = await runs.run(of_rows(120, subtask("report", "classify")), asked)
     assert report.status == "complete", report.gaps
     found = report.findings[0]
     assert found.content.startswith("119 of 120 rows complete, 1 failed.")
@@ -351,25 +363,14 @@ async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_tabl
 
 
 async def test_a_fork_takes_the_complete_rows_of_a_map_over_that_it_does_again(
-    runs: Runs,
+    runs: Runs, connection: Connection
 ) -> None:
     asked = Clerk({"synthesize": [synthesizes("[classify]")]})
-    lines = "\n".join(json.dumps({"id": f"k{n}", "text": f"of a row {n}"}) for n in range(120))
-    tickets = GoalInput(name="tickets", kind="text", value=lines)
-    told = goal(limits={"replans": 0}, id="id", tolerate=0).model_copy(
-        update={"inputs": (tickets,)}
-    )
+    told = of_rows(120, limits={"replans": 0}, tolerate=0)
     first = await runs.run(told, asked)
     assert first.findings[0].status == "escalated" and asked.heard.count("row") == 121
-    run = runs.handles[-1].id
-    connection = cast(
-        Connection,
-        SimpleNamespace(
-            client=runs.client, store=runs.store, handle=runs.client.get_workflow_handle
-        ),
-    )
     wanted = fork_goal(told, first, ForkChange())
-    wanted = await with_rows(connection, wanted, run)
+    wanted = await with_rows(connection, wanted, runs.handles[-1].id)
     assert describe_fork(wanted) == (
         "Taken over: nothing. Done again: classify. Of these, what is asked the same is taken over:"
         " 119 of 120 rows of classify."
@@ -378,3 +379,46 @@ async def test_a_fork_takes_the_complete_rows_of_a_map_over_that_it_does_again(
     second = await runs.run(wanted, again)
     assert again.heard.count("row") == 2, "the failed one alone, with a stronger model for it"
     assert "taken over from an earlier run" in second.findings[0].content
+
+
+async def test_a_map_waits_for_a_lost_endpoint_and_asks_only_the_rest_of_its_rows(
+    runs: Runs,
+) -> None:
+    asked = Clerk({"synthesize": [synthesizes("[classify]")]})
+    asked.lose_at = 60
+    async with runs.worker(asked), asyncio.timeout(60):
+        handle = await runs.start(of_rows(120, tolerate=5), skipping=False)
+        await waits(handle)
+        refused = asked.heard.count("row") - 59
+        asked.back.set()
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    assert report.findings[0].content.startswith("119 of 120 rows complete, 1 failed.")
+    assert asked.heard.count("row") == 121 + refused, "what was answered is not asked again"
+    assert report.assumed == 0 and asked.looks == 1
+
+
+async def test_a_run_that_is_reset_counts_the_rows_that_it_had_once_and_asks_for_none_of_them(
+    runs: Runs, connection: Connection
+) -> None:
+    unheard = asyncio.Event()
+    asked = Clerk({"other": [unheard, works("Two.")], "synthesize": [synthesizes("[other]")]})
+    async with runs.worker(asked), asyncio.timeout(60):
+        told = of_rows(60, subtask("other"), tolerate=5)
+        handle = await runs.start(told, skipping=False)
+        await asked.asked("other")
+        view = await seen(handle, lambda view: view.rows[0].status == "complete")
+        before, *_ = faults.reset_points((await handle.fetch_history()).events)
+        assert await reset.run(connection, handle.id, before, yes=True) == Code.COMPLETE
+        unheard.set()
+        again: Handle = runs.client.get_workflow_handle(handle.id, result_type=Report)
+        report = await again.result()
+    runs.handles.clear()
+    assert report.status == "complete" and report.assumed == 0
+    assert asked.heard.count("row") == 61, "its answers came from the journal"
+    found = report.findings[0]
+    assert found.dollars == view.rows[0].dollars
+    shares = sum((each.dollars or Decimal(0) for each in report.shares), Decimal(0))
+    assert report.dollars == shares
+    assert not [each for each in report.shares if each.kind == LOST], "found again counts once"
+    assert not [each for each in report.notes if "classify" in each], report.notes
