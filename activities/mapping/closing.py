@@ -57,6 +57,7 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         try:
             await fill(standing, store, material.items, material.outcomes)
             lost = await asyncio.to_thread(_fail, standing, material.unanswered)
+            await asyncio.to_thread(standing.reopen, material.waiting)
             carried = await asyncio.to_thread(_carry_out, standing, material.work, material.orders)
             outcomes = material.outcomes
             if lost:
@@ -330,7 +331,7 @@ def _failure(item: Item, outcome: Outcome) -> str:
 
 def _count(counts: Counter[str], item: Item, outcome: Outcome | None) -> None:
     counts["items"] += 1
-    if outcome is not None:
+    if outcome is not None and outcome.status != OPEN:
         counts[outcome.status] += 1
     if item.same_as is not None:
         counts["repeated"] += 1

@@ -77,6 +77,20 @@ class Standing:
         self._db.execute("commit")
         return failed
 
+    def reopen(self, rows: Iterable[int]) -> None:
+        """Let failed rows stand open: they are still to be asked again."""
+        asked = "select line from outcomes where n = ? and status = 'failed'"
+        lines = [self._db.execute(asked, (n,)).fetchone() for n in rows]
+        found = [Outcome.model_validate_json(line) for (line,) in filter(None, lines)]
+        self._db.execute("begin")
+        self._put(
+            [
+                each.model_copy(update={"status": "open", "why": f"not asked again: {each.why}"})
+                for each in found
+            ]
+        )
+        self._db.execute("commit")
+
     def _failed(self, item: Item, why: str) -> Outcome:
         found = self._db.execute("select line from outcomes where n = ?", (item.n,)).fetchone()
         # An answer before it may have been one to mend: what it was and cost still stands.

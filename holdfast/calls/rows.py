@@ -33,7 +33,8 @@ from holdfast.contracts import (
 from holdfast.contracts.orders import RowsWhich
 from holdfast.contracts.plans import Lane
 
-RowStatus = Literal["complete", "failed", "skipped", "supplied"]
+RowStatus = Literal["complete", "failed", "skipped", "supplied", "open"]
+"""`open`: its answer was no result, and it was not asked again yet."""
 Caching = Literal["", "5m", "1h"]
 """How long the endpoint is to keep what all rows begin with; empty: it need not."""
 
@@ -316,6 +317,8 @@ class CloseMaterial(Contract):
     """All outcome blobs, oldest first."""
     unanswered: tuple[Unanswered, ...] = ()
     """Rows that are given an outcome now, before any order is carried out."""
+    waiting: tuple[int, ...] = ()
+    """Places of rows whose last answer was no result, and that are still to be asked again."""
     orders: tuple[RowOrder, ...] = ()
     """Carried out now, in order, on what stands."""
 

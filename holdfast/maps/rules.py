@@ -160,9 +160,18 @@ def _close(state: MapState, *, orders: bool = False) -> CloseMap:
         items=stands.chunks,
         outcomes=stands.outcomes,
         unanswered=stands.unanswered,
+        waiting=_waiting(state),
         orders=goal.orders if orders else (),
     )
     return CloseMap(asking.next_number(state, "close"), material)
+
+
+def _waiting(state: MapState) -> tuple[int, ...]:
+    """Return the rows that have had an answer, and are to be asked again."""
+    if state.stands.level:
+        return ()
+    again = (each.rows for each in state.stands.portions if each.before)
+    return tuple(sorted({n for rows in again for n in rows}))
 
 
 def _finish(state: MapState) -> Move:

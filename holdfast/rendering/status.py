@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.contracts import Money, Report, ReportStatus, Severity
+from holdfast.contracts import Finding, Money, Report, ReportStatus, Severity
 from holdfast.contracts.view import Phase, Preview, Question, QuestionKind, RowStatus, RunView
 from holdfast.rendering.amounts import seconds
 from holdfast.rendering.preview import price_under
@@ -65,9 +65,15 @@ ANSWERED_BY: Mapping[QuestionKind, tuple[str, ...]] = {
 
 def verdict(report: Report) -> str:
     """Return how a run ended, and how much of its answer nothing supports."""
-    complete = any(each.status == "complete" for each in report.findings)
+    complete = any(each.status == "complete" or _has_rows(each) for each in report.findings)
     nothing = report.status == "budget_stopped" and not complete
     return _flagged(NOTHING_FINISHED if nothing else STATUS[report.status], report.flags)
+
+
+def _has_rows(finding: Finding) -> bool:
+    """True if some rows of a map are complete."""
+    rows = finding.data.get("rows")
+    return isinstance(rows, dict) and bool(rows.get("complete"))
 
 
 def standing(view: RunView) -> str:

@@ -481,6 +481,22 @@ def test_the_rows_of_a_batch_that_the_endpoint_forgets_each_time_have_failed_wit
     assert told.rows == (0, 1, 2) and "does not know its batch" in told.why
 
 
+def test_a_row_that_is_to_be_asked_again_when_the_map_ends_is_told_to_the_table_as_waiting() -> (
+    None
+):
+    driver = Driver(goal(), 60)
+    driver.go_on()
+    driver.answer(driver.first())
+    wrong = RowsDone(outcomes="o", complete=59, failed=(7,), bill=bill(60))
+    driver.take(HoldAsked())
+    driver.answer(driver.first(), wrong)
+    assert driver.report is not None and driver.report.resume.portions
+    again = Driver(goal(dollars="0", resume=driver.report.resume), 60)
+    again.go_on()
+    close = again.first()
+    assert isinstance(close, CloseMap) and close.material.waiting == (7,)
+
+
 def test_an_order_about_half_of_a_hundred_thousand_rows_is_carried_out_at_once() -> None:
     driver = Driver(goal(), 100_000)
     driver.go_on()

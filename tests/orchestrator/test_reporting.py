@@ -127,6 +127,11 @@ def test_a_run_at_the_cap_of_its_deployment_was_stopped_for_money_and_has_not_fa
         assert report.answer or not done, "what is complete is shown, and nothing paid for it"
         assert "Work was stopped: it was allowance." in report.notes
         assert ("before anything was finished" in page.as_markdown(report, TO_TYPE)) == (not done)
+        if not done:
+            # A map of which some rows are complete.
+            rows = report.findings[0].model_copy(update={"data": {"rows": {"complete": 184}}})
+            some = report.model_copy(update={"findings": (rows,)})
+            assert "the answer covers what was finished" in page.as_markdown(some, TO_TYPE)
 
 
 def test_a_cap_of_the_deployment_that_comes_after_the_whole_answer_changes_nothing() -> None:

@@ -72,12 +72,14 @@ class Mapping:
         outcomes: Sequence[str],
         *orders: RowOrder,
         unanswered: tuple[Unanswered, ...] = (),
+        waiting: tuple[int, ...] = (),
     ) -> MapTable:
         material = CloseMaterial(
             work=work,
             items=opened.chunks,
             outcomes=tuple(outcomes),
             unanswered=unanswered,
+            waiting=waiting,
             orders=orders,
         )
         return await ActivityEnvironment().run(self.maps.close_map, material)

@@ -126,6 +126,22 @@ async def test_rows_whose_answer_never_came_stand_failed_with_why_and_may_be_ask
     assert again.counts.failed == 4, "what it was told once stands"
 
 
+async def test_a_row_that_waits_to_be_asked_again_stands_open_and_has_not_failed(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    done = await mapping.outcomes(
+        Outcome(n=0, id="a", status="failed", why="no form"), complete(1, "b", "bill")
+    )
+    closed = await mapping.close(work, found, [done], waiting=(0,))
+    assert closed.table is not None
+    rows = await lines(mapping, closed.table.digest)
+    assert [row["status"] for row in rows] == ["open", "complete", "failed", "open"]
+    assert rows[0]["why"] == "not asked again: no form"
+    assert closed.counts.failed == 1 and len(closed.failures) == 1
+
+
 async def test_people_retry_supply_and_skip_rows_and_unknown_ids_are_named(
     mapping: Mapping,
 ) -> None:
