@@ -175,10 +175,14 @@ BATCH_ROWS, BATCH_BYTES = 2_000, 16 * 2**20
 """The most of one batch: it is put together in memory."""
 MEND_BATCH_ROWS = 500
 """Rows to be mended for which no open batch is waited for."""
-FEWEST_ROWS_A_CALL = 10
+FEWEST_ROWS_A_CALL = 20
 """Rows that each of the calls in flight of a chunk has, at least: fewer, and the last ones idle."""
-LOOKS = (15.0, 600.0)
-"""Seconds until the first look at an open batch, and the most between two; each is 1.5 as long."""
+LOOKS = (15.0, 120.0, 600.0)
+"""Seconds until the first look at an open batch, each pause 1.5 times the last; the most between
+two in the first hour, in which most batches end, and afterwards.
+"""
+LOOKS_OFTEN = 36
+"""Looks of about the first hour."""
 BATCH_WORTH_SECONDS = 7_200
 """A map with so much time left may go by batches."""
 BATCH_SECONDS = 90_000
@@ -191,8 +195,10 @@ ROWS_ANSWER = timedelta(seconds=30)
 """How long an order about rows of a map waits for what came of it, before it says why it waits."""
 ROW_SECONDS = 5.0
 """Assumed for a row when it is decided until when batches can be waited for."""
-ROW_LOSSES = 3
-"""How often a row is sent of which no answer comes."""
+ROW_LOSSES = 10
+"""How often a row is sent of which no answer comes: a worker that is killed takes all that it has
+sent along, and each such row is paid at worst from the same cap.
+"""
 TOLERATED_FROM = 50
 """Rows that have ended, from which on a map stops where too many of them have failed."""
 MERGE_OUTPUT = 2_000

@@ -78,7 +78,8 @@ def timer_of(state: MapState) -> Timer | None:
 
 
 def look_pause(looks: int) -> timedelta:
-    first, most = policies.LOOKS
+    first, soon, later = policies.LOOKS
+    most = soon if looks < policies.LOOKS_OFTEN else later
     return timedelta(seconds=min(first * 1.5 ** min(looks, 20), most))
 
 

@@ -146,7 +146,7 @@ def _open(state: MapState) -> OpenMap:
     assert spec is not None
     found = next((each.items for each in goal.work.inputs if each.name == spec.over), None)
     items = found.count if found is not None else spec.most
-    most = max(policies.FEWEST_CHUNK_ITEMS, -(-items // policies.MOST_CHUNKS), 2 * goal.at_once)
+    most = max(policies.FEWEST_CHUNK_ITEMS, -(-items // policies.MOST_CHUNKS), 4 * goal.at_once)
     material = OpenMaterial(
         work=goal.work, chunk_items=most, chunk_bytes=policies.CHUNK_BYTES, reuse=goal.reuse
     )

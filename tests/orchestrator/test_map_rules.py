@@ -298,7 +298,7 @@ def test_batches_wait_by_timers_that_grow_and_are_read_once() -> None:
     driver.answer(driver.first())
     assert len(driver.state.batches) == 2 and not driver.state.flights
     pauses = []
-    for _ in range(12):
+    for _ in range(policies.LOOKS_OFTEN + 4):
         before = driver.state.now
         driver.pass_time()
         pauses.append((driver.state.now - before).total_seconds())
@@ -306,6 +306,7 @@ def test_batches_wait_by_timers_that_grow_and_are_read_once() -> None:
         open_ones = tuple(BatchLook(batch=each) for each in look.material.batches)
         driver.take(Ended(look, BatchesLooked(looks=open_ones)))
     assert pauses[0] == 15 and pauses[-1] == 600 and sorted(pauses) == pauses
+    assert 3_600 <= sum(each for each in pauses if each <= 120) <= 4_500, "about an hour"
     report = driver.run()
     assert report.outcome == "done" and report.lanes == {"batch": 3_000}
     assert driver.moves.count("collect-2") == 1 and "collect-3" not in driver.moves
@@ -458,7 +459,7 @@ def test_a_row_whose_answer_never_came_is_told_to_the_table_with_why() -> None:
     close = driver.first()
     assert isinstance(close, CloseMap)
     [told] = close.material.unanswered
-    assert told.rows == (7,) and told.why == "sent 3 times, and no answer came: cut off"
+    assert told.rows == (7,) and told.why == f"sent {policies.ROW_LOSSES} times, and no answer came: cut off"
     driver.take(Ended(close, MapTable(outcomes=("o", "failed"))))
     assert driver.report is not None
     resume = driver.report.resume
