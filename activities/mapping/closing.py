@@ -228,9 +228,12 @@ def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> st
 
 
 def _ask_again(standing: Standing, item: Item, carried: Carried) -> None:
-    """Note that an item is asked again; what repeats an earlier one has its outcome again."""
+    """Note that an item is asked again. One that was skipped is open again, and one that repeats an
+    earlier one has that one's outcome again.
+    """
     place = item.n if item.same_as is None else item.same_as
-    if item.same_as is not None and standing.has_own(item.n):
+    own = standing.own_status(item.n)
+    if own == "skipped" or (own and item.same_as is not None):
         void = Outcome(n=item.n, id=item.id, status="skipped", void=True)
         standing.put(void)
         carried.lines.append(dump_line(void))

@@ -120,10 +120,10 @@ class Standing:
         given = () if status == OPEN else (status,)
         return [row[0] for row in self._db.execute(f"{asked} order by n", given)]
 
-    def has_own(self, n: int) -> bool:
-        """True if the item of this place has an outcome of its own."""
-        found = self._db.execute("select 1 from outcomes where n = ?", (n,)).fetchone()
-        return found is not None
+    def own_status(self, n: int) -> str:
+        """Return the status of the outcome that the item of this place has itself; empty: none."""
+        found = self._db.execute("select status from outcomes where n = ?", (n,)).fetchone()
+        return "" if found is None else str(found[0])
 
     def _put(self, outcomes: list[Outcome]) -> None:
         last = {each.n: each for each in outcomes}.values()

@@ -75,7 +75,7 @@ class Outcome(Contract):
     dollars: Money | None = Decimal(0)
     tokens: int = 0
     void: bool = False
-    """True: it takes back the one before, so that a repeated item has that of the earlier one."""
+    """True: it takes back the one before: the item is open, or has that of the one it repeats."""
 
 
 class Chunk(Contract):

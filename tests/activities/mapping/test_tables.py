@@ -210,3 +210,17 @@ async def test_a_repeated_row_that_was_skipped_has_the_result_of_the_earlier_one
     both = await mapping.close(work, found, done, RowOrder(kind="skip", ids=("c",)), again)
     later = await mapping.close(work, found, both.outcomes)
     assert (later.counts.complete, later.counts.skipped) == (3, 0)
+
+
+async def test_a_skipped_row_that_is_to_be_asked_again_is_open_until_it_is(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    found = await mapping.open(work)
+    done = [await mapping.outcomes(complete(0, "a", "spam"))]
+    skip, retry = RowOrder(kind="skip", ids=("b",)), RowOrder(kind="retry", ids=("b",))
+    closed = await mapping.close(work, found, done, skip, retry)
+    assert (closed.counts.skipped, closed.retry, closed.settled) == (0, (1,), ())
+    rest = RowOrder(kind="skip", which="open")
+    closed = await mapping.close(work, found, done, skip, retry, rest)
+    assert (closed.counts.skipped, closed.retry, closed.settled) == (1, (), (1,))
