@@ -39,7 +39,6 @@ from holdfast.text import one_line
 
 FAILURES = 20
 WHY_LETTERS = 300
-NOTES = 20
 FEW_WRONG = 3
 """Mistakes of one order that are told."""
 FEW_VALUES = 20
@@ -90,7 +89,6 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         settled=tuple(sorted(carried.settled)),
         had_failed=carried.were("failed"),
         had_result=carried.were("complete", "supplied", "skipped"),
-        notes=tuple(carried.notes[:NOTES]),
         told=tuple(carried.told),
         items=material.items,
         outcomes=outcomes,
@@ -141,7 +139,6 @@ class Carried:
     settled: set[int] = field(default_factory=set)
     before: dict[int, str] = field(default_factory=dict)
     """What the items of both were before the first of these orders."""
-    notes: list[str] = field(default_factory=list)
     told: list[RowsOrdered] = field(default_factory=list)
 
     def were(self, *statuses: str) -> tuple[int, ...]:
@@ -160,7 +157,6 @@ def _carry_out(standing: Standing, work: WorkMaterial, orders: tuple[RowOrder, .
             why = _carry(standing, order, id, carried)
             done += not why
             wrong += [why] if why else []
-        carried.notes += [f"{order.kind}: {each}" for each in wrong]
         why = "; ".join(wrong[:FEW_WRONG])
         why += f"; {len(wrong) - FEW_WRONG:,} more" if len(wrong) > FEW_WRONG else ""
         carried.told.append(RowsOrdered(number=order.number, rows=done, why=why))

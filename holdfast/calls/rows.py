@@ -343,8 +343,6 @@ class MapTable(Contract):
     """Those of both that had failed before."""
     had_result: tuple[int, ...] = ()
     """Those of both that had a result before."""
-    notes: tuple[str, ...] = ()
-    """What people must know of these orders, such as an id that no item has."""
     told: tuple[RowsOrdered, ...] = ()
     """What came of each of these orders."""
     items: tuple[Chunk, ...] = ()

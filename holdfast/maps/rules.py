@@ -325,7 +325,7 @@ def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
         if merges and _over(state) is None:
             return _stand(state, table=table)
         return replace(state, table=table)
-    state = replace(state, ordered=True, table=table, notes=(*state.notes, *table.notes))
+    state = replace(state, ordered=True, table=table)
     # What waits to be asked has neither failed for good nor been completed yet.
     queue, waiting = portions.drop(stands.chunks, stands.portions, table.settled)
     _, queued = portions.drop(stands.chunks, queue, table.retry)

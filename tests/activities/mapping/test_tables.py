@@ -160,13 +160,13 @@ async def test_people_retry_supply_and_skip_rows_and_unknown_ids_are_named(
     )
     # Row c repeats row a, which has failed and is skipped at last.
     assert (closed.retry, closed.settled) == ((), (0, 1, 2))
-    assert closed.notes == ("retry: no row has the id 'zz'",)
+    assert closed.told[0].why == "no row has the id 'zz'"
     assert (closed.counts.supplied, closed.counts.skipped, closed.counts.failed) == (1, 3, 0)
     again = await mapping.close(work, found, closed.outcomes)
     assert again.counts == closed.counts
     retried = await mapping.close(work, found, [done], RowOrder(kind="retry"))
     assert retried.retry == (0,)
-    assert retried.notes[0].startswith("retry: row line 3 cannot be asked: is no JSON")
+    assert retried.told[0].why.startswith("row line 3 cannot be asked: is no JSON")
 
 
 async def test_a_result_that_the_schema_forbids_is_no_result_and_each_order_is_told_what_came_of_it(
