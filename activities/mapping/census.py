@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from holdfast.activities.mapping.sources import Names, NotItems, Raw
-from holdfast.calls.items import SHOWN_BYTES
+from holdfast.calls.items import SHOWN_BYTES, is_short
 from holdfast.calls.row import TEXT_FIELD, row_prompt
 from holdfast.calls.rows import Item
 from holdfast.contracts import ItemsFound
@@ -132,13 +132,23 @@ class Census:
             self.broken += 1
             if len(self.samples) < SAMPLES:
                 self.samples.append(f"{place} {broken}")
-            return Item(n=n, id=name, place=place, broken=broken)
+            beside, long = _split(fields, ())
+            return Item(n=n, id=name, place=place, broken=broken, beside=beside, long=long)
         same = self._seen.setdefault(digest_of(shown), n)
         if same != n:
             self.repeated += 1
         else:
             self._measure(sizes)
-        return Item(n=n, id=name, place=place, fields=shown, same_as=None if same == n else same)
+        beside, long = _split(fields, shown)
+        return Item(
+            n=n,
+            id=name,
+            place=place,
+            fields=shown,
+            beside=beside,
+            long=long,
+            same_as=None if same == n else same,
+        )
 
     def _measure(self, sizes: dict[str, int]) -> None:
         for name, size in sizes.items():
@@ -166,6 +176,15 @@ class Census:
                 f"{place} has the {one_line(self.id)!r} {redact(name)!r} again, which names {first}"
             )
         return name
+
+
+def _split(
+    fields: Mapping[str, JsonValue], shown: Container[str]
+) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
+    """Return the short fields beside those that are shown, and the names of the others."""
+    others = {name: value for name, value in fields.items() if name not in shown}
+    beside = {name: value for name, value in others.items() if is_short(value)}
+    return beside, tuple(name for name in others if name not in beside)
 
 
 def digest_of(shown: dict[str, JsonValue]) -> bytes:

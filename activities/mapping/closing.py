@@ -18,9 +18,10 @@ from pydantic import JsonValue
 
 from holdfast.activities.asking.forms import find_mistakes
 from holdfast.activities.mapping.opening import asked_of, dump_line
-from holdfast.activities.mapping.standing import OPEN, Standing
+from holdfast.activities.mapping.standing import OPEN, Standing, Stood
 from holdfast.calls.row import form_of
 from holdfast.calls.rows import (
+    EMPTY,
     Chunk,
     CloseMaterial,
     Item,
@@ -43,10 +44,12 @@ FEW_WRONG = 3
 """Mistakes of one order that are told."""
 FEW_VALUES = 20
 VALUE_LETTERS = 60
+SHARE = 3
+"""Rows for each value of a field, at least, whose schema does not list them."""
 VALUE_FIELDS = 20
 """Fields whose values are counted."""
 BEFORE = ("id", "place", "status")
-AFTER = ("why", "tier", "tries", "dollars")
+AFTER = ("why", "same_as", "tier", "tries", "dollars")
 
 
 async def close(store: Store, material: CloseMaterial) -> MapTable:
@@ -63,8 +66,9 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
                 outcomes = (*outcomes, await store.put(b"".join(lost)))
             if carried.lines:
                 outcomes = (*outcomes, await store.put(b"".join(carried.lines)))
-            columns = columns_of(material.work)
-            writing = await asyncio.to_thread(_write, standing, columns, Path(folder))
+            columns = columns_of(material.work, standing.fields)
+            form = form_of(material.work)
+            writing = await asyncio.to_thread(_write, standing, columns, form, Path(folder))
             files = [
                 await _keep(store, material.work.subtask.id, Path(folder) / name)
                 for name in (TABLE, CSV)
@@ -82,7 +86,10 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
             digest=table.digest,
             path=table.name,
             reader="query_data",
+            rows=writing.counts.items,
         ),
+        columns=columns.heads,
+        own=tuple(columns.own.values()),
         values=writing.values(),
         failures=tuple(writing.failures),
         retry=tuple(sorted(carried.retry)),
@@ -195,7 +202,7 @@ def _carry(standing: Standing, order: RowOrder, id: str, carried: Carried) -> st
     found = standing.row(id)
     if found is None:
         return unknown_row(id)
-    item, before = found
+    item, before, _ = found
     if item.same_as is None:
         status = before.status if before else "failed" if item.broken else ""
         carried.before.setdefault(item.n, status)
@@ -245,6 +252,8 @@ def _ask_again(standing: Standing, item: Item, carried: Carried) -> None:
 class Writing:
     """What is told of a table beside it."""
 
+    form: Mapping[str, JsonValue] = field(default_factory=dict)
+    """The schema of a result; empty: results are texts, whose values are not counted."""
     counts: RowCounts = field(default_factory=RowCounts)
     failures: list[str] = field(default_factory=list)
     counted: dict[str, Counter[str] | None] = field(default_factory=dict)
@@ -252,46 +261,82 @@ class Writing:
 
     def count(self, name: str, value: JsonValue) -> None:
         """Count a value of a field, unless that has too many or too long ones."""
-        if name not in self.counted and len(self.counted) < VALUE_FIELDS:
+        if self.form and name not in self.counted and len(self.counted) < VALUE_FIELDS:
             self.counted[name] = Counter()
         values = self.counted.get(name)
-        if values is None or value is None:
+        if values is None:
             return
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        values[one_line(text)] += 1
+        values[EMPTY if value is None else one_line(text) or EMPTY] += 1
         if isinstance(value, dict) or len(text) > VALUE_LETTERS or len(values) > FEW_VALUES:
             self.counted[name] = None
 
     def values(self) -> dict[str, dict[str, int]]:
-        """Return the counts of the fields that have few values."""
-        return {name: dict(found.most_common()) for name, found in self.counted.items() if found}
+        """Return the counts of the fields whose values are few by their schema, or far fewer than
+        rows.
+        """
+        return {
+            name: dict(found.most_common())
+            for name, found in self.counted.items()
+            if found and (self._is_closed(name) or SHARE * len(found) <= found.total())
+        }
+
+    def _is_closed(self, name: str) -> bool:
+        properties = self.form.get("properties")
+        told = properties.get(name) if isinstance(properties, dict) else None
+        return isinstance(told, dict) and ("enum" in told or told.get("type") == "boolean")
 
 
-def columns_of(work: WorkMaterial) -> tuple[str, ...]:
-    """Return the fields of results, as the schema has them; one without is `result`."""
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table."""
+
+    results: Mapping[str, str]
+    """By the field of a result, as the schema has it; one without is `result`."""
+    own: Mapping[str, str]
+    """By the field of an item."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return (*BEFORE, *self.results.values(), *AFTER, *self.own.values())
+
+
+def columns_of(work: WorkMaterial, fields: Iterable[str] = ()) -> Columns:
+    """Return the columns of a map's table, whose items have these short fields: each has a name of
+    its own, in whatever case.
+    """
     properties = form_of(work).get("properties")
-    return tuple(properties) if isinstance(properties, dict) and properties else ("result",)
+    named = tuple(properties) if isinstance(properties, dict) and properties else ("result",)
+    taken = {*BEFORE, *AFTER}
+    results = {name: _name(name, "result_", taken) for name in named}
+    return Columns(results, {name: _name(name, "item_", taken) for name in fields})
 
 
-def heads_of(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of a table."""
-    return (*BEFORE, *map(_column, columns), *AFTER)
+def _name(name: str, prefix: str, taken: set[str]) -> str:
+    """Return the name of a column, with a prefix where it is taken."""
+    while name.casefold() in taken:
+        name = prefix + name
+    taken.add(name.casefold())
+    return name
 
 
-def row_of(item: Item, outcome: Outcome | None, columns: tuple[str, ...]) -> dict[str, JsonValue]:
+def row_of(stood: Stood, columns: Columns) -> dict[str, JsonValue]:
     """Return a row of a table."""
+    item, outcome, same_as = stood
     repeats = item.same_as is not None
     dollars = None if outcome is None or outcome.dollars is None else float(outcome.dollars)
-    results = _results(outcome, columns)
+    results = _results(outcome, columns.results)
     return {
         "id": item.id,
         "place": item.place,
         "status": OPEN if outcome is None else outcome.status,
-        **{_column(name): value for name, value in results.items()},
+        **{columns.results[name]: value for name, value in results.items()},
         "why": "" if outcome is None else outcome.why,
+        "same_as": same_as,
         "tier": "" if outcome is None or not outcome.tries else outcome.tier,
         "tries": 0 if outcome is None or repeats else outcome.tries,
         "dollars": 0.0 if repeats else dollars,
+        **{column: item.beside.get(name) for name, column in columns.own.items()},
     }
 
 
@@ -300,21 +345,24 @@ def cells_of(row: Mapping[str, JsonValue]) -> list[str]:
     return [csv_cell(_text(value)) for value in row.values()]
 
 
-def _write(standing: Standing, columns: tuple[str, ...], folder: Path) -> Writing:
-    writing, counts = Writing(), Counter[str]()
+def _write(
+    standing: Standing, columns: Columns, form: Mapping[str, JsonValue], folder: Path
+) -> Writing:
+    writing, counts = Writing(form), Counter[str]()
     with (
         (folder / TABLE).open("w", encoding="utf-8") as lines,
         (folder / CSV).open("w", encoding="utf-8", newline="") as table,
     ):
         cells = csv.writer(table, quoting=csv.QUOTE_ALL)
-        cells.writerow(map(csv_cell, heads_of(columns)))
-        for item, outcome in standing.rows():
+        cells.writerow(map(csv_cell, columns.heads))
+        for stood in standing.rows():
+            item, outcome, _ = stood
             _count(counts, item, outcome)
-            row = row_of(item, outcome, columns)
+            row = row_of(stood, columns)
             lines.write(json.dumps(row, ensure_ascii=False) + "\n")
             cells.writerow(cells_of(row))
             if outcome is not None and outcome.status in ("complete", "supplied"):
-                for name, value in _results(outcome, columns).items():
+                for name, value in _results(outcome, columns.results).items():
                     writing.count(name, value)
             failed = outcome is not None and outcome.status == "failed"
             if outcome is not None and failed and len(writing.failures) < FAILURES:
@@ -339,14 +387,9 @@ def _count(counts: Counter[str], item: Item, outcome: Outcome | None) -> None:
         counts["reused"] += outcome.status == "complete" and outcome.tries == 0
 
 
-def _column(name: str) -> str:
-    """Return what a field of a result is called in a table, which has columns of its own."""
-    return f"result_{name}" if name in (*BEFORE, *AFTER) else name
-
-
-def _results(outcome: Outcome | None, columns: tuple[str, ...]) -> dict[str, JsonValue]:
+def _results(outcome: Outcome | None, columns: Iterable[str]) -> dict[str, JsonValue]:
     result = outcome.result if outcome is not None else None
-    if isinstance(result, dict) and columns != ("result",):
+    if isinstance(result, dict) and (*columns,) != ("result",):
         return {name: result.get(name) for name in columns}
     # What a person supplied may have any form.
     return {name: result if place == 0 else None for place, name in enumerate(columns)}

@@ -21,7 +21,7 @@ from holdfast.activities.repositories.scratch import Snapshot
 from holdfast.activities.tools.read_document import kind_of, lacking_for, read_parts
 from holdfast.activities.toolset.child import ChildFailed, lines_of_child
 from holdfast.activities.toolset.tool import ToolError
-from holdfast.calls.items import SHOWN_BYTES
+from holdfast.calls.items import SHORT_LETTERS, SHOWN_BYTES
 from holdfast.contracts.plans import MapUnit
 from holdfast.deployment import extras
 from holdfast.text import one_line, says_something
@@ -59,7 +59,9 @@ class Raw:
 
     place: str
     fields: dict[str, JsonValue] | None = None
-    """Those that are wanted; of a broken one at most its id."""
+    """Those that are wanted, and the others as far as they are short; of a broken one at most its
+    id.
+    """
     broken: str = ""
 
 
@@ -154,6 +156,7 @@ async def read_file(path: Path, name: str, wanted: Wanted, take: Taking) -> None
         "fields": wanted.fields,
         "id": wanted.id,
         "most": wanted.most,
+        "short": SHORT_LETTERS,
     }
     request = json.dumps(asked).encode()
     try:

@@ -7,8 +7,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import JsonValue
 
 from holdfast.activities.mapping.opening import lines_of
+from holdfast.calls.items import is_short
 from holdfast.calls.rows import Item, Outcome
 
 OPEN = "open"
@@ -20,10 +24,23 @@ SET_UP = (
     "create table outcomes (n integer primary key, status text, line blob)",
 )
 STANDS = """
-select items.line, coalesce(own.line, twins.line) from items
+select items.line, coalesce(own.line, twins.line), coalesce(first.id, '') from items
 left join outcomes own on own.n = items.n
 left join outcomes twins on twins.n = items.same
+left join items first on first.n = items.same
 """
+MOST_FIELDS = 40
+"""Fields of items that stand in a table of rows."""
+
+
+class Stood(NamedTuple):
+    """How one row stands."""
+
+    item: Item
+    outcome: Outcome | None
+    """That of the item it repeats, where it has none of its own; None: there is none yet."""
+    same_as: str
+    """The id of that item; empty: it repeats none."""
 
 
 class Standing:
@@ -34,6 +51,13 @@ class Standing:
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         for statement in SET_UP:
             self._db.execute(statement)
+        self._short: dict[str, None] = {}
+        self._long: set[str] = set()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of items, in their order, that are short in all of them."""
+        return tuple(each for each in self._short if each not in self._long)[:MOST_FIELDS]
 
     def close(self) -> None:
         """Close the file."""
@@ -44,8 +68,8 @@ class Standing:
         items, failed = [], []
         for line in lines_of(content):
             item = Item.model_validate_json(line)
-            # What it shows a model is not needed any more.
-            kept = item.model_copy(update={"fields": {}})
+            # What is long of it is not needed any more.
+            kept = item.model_copy(update={"fields": {}, "beside": self._see(item), "long": ()})
             items.append((item.n, item.id, item.same_as, kept.model_dump_json()))
             if item.broken:
                 failed.append(
@@ -101,15 +125,27 @@ class Standing:
         )
         return before.model_copy(update={"status": "failed", "result": None, "why": why})
 
-    def rows(self) -> Iterator[tuple[Item, Outcome | None]]:
-        """Yield each item in its order with its outcome, or that of the item it repeats."""
-        for item, outcome in self._db.execute(f"{STANDS} order by items.n"):
-            yield _pair(item, outcome)
+    def _see(self, item: Item) -> dict[str, JsonValue]:
+        """Return the short fields of an item but one that is its id."""
+        whole = {**item.fields, **item.beside}
+        short = {
+            name: value
+            for name, value in whole.items()
+            if is_short(value) and not (name == "id" and str(value) == item.id)
+        }
+        self._short.update(dict.fromkeys(n for n, value in short.items() if value is not None))
+        self._long.update(item.long, (n for n, value in whole.items() if not is_short(value)))
+        return short
 
-    def row(self, id: str) -> tuple[Item, Outcome | None] | None:
-        """Return the item of this id with its outcome; None if there is none."""
+    def rows(self) -> Iterator[Stood]:
+        """Yield each row in the order of its items."""
+        for found in self._db.execute(f"{STANDS} order by items.n"):
+            yield _stood(*found)
+
+    def row(self, id: str) -> Stood | None:
+        """Return the row of this id; None if there is none."""
         found = self._db.execute(f"{STANDS} where items.id = ? limit 1", (id,)).fetchone()
-        return None if found is None else _pair(*found)
+        return None if found is None else _stood(*found)
 
     def which(self, status: str) -> list[str]:
         """Return the ids of the items whose own outcome has this status; `open`: that have none,
@@ -137,8 +173,6 @@ class Standing:
         self._db.execute("create index ids on items (id)")
 
 
-def _pair(item: str, outcome: str | None) -> tuple[Item, Outcome | None]:
-    return (
-        Item.model_validate_json(item),
-        None if outcome is None else Outcome.model_validate_json(outcome),
-    )
+def _stood(item: str, outcome: str | None, same_as: str) -> Stood:
+    known = None if outcome is None else Outcome.model_validate_json(outcome)
+    return Stood(Item.model_validate_json(item), known, same_as)

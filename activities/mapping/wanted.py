@@ -14,12 +14,14 @@ from holdfast.activities.asking.forms import find_mistakes, schema_around
 from holdfast.activities.asking.journal import key_of
 from holdfast.activities.asking.replies import Shape
 from holdfast.calls.row import (
+    MERGE_RULES,
     ROW,
     RowAnswer,
     RowDataAnswer,
     RowValue,
     form_of,
     mending_prompt,
+    merge_beginning,
     role_file,
     row_beginning,
     row_prompt,
@@ -116,7 +118,9 @@ async def read_wanted(
     given = [each for each in work.inputs if each.enclosed and each.name != over]
     contents = {each.name: (await store.get(each.digest)).decode() for each in given}
     own = role_file(work)
-    if own:
+    if material.merging is not None:
+        role = ""
+    elif own:
         role = prompts[own]
     elif work.prompt:
         role = (await store.get(work.prompt)).decode()
@@ -127,7 +131,10 @@ async def read_wanted(
     before = [await store.get(digest) for digest in material.before]
 
     def put_together() -> Wanted:
-        system = row_beginning(work, told, prompts[ROW.prompt]).strip()
+        if material.merging is not None:
+            system = merge_beginning(work, material.merging, prompts[MERGE_RULES]).strip()
+        else:
+            system = row_beginning(work, told, prompts[ROW.prompt]).strip()
         shape = shape_of(form_of(work))
         base = _digest_shared(material.call, system, shape)
         rows = tuple(

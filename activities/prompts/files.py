@@ -11,7 +11,7 @@ from holdfast.activities.catalogue.files import text_of
 from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.calls import KINDS
 from holdfast.calls.prove import TESTER
-from holdfast.calls.row import ROW
+from holdfast.calls.row import MERGE_RULES, ROW
 from holdfast.calls.work import COMPOSED_ROLE, REVIEWER_ROLE
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS
 from holdfast.deployment.settings import HOME
@@ -43,7 +43,7 @@ def system_prompts(home: Path = HOME) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     wrong: dict[str, list[str]] = {}
     asked = (kind.prompt for kind in (*KINDS.values(), ROW) if kind.prompt)
-    for name in dict.fromkeys((*asked, TESTER, *ABOVE, SHARED, *PARTS)):
+    for name in dict.fromkeys((*asked, MERGE_RULES, TESTER, *ABOVE, SHARED, *PARTS)):
         path = home / FOLDER / f"{name}.md"
         try:
             texts[name] = _text(path)

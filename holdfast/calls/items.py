@@ -9,6 +9,8 @@ from pydantic import JsonValue
 
 SHOWN_BYTES = 256 * 1024
 """Bytes that one item may show a model; a larger one fails by itself."""
+SHORT_LETTERS = 200
+"""Characters of a field that still stands in a table of rows; no longer one does, and no list."""
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 
@@ -18,6 +20,13 @@ def named_fields(instruction: str) -> tuple[str, ...]:
     """
     names = (found[1].strip() for found in _BRACES.finditer(instruction) if found[1] is not None)
     return tuple(dict.fromkeys(names))
+
+
+def is_short(value: JsonValue) -> bool:
+    """True if a field of this value may stand in a table of its items."""
+    if isinstance(value, str):
+        return len(value) <= SHORT_LETTERS
+    return not isinstance(value, dict | list)
 
 
 def shown_text(value: JsonValue) -> str:

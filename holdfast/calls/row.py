@@ -11,16 +11,18 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from holdfast.calls.about import say_about
+from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.findings import as_data, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
-from holdfast.calls.rows import Item
+from holdfast.calls.rows import Item, Merging
 from holdfast.calls.work import COMPOSED_ROLE, Told, WorkMaterial, join_rules
 from holdfast.contracts import Contract, Reply, RoleCard, Subtask
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS, model_policy
 
 Result = TypeVar("Result")
+MERGE_RULES = "merge_rules"
+"""The file of what is told to a call that merges texts of rows."""
 RowAnswerStatus = Literal["complete", "failed"]
 TEXT_FIELD = "text"
 """The only field of an item that is a file, a page or a line."""
@@ -72,6 +74,13 @@ def mending_prompt(why: str, *, checked: bool) -> str:
     return f"{wrong}\n\n{MEND_RESULT if checked else MEND_FORM}"
 
 
+def merge_beginning(material: WorkMaterial, merging: Merging, rules: str) -> str:
+    """Return what all groups of texts begin with: rules, how many have none, instruction."""
+    told = f"{merging.items:,} items in all, of which {merging.without:,} have no text."
+    parts = (rules, *say_today(material.about), told)
+    return "\n\n".join((*parts, section("instruction", material.subtask.instruction)))
+
+
 def row_beginning(material: WorkMaterial, told: Told, rules: str) -> str:
     """Return what all rows of a map begin with: role, rules, shared inputs, findings, instruction.
     `told.contents` are its other inputs, and `told.role` is the prompt of its role.
@@ -88,7 +97,8 @@ def row_beginning(material: WorkMaterial, told: Told, rules: str) -> str:
     ]
     if material.composed:
         parts.append(section("role", material.composed))
-    parts += say_about(material.about)
+    # A row is not the answer, and every word here is paid once a row.
+    parts += say_today(material.about)
     parts.append(section("instruction", subtask.instruction))
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
@@ -101,7 +111,8 @@ def shared_bytes(material: WorkMaterial, role: RoleCard) -> int:
     """
     over = material.subtask.map.over if material.subtask.map else ""
     inputs = tuple(each for each in material.inputs if each.name != over)
-    told = material.model_copy(update={"inputs": ()}).model_dump_json(exclude_defaults=True)
+    said = {"inputs": (), "about": About(today=material.about.today)}
+    told = material.model_copy(update=said).model_dump_json(exclude_defaults=True)
     size = len(told.encode()) + sum(each.size for each in inputs if each.enclosed)
     form = form_of(material)
     # A schema that is said in the prompt is not in the request as well.

@@ -35,6 +35,8 @@ from holdfast.contracts.plans import Lane
 
 RowStatus = Literal["complete", "failed", "skipped", "supplied", "open"]
 """`open`: its answer was no result, and it was not asked again yet."""
+EMPTY = "empty"
+"""How counts of values name that there is none."""
 Caching = Literal["", "5m", "1h"]
 """How long the endpoint is to keep what all rows begin with; empty: it need not."""
 
@@ -49,6 +51,10 @@ class Item(Contract):
     """Where it stands, for people: `line 17`, `row 4 of sheet Q3`, `page 12`, a path."""
     fields: dict[str, JsonValue] = Field(default_factory=dict)
     """The fields that its model is shown; a file's or page's only one is `text`."""
+    beside: dict[str, JsonValue] = Field(default_factory=dict)
+    """Its short other fields, which stand in the table of its rows alone."""
+    long: tuple[str, ...] = ()
+    """Its other fields that are not short."""
     broken: str = ""
     """Why it cannot be asked: such an item fails by itself, and costs nothing."""
     same_as: int | None = None
@@ -128,9 +134,20 @@ class OpenMaterial(Contract):
     """Blob of the `MapTable` of an earlier map, whose complete rows over equal items are kept."""
     merging: tuple[str, ...] = ()
     """Outcome blobs whose texts are to be merged, oldest first: each item is a group of them in the
-    order of their places, at most `policies.MERGED_TOKENS` together, as its only field `text`. One
-    text alone comes back as `Items.text`. Empty: the input is read.
+    order of their places, at most `policies.MERGED_TOKENS` together, as its only field `text`, each
+    under the id of its item or the first and the last of several. One text alone comes back as
+    `Items.text`. Empty: the input is read.
     """
+    named: tuple[Chunk, ...] = ()
+    """The items of these texts, whose short fields stand beside their ids; empty: not any more."""
+
+
+class Merging(Contract):
+    """What is said of all texts that are merged."""
+
+    items: int
+    without: int
+    """Items that have no text, because they failed or were skipped."""
 
 
 class RowsMaterial(Contract):
@@ -151,6 +168,8 @@ class RowsMaterial(Contract):
     """Outcome blobs with the answers that are to be mended, newest last; empty: first answers."""
     mending: bool = False
     """True: the conversation goes on from the last answer; False: it is asked anew."""
+    merging: Merging | None = None
+    """None: items are asked, and no groups of their texts."""
     at_once: int = 1
     """Calls that may be in flight together."""
     caching: Caching = ""
@@ -328,9 +347,13 @@ class MapTable(Contract):
 
     counts: RowCounts = RowCounts()
     table: PinnedInput | None = None
-    """JSON lines, an item each in its order: id, place, status, result's fields, why, tier, tries,
-    dollars. Tools of dependents read it as an input of this name.
+    """JSON lines, an item each in its order: id, place, status, result's fields, why, same_as,
+    tier, tries, dollars, short fields of its own. Tools of dependents read it as an input of this
+    name.
     """
+    columns: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    """Those of them that are fields of the items."""
     values: dict[str, dict[str, int]] = Field(default_factory=dict)
     """How often each value stands in results, by field, for fields with few values."""
     failures: tuple[str, ...] = ()

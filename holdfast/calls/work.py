@@ -230,7 +230,9 @@ def _unread(pinned: PinnedInput) -> Iterator[str]:
     the rules that are found in it.
     """
     if not pinned.is_folder:
-        yield f"- {pinned.name} (a document, {pinned.size} bytes): {pinned.reader} reads it"
+        table = f"a table of {pinned.rows:,} rows" if pinned.rows else ""
+        what = table or f"a document, {pinned.size} bytes"
+        yield f"- {pinned.name} ({what}): {pinned.reader} reads it"
         return
     size = f"{pinned.size} bytes"
     if pinned.base:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,6 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.activities.mapping.closing import (
     columns_of,
     fill,
-    heads_of,
     none_stands,
     row_of,
     unknown_row,
@@ -92,13 +91,15 @@ async def read_rows(
     there is no such map or the store has lost it; RPCError.
     """
     stand = await _stand_of(connection.client, run_id, subtask_id)
-    pages = _pages(connection.store, stand, which)
     try:
-        yield Rows(heads_of(stand.columns), pages)
+        async with _reading(connection.store, stand) as (heads, rows):
+            pages = _in_pages(rows, which)
+            try:
+                yield Rows(heads, pages)
+            finally:
+                await pages.aclose()
     except BlobLost as error:
         raise Refused(f"rows of {subtask_id}: {error.message}") from error
-    finally:
-        await pages.aclose()
 
 
 async def why_unfit(connection: Connection, run_id: str, update: str, order: Order) -> str:
@@ -115,10 +116,11 @@ async def why_unfit(connection: Connection, run_id: str, update: str, order: Ord
             # It reads its input.
             return ""
         missing = set(order.ids)
-        async for page in _pages(connection.store, stand, "all" if missing else order.which):
-            if not missing:
-                return ""
-            missing -= {str(row["id"]) for row in page}
+        async with _reading(connection.store, stand) as (_, rows):
+            async for page in _in_pages(rows, "all" if missing else order.which):
+                if not missing:
+                    return ""
+                missing -= {str(row["id"]) for row in page}
     except (Refused, BlobLost):
         return ""
     if not order.ids:
@@ -126,21 +128,33 @@ async def why_unfit(connection: Connection, run_id: str, update: str, order: Ord
     return "; ".join(unknown_row(id) for id in order.ids if id in missing)[:UNKNOWN]
 
 
-async def _pages(store: Store, stand: Stand, which: RowsWhich) -> AsyncGenerator[list[Row]]:
-    if stand.table is not None and stand.table.table is not None:
-        path = await store.path_of(stand.table.table.digest)
-        with path.open("rb") as file:
-            rows: Iterator[Row] = (json.loads(line) for line in file)
-            async for page in _in_pages(rows, which):
-                yield page
-        return
+Found = tuple[tuple[str, ...], Iterator[Row]]
+
+
+def _reading(store: Store, stand: Stand) -> AbstractAsyncContextManager[Found]:
+    """Yield the columns and the rows of what stands."""
+    has_table = stand.table is not None and stand.table.table is not None
+    return _of_table(store, stand) if has_table else _of_blobs(store, stand)
+
+
+@asynccontextmanager
+async def _of_table(store: Store, stand: Stand) -> AsyncIterator[Found]:
+    """Yield the columns and the rows of the table."""
+    assert stand.table is not None and stand.table.table is not None
+    path = await store.path_of(stand.table.table.digest)
+    with path.open("rb") as file:
+        yield stand.table.columns, (json.loads(line) for line in file)
+
+
+@asynccontextmanager
+async def _of_blobs(store: Store, stand: Stand) -> AsyncIterator[Found]:
+    """Yield the same of what there is until there is a table."""
     with tempfile.TemporaryDirectory(prefix="rows-") as folder:
         standing = Standing(Path(folder) / "rows.sqlite")
         try:
             await fill(standing, store, stand.chunks, stand.outcomes)
-            rows = (row_of(*each, stand.columns) for each in standing.rows())
-            async for page in _in_pages(rows, which):
-                yield page
+            columns = columns_of(stand.work, standing.fields)
+            yield columns.heads, (row_of(each, columns) for each in standing.rows())
         finally:
             standing.close()
 

@@ -168,6 +168,8 @@ class PinnedInput(Contract):
     """Paths of files of a repository that say how its code is to be written, for agents."""
     reader: str = ""
     """The tool that reads a document; empty for text, repository and folder."""
+    rows: int = Field(default=0, exclude_if=lambda rows: not rows)
+    """Rows of a map's table; 0: it is none."""
     items: ItemsFound | None = Field(default=None, exclude_if=lambda found: found is None)
     """What it has that can be mapped; None: nothing, or nobody looked."""
 

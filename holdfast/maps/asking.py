@@ -10,6 +10,7 @@ from holdfast.calls.rows import (
     BatchesMaterial,
     Chunk,
     CollectMaterial,
+    Merging,
     Portion,
     RowsMaterial,
 )
@@ -191,10 +192,17 @@ def _material(
         rows=portion.rows,
         before=portion.before,
         mending=mending,
+        merging=_merging(state) if merging else None,
         at_once=at_once,
         caching=caching_of(state, lane_of(state)),
         run=goal.first_run,
     )
+
+
+def _merging(state: MapState) -> Merging:
+    assert state.stands.table is not None, "it is made before texts are merged"
+    counts = state.stands.table.counts
+    return Merging(items=counts.items, without=counts.items - counts.complete - counts.supplied)
 
 
 def next_number(state: MapState, purpose: str) -> int:

@@ -22,7 +22,9 @@ UNBOUND = 10**15
 
 
 def work_of(goal: MapGoal, *, merging: bool) -> WorkMaterial:
-    """Return what all rows are asked by; texts are merged by the plan's words alone."""
+    """Return what all rows are asked by. Texts are merged by the plan's words alone: its role is
+    about one item.
+    """
     work, spec = goal.work, goal.work.subtask.map
     assert spec is not None, "a map's workflow is given a map"
     if not merging:
@@ -31,7 +33,7 @@ def work_of(goal: MapGoal, *, merging: bool) -> WorkMaterial:
     alone = spec.model_copy(update={"result": {}, "reduce": "", "id": ""})
     subtask = work.subtask.model_copy(update={**told, "map": alone})
     return work.model_copy(
-        update={"subtask": subtask, "inputs": (), "dependencies": (), "form": {}}
+        update={"subtask": subtask, "inputs": (), "dependencies": (), "form": {}, "composed": ""}
     )
 
 

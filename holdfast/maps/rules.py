@@ -192,6 +192,7 @@ def _finish(state: MapState) -> Move:
         chunk_items=policies.FEWEST_CHUNK_ITEMS,
         chunk_bytes=policies.CHUNK_BYTES,
         merging=merged,
+        named=() if stands.level else stands.chunks,
     )
     return OpenMap(asking.next_number(state, "open"), material)
 

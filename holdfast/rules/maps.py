@@ -17,7 +17,7 @@ from holdfast.calling import gathering, outages
 from holdfast.calling.reserving import tiers
 from holdfast.calls.items import named_fields
 from holdfast.calls.row import row_room, shared_bytes
-from holdfast.calls.rows import MapGoal, MapReport, MapResume, MapTable, RowOrder
+from holdfast.calls.rows import EMPTY, MapGoal, MapReport, MapResume, MapTable, RowOrder
 from holdfast.calls.turn import Slice
 from holdfast.contracts import (
     MICRODOLLAR,
@@ -400,13 +400,17 @@ def _content(state: State, subtask_id: str) -> str:
     parts = [mapped.text] if mapped.text else []
     parts.append(" ".join(filter(None, (describe_rows(table), _describe_lanes(mapped.resume)))))
     for field, values in table.values.items():
-        named = [f"{value} {count:,}" for value, count in [*values.items()][:MOST_VALUES]]
-        parts.append(f"{field}: {', '.join(named)}")
+        said = [f"{value} ×{count:,}" for value, count in values.items() if value != EMPTY]
+        empty = f"; {EMPTY} ×{values[EMPTY]:,}" if EMPTY in values else ""
+        more = f" and {len(said) - MOST_VALUES:,} more values" if len(said) > MOST_VALUES else ""
+        parts.append(f"{field}: {', '.join(said[:MOST_VALUES])}{more}{empty}")
     if table.failures:
         listed = "\n".join(f"- {each}" for each in table.failures)
         parts.append(f"Failed rows, {len(table.failures)} of {table.counts.failed:,}:\n{listed}")
     if table.table is not None:
-        parts.append(f"All rows stand in the table {table.table.name}.")
+        own = f"; with the item's own {', '.join(table.own)}" if table.own else ""
+        columns = ", ".join(each for each in table.columns if each not in table.own)
+        parts.append(f"All rows stand in the table {table.table.name}: {columns}{own}.")
     return "\n\n".join(parts)
 
 
@@ -428,13 +432,13 @@ def describe_rows(table: MapTable) -> str:
 
 
 def _describe_lanes(resume: MapResume) -> str:
-    """Return how its rows were asked: `2 answers at once, 9,998 by batches.`"""
-    said = {"now": "at once", "batch": "by batches"}
-    asked = [f"{count:,} {said[lane]}" for lane, count in resume.lanes.items() if count]
+    """Return how its rows were asked: `10,000 answers asked, 9,998 by batch.`"""
+    asked, batch = sum(resume.lanes.values()), resume.lanes.get("batch", 0)
     if not asked:
         return ""
     cached = f"; {resume.cached:,} tokens were read from the cache" if resume.cached else ""
-    return f"Answers: {', '.join(asked)}{cached}."
+    by_batch = f"{batch:,}" if batch else "none"
+    return f"{asked:,} answer{'s' * (asked != 1)} asked, {by_batch} by batch{cached}."
 
 
 def _data(state: State, subtask_id: str) -> dict[str, JsonValue]:

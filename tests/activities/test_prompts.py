@@ -41,6 +41,8 @@ from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, prove_
 from holdfast.calls.refine import RefineMaterial, refine_prompt
 from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
+from holdfast.calls.row import mending_prompt, merge_beginning, row_beginning, row_prompt
+from holdfast.calls.rows import Item, Merging
 from holdfast.calls.sources import Sources
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
 from holdfast.calls.verify import Shown
@@ -106,6 +108,10 @@ PLANNING = PlanMaterial(
 WORK = WorkMaterial(
     subtask=SUBTASK, inputs=(REPORT,), dependencies=(COMPLETE, PARTIAL), about=ABOUT
 )
+MAPPED = WORK.model_copy(
+    update={"inputs": (), "dependencies": (), "about": ABOUT.model_copy(update={"alone": True})}
+)
+ITEM = Item(n=0, id="r1", place="line 1", fields={"subject": "It hums"})
 CONTENTS = {"report": "Revenue was 3, then 4"}
 SYNTHESIS = SynthesisMaterial(
     goal="Compare two years",
@@ -317,6 +323,18 @@ PROMPTS = {
             FixMaterial(repository=REPORT, remark=REMARK, about=ABOUT),
             ProofCode("a.py line 3", "the last page is lost", code="    3 + return total // size"),
         ),
+    ),
+    "row": (
+        row_beginning(MAPPED, Told({}, role="You label."), SYSTEM["row_rules"]),
+        row_prompt(ITEM),
+    ),
+    "row-again": (
+        mending_prompt("answer: lacks status", checked=False),
+        mending_prompt("total: 131.16 is not the sum", checked=True),
+    ),
+    "merge": (
+        merge_beginning(MAPPED, Merging(items=9, without=2), SYSTEM["merge_rules"]),
+        row_prompt(ITEM.model_copy(update={"fields": {"text": "[r1] It hums.\n\n[r2] Loose."}})),
     ),
     "synthesize": (SYSTEM["synthesizer"], synthesis_prompt(SYNTHESIS)),
     "synthesize-again": ("", synthesis_prompt(ANEW)),

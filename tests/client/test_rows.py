@@ -146,9 +146,9 @@ async def test_rows_are_printed_as_csv_without_formulas_as_json_and_on_a_screen(
     connection, _, _ = await running(mapping)
     await show_rows.run(connection, "r1", "label", "complete", as_json=False, as_csv=True)
     assert capsys.readouterr().out.splitlines() == [
-        '"id","place","status","result","why","tier","tries","dollars"',
-        '"a","line 1","complete","lid","","haiku","1","0.0"',
-        '"b","line 2","complete","\'=1+1","","haiku","1","0.0"',
+        '"id","place","status","result","why","same_as","tier","tries","dollars","t"',
+        '"a","line 1","complete","lid","","","haiku","1","0.0","1"',
+        '"b","line 2","complete","\'=1+1","","","haiku","1","0.0","2"',
     ]
     await show_rows.run(connection, "r1", "label", "failed", as_json=True, as_csv=False)
     (row,) = json.loads(capsys.readouterr().out)

@@ -19,6 +19,8 @@ from holdfast.calls.rows import (
     MapGoal,
     MapReport,
     MapTable,
+    Merging,
+    RowCounts,
     RowOrder,
     RowsDone,
     Submitted,
@@ -147,7 +149,9 @@ class Driver:
             case OpenMap():
                 self.take(Ended(move, items(self.count)))
             case CloseMap():
-                self.take(Ended(move, MapTable(outcomes=move.material.outcomes)))
+                counts = RowCounts(items=9, complete=5, supplied=1)
+                table = MapTable(counts=counts, outcomes=move.material.outcomes)
+                self.take(Ended(move, table))
             case AskRows():
                 self.take(Ended(move, done or self.all_of(move)))
             case SubmitRows():
@@ -399,6 +403,7 @@ def test_texts_are_merged_level_by_level_until_one_is_left() -> None:
         else:
             if isinstance(move, AskRows) and levels:
                 assert move.material.work.subtask.instruction == "Merge them into one."
+                assert move.material.merging == Merging(items=9, without=3)
             driver.answer(move)
     assert driver.report.text == "All of it." and driver.report.resume.complete == 100
     assert driver.report.bill.calls == 104
@@ -459,7 +464,10 @@ def test_a_row_whose_answer_never_came_is_told_to_the_table_with_why() -> None:
     close = driver.first()
     assert isinstance(close, CloseMap)
     [told] = close.material.unanswered
-    assert told.rows == (7,) and told.why == f"sent {policies.ROW_LOSSES} times, and no answer came: cut off"
+    assert (
+        told.rows == (7,)
+        and told.why == f"sent {policies.ROW_LOSSES} times, and no answer came: cut off"
+    )
     driver.take(Ended(close, MapTable(outcomes=("o", "failed"))))
     assert driver.report is not None
     resume = driver.report.resume

@@ -2,8 +2,10 @@
 bounded process of its own, so it imports nothing of this project.
 
 `main` takes JSON (`path`, `by`, `fields` that are wanted, none: all; `id`, the field that names an
-item; `most` bytes that an item may show) and yields lines of JSON: for
-each item `[place, fields, why it is broken]`, at the end `{"fields": […]}`, or `{"refused": why}`.
+item; `most` bytes that an item may show; `short` characters that other fields may have, of which
+one more is read where they have more, and nothing of lists and objects) and yields lines of JSON:
+for each item `[place, fields, why it is broken]`, at the end `{"fields": […]}`, or
+`{"refused": why}`.
 However large the file is, no more than one item of it is held.
 """
 
@@ -29,6 +31,8 @@ AT_FIRST = (
 AT_ONCE = 1_000
 DELIMITERS = "\t,;|"
 QUOTED = re.compile(r'"[^"]*"?')
+NESTED = re.compile(r"BLOB|(?:STRUCT|MAP|UNION)\(|.*\]$")
+"""Types of columns whose values are never short."""
 BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 Row = Iterator[tuple[str, dict[str, Any] | None, str]]
 """Place, fields, and why it is broken."""
@@ -41,7 +45,8 @@ class Refused(Exception):
 class Wanted:
     """The fields that are wanted, and those that were seen."""
 
-    def __init__(self, fields: Sequence[str], id: str = "") -> None:
+    def __init__(self, fields: Sequence[str], id: str, short: int) -> None:
+        self.cut = short + 1
         self.fields = (*fields, *([id] if id and fields and id not in fields else ()))
         self.seen: dict[str, None] = {}
 
@@ -52,18 +57,42 @@ class Wanted:
             raise Refused(f"has more than {MOST_FIELDS} different fields")
 
     def of(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of an item that are wanted."""
-        return {name: item.get(name) for name in self.fields} if self.fields else dict(item)
+        """Return those of an item that are wanted, and the beginning of the others."""
+        if not self.fields:
+            return dict(item)
+        others = {name: self.start_of(value) for name, value in item.items()}
+        return others | {name: item.get(name) for name in self.fields}
+
+    def start_of(self, value: Any) -> Any:
+        """Return as much of a value as tells whether it is short."""
+        if isinstance(value, str):
+            return value[: self.cut]
+        return [] if isinstance(value, dict | list | tuple | set | bytes) else value
+
+    def select(self, name: str, kind: str) -> str:
+        """Return what is selected of a column of this type."""
+        column = '"' + name.replace('"', '""') + '"'
+        if not self.fields or name in self.fields:
+            return column
+        if kind == "VARCHAR":
+            return f"left({column}, {self.cut})"
+        return "[]" if NESTED.match(kind) else column
+
+    def shown(self, fields: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return those that a model may be shown."""
+        named = self.fields or (fields or {})
+        return {name: value for name, value in (fields or {}).items() if name in named}
 
 
 def main(request: bytes) -> Iterator[bytes]:
     """Yield the items, a line each."""
     asked = json.loads(request)
-    wanted = Wanted(asked["fields"], asked["id"])
+    wanted = Wanted(asked["fields"], asked["id"], asked["short"])
     try:
         for place, fields, broken in READERS[asked["by"]](asked["path"], wanted):
             line = dump(place, fields, broken)
-            if len(line) > asked["most"] and (shown := shown_bytes(fields)) > asked["most"]:
+            shown = shown_bytes(wanted.shown(fields)) if len(line) > asked["most"] else 0
+            if shown > asked["most"]:
                 named = {asked["id"]: fields.get(asked["id"])} if fields and asked["id"] else None
                 why = f"shows a model {shown:,} bytes; at most {asked['most']:,} are asked"
                 line = dump(place, named, why)
@@ -348,8 +377,8 @@ def read_parquet(path: str, wanted: Wanted) -> Row:
     try:
         found = db.execute("describe select * from read_parquet(?)", [path]).fetchall()
         wanted.see(str(each[0]) for each in found)
-        names = [each for each in wanted.fields or wanted.seen if each in wanted.seen]
-        listed = ", ".join('"' + each.replace('"', '""') + '"' for each in names) or "1"
+        kinds = {str(each[0]): str(each[1]) for each in found}
+        names, listed = [*kinds], ", ".join(wanted.select(*each) for each in kinds.items()) or "1"
         # Without a table behind it the result is read piece by piece.
         rows = db.execute(f"select {listed} from read_parquet(?)", [path])
         number = 0

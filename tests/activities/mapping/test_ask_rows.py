@@ -14,9 +14,10 @@ from temporalio.testing import ActivityEnvironment
 
 from calling import claude
 from holdfast.activities.mapping.tally import Tally
+from holdfast.calls.about import About
 from holdfast.calls.row import shared_bytes
-from holdfast.calls.rows import RowsBeat, RowsDone
-from holdfast.contracts import Bill, Check, Unreached, Usage
+from holdfast.calls.rows import Merging, RowsBeat, RowsDone
+from holdfast.contracts import Bill, Check, RoleCard, Unreached, Usage
 from holdfast.contracts.errors import (
     AllowanceReached,
     CallRefused,
@@ -118,6 +119,38 @@ async def test_a_mended_row_goes_on_from_its_answer_and_says_what_is_wrong(tmp_p
     user, assistant, wrong = model.requests[-1].messages
     assert assistant["content"] == json.dumps(GOOD) and "coffee" in wrong["content"]
     assert user["content"] == model.requests[2].prompt
+
+
+async def test_a_merging_call_is_told_its_own_rules_and_how_many_items_have_no_text(
+    tmp_path: Path,
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    told = material(await chunk_of(store, items(1)), form={})
+    model = Saying(lambda _: said({**GOOD, "result": "All of it."}))
+    maps = maps_on(tmp_path, model)
+    await run(maps.ask_rows, told.model_copy(update={"merging": Merging(items=9, without=2)}))
+    await run(maps.ask_rows, told)
+    merge, row = (each.system for each in model.requests)
+    assert "You merge texts" in merge and "9 items in all, of which 2 have no text." in merge
+    assert "You classify tickets." not in merge and "one item of many" not in merge
+    assert "You classify tickets." in row and "You merge texts" not in row
+
+
+async def test_a_row_is_told_neither_the_goal_nor_what_the_answer_is_to_be(tmp_path: Path) -> None:
+    role, sizes = RoleCard(name="classifier", description="Classifies."), []
+    for alone in (True, False):
+        about = About(today="2026-11-23", goal="Label all", answer="A page " * 99, alone=alone)
+        store = DirectoryStore(tmp_path / str(alone) / "store")
+        told = material(await chunk_of(store, items(1)))
+        work = told.work.model_copy(update={"about": about})
+        model = Saying(lambda _: said())
+        maps = maps_on(tmp_path / str(alone), model)
+        await run(maps.ask_rows, told.model_copy(update={"work": work}))
+        (request,) = model.requests
+        assert "2026-11-23" in request.system and "have no tools, whatever" in request.system
+        assert "Label all" not in request.system and "A page" not in request.system
+        sizes.append(shared_bytes(work, role))
+    assert sizes[0] == sizes[1] < shared_bytes(told.work, role) + 100
 
 
 async def test_an_attempt_after_a_death_asks_only_rows_that_were_not_sent(tmp_path: Path) -> None:

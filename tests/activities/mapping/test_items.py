@@ -195,12 +195,62 @@ async def test_texts_are_merged_in_groups_until_one_is_left(mapping: Mapping) ->
     found = await ActivityEnvironment().run(mapping.maps.open_map, material)
     first, second = await mapping.items(found)
     assert [each.place for each in (first, second)] == ["texts 1 to 2", "texts 3 to 4"]
-    assert str(first.fields["text"]).startswith("0 ") and "\n\n1 " in str(first.fields["text"])
+    said = str(first.fields["text"])
+    assert said.startswith("[0] 0 x") and "\n\n[1] 1 x" in said and first.id == "0 … 1"
     one = (await mapping.outcomes(texts[2], failed),)
     left = await ActivityEnvironment().run(
         mapping.maps.open_map, material.model_copy(update={"merging": one})
     )
     assert (left.chunks, left.text[:2]) == ((), "2 ")
+
+
+async def test_texts_to_merge_stand_under_their_items_with_their_short_fields(
+    mapping: Mapping,
+) -> None:
+    rows = (
+        b'{"id": "r1", "product": "lamp", "review": "It is loose"}\n'
+        b'{"id": "r2", "product": "kettle", "review": "It hums"}\n'
+        b'{"id": "r3", "product": "fan", "review": "It is loose"}\n'
+    )
+    work = mapping.work(await mapping.pin(rows), "records", "Shorten {review}", id="id")
+    found = await mapping.open(work)
+    done = await mapping.outcomes(
+        Outcome(n=0, id="r1", status="complete", result="Loose.\n\nNothing else."),
+        Outcome(n=1, id="r2", status="complete", result="Hums."),
+    )
+    material = OpenMaterial(
+        work=work, chunk_items=9, chunk_bytes=1 << 20, merging=(done,), named=found.chunks
+    )
+    (group,) = await mapping.items(await ActivityEnvironment().run(mapping.maps.open_map, material))
+    assert group.id == "r1 … r2"
+    assert group.fields["text"] == (
+        "[r1; review: It is loose; product: lamp] [r3; review: It is loose; product: fan]"
+        " Loose.\n\nNothing else.\n\n[r2; review: It hums; product: kettle] Hums."
+    )
+    merged = Outcome(n=0, id=group.id, status="complete", result="A list")
+    other = Outcome(n=1, id="r5 … r9", status="complete", result="Another")
+    above = {"merging": (await mapping.outcomes(merged, other),), "named": ()}
+    (last,) = await mapping.items(
+        await ActivityEnvironment().run(mapping.maps.open_map, material.model_copy(update=above))
+    )
+    assert last.id == "r1 … r9"
+    assert last.fields["text"] == "[r1 … r2] A list\n\n[r5 … r9] Another"
+
+
+async def test_fields_that_no_model_is_shown_are_kept_where_they_are_short(
+    mapping: Mapping,
+) -> None:
+    long = "x" * 300
+    given = {"id": "a", "t": "shown", "day": 3, "story": long, "tags": ["x"], "ok": True}
+    for name, content, by in (
+        ("given.jsonl", json.dumps(given).encode(), "records"),
+        ("given.csv", f"id,t,day,story\na,shown,3,{long}\n".encode(), "rows"),
+    ):
+        work = mapping.work(await mapping.pin(content, name), by, "Label {t}", id="id")
+        (item,) = await mapping.items(await mapping.open(work))
+        assert item.fields == {"t": "shown"} and str(item.beside["day"]) == "3"
+        assert "story" not in item.beside and "story" in item.long
+        assert item.id == "a" and item.beside.get("ok") in (True, None)
 
 
 async def test_a_literal_text_has_lines_or_records(mapping: Mapping) -> None:

@@ -21,6 +21,7 @@ FORM = {
     "properties": {"label": {"type": "string"}, "why": {"type": "string"}},
     "additionalProperties": False,
 }
+CLOSED = {**FORM, "properties": {"label": {"enum": ["lid", "=cmd|x"]}, "why": {"type": "string"}}}
 ROWS = b'{"id": "a", "t": 1}\n{"id": "b", "t": 2}\n{"id": \n{"id": "c", "t": 1, "x": 1}\n'
 
 
@@ -43,7 +44,7 @@ async def lines(mapping: Mapping, digest: str) -> list[dict[str, object]]:
 async def test_later_outcomes_win_and_repeated_rows_have_that_of_their_twin(
     mapping: Mapping,
 ) -> None:
-    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=FORM)
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=CLOSED)
     found = await mapping.open(work)
     first = await mapping.outcomes(
         Outcome(n=0, id="a", status="failed", why="no"), complete(1, "b", "=cmd|x")
@@ -224,3 +225,58 @@ async def test_a_skipped_row_that_is_to_be_asked_again_is_open_until_it_is(
     rest = RowOrder(kind="skip", which="open")
     closed = await mapping.close(work, found, done, skip, retry, rest)
     assert (closed.counts.skipped, closed.retry, closed.settled) == (1, (), (1,))
+
+
+REVIEWS = b"""id,product,Tier,review,note
+r1,lamp,gold,The lid is loose,short
+r2,kettle,,It hums,%s
+r3,lamp,gold,The lid is loose,short
+""" % (b"n" * 300)
+
+
+async def test_the_table_has_the_short_fields_of_items_and_names_what_a_row_repeats(
+    mapping: Mapping, tmp_path: Path
+) -> None:
+    pinned = await mapping.pin(REVIEWS, "given.csv")
+    work = mapping.work(pinned, "rows", "Label {review}", id="id", result=FORM)
+    found = await mapping.open(work)
+    done = await mapping.outcomes(complete(0, "r1", "lid"), complete(1, "r2", "bill"))
+    closed = await mapping.close(work, found, [done])
+    assert closed.table is not None and closed.table.rows == 3
+    # `tier` is a column of every table, and one note is too long for all to be one.
+    assert closed.own == ("review", "product", "item_Tier")
+    rows = await lines(mapping, closed.table.digest)
+    assert tuple(rows[0]) == closed.columns
+    assert [(row["product"], row["item_Tier"], row["same_as"], row["label"]) for row in rows] == [
+        ("lamp", "gold", "", "lid"),
+        ("kettle", "", "", "bill"),
+        ("lamp", "gold", "r1", "lid"),
+    ]
+    header = (await mapping.store.get(closed.files[1].digest)).decode().splitlines()[0]
+    assert header == ",".join(f'"{each}"' for each in closed.columns)
+
+
+async def test_only_values_that_are_few_are_counted_and_never_those_of_texts(
+    mapping: Mapping,
+) -> None:
+    form = {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in ("mood", "total")}
+        | {"kind": {"enum": ["a", "b"]}},
+    }
+    rows = b"".join(b'{"t": %d}\n' % n for n in range(6))
+    work = mapping.work(await mapping.pin(rows), "records", result=form)
+    told = [
+        {"mood": "bad" if n < 4 else "", "total": f"{n}.00", "kind": "a" if n else "b"}
+        for n in range(6)
+    ]
+    done = await mapping.outcomes(
+        *(Outcome(n=n, id=str(n), status="complete", result=each) for n, each in enumerate(told))
+    )
+    closed = await mapping.close(work, await mapping.open(work), [done])
+    assert closed.values == {"mood": {"bad": 4, "empty": 2}, "kind": {"a": 5, "b": 1}}
+    texts = mapping.work(await mapping.pin(rows), "records")
+    said = await mapping.outcomes(
+        *(Outcome(n=n, id=str(n), status="complete", result="Yes.") for n in range(6))
+    )
+    assert not (await mapping.close(texts, await mapping.open(texts), [said])).values
