@@ -123,13 +123,20 @@ def to_plan(answer: PlanAnswer) -> Plan:
     if strange := [name for name in maps if name not in {each.id for each in answer.subtasks}]:
         raise ValueError(f"maps: the plan has no subtask {strange[0]!r}")
     subtasks = tuple(
-        to_subtask(item).model_copy(update={**bounds.get(item.id, {}), "map": maps.get(item.id)})
+        to_subtask(item).model_copy(
+            update={**bounds.get(item.id, {}), **_mapped(maps.get(item.id))}
+        )
         for item in answer.subtasks
     )
     # Of one there is nothing to select: no call is worth asking a model to say so.
     strategy = answer.strategy if len(subtasks) > 1 else "merge"
     update = {"subtasks": subtasks, "strategy": strategy}
     return Plan.model_validate(answer.model_dump(exclude={"bounds", "maps"}) | update)
+
+
+def _mapped(spec: MapSpec | None) -> dict[str, object]:
+    """Return what a map has otherwise than a planner says: rows climb tiers and keep their role."""
+    return {"map": spec, **({"secondary": ""} if spec else {})}
 
 
 def maps_of(answer: PlanAnswer) -> list[MapAnswer]:
@@ -161,9 +168,13 @@ def may_map(material: PlanMaterial) -> bool:
 MAPS = (
     "In `maps`: a subtask that is done once for each item of an input that has many. `over` names"
     " the input, `by` its unit, `id` a field whose value names an item, or nothing; `result` the"
-    " fields of each answer, with all their `values` where they are few. Its role sees one item at"
-    " a time and has no tools; its instruction may name fields in braces, then only those are"
-    " shown. Who depends on it gets counts, some failures and a table for query_data. Leave `maps`"
+    " fields of each answer, with all their `values` where they are few. Plan one where each item"
+    " is to be judged by itself and there are more than one agent reads well (some 100 short texts,"
+    " 20 long ones); what code can count or query needs none. Its role sees one item at a time and"
+    " has no tools: if none fits, compose one. Its instruction may name fields in braces, then only"
+    " those are shown; its `secondary` and `acceptance_criteria` are empty, as nobody judges rows"
+    " by them. Who depends on it gets counts, some failures and a table for query_data: id, place,"
+    " status, the fields of `result`, and the items' own short fields, shown or not. Leave `maps`"
     " empty where nothing is done item by item."
 )
 

@@ -125,6 +125,16 @@ def test_a_map_of_a_planner_becomes_one_with_a_closed_form_of_its_results() -> N
         to_plan(MappingPlanAnswer.model_validate(answered("t9", "")))
 
 
+def test_a_role_that_takes_over_is_left_out_of_a_map_and_kept_elsewhere() -> None:
+    told = answered("t1", "Sort {subject} by kind.")
+    told["subtasks"][0]["secondary"] = "analyst"
+    kept = to_plan(MappingPlanAnswer.model_validate({**told, "maps": []})).subtasks[0]
+    mapped = to_plan(MappingPlanAnswer.model_validate(told)).subtasks[0]
+    assert (kept.secondary, mapped.secondary) == ("analyst", "")
+    assert "`secondary` and `acceptance_criteria` are empty" in MAPS
+    assert "items' own short fields" in MAPS and "compose one" in MAPS
+
+
 def test_a_field_that_no_item_has_is_refused_with_the_nearest_one() -> None:
     plan = to_plan(MappingPlanAnswer.model_validate(answered("t1", "Sort {subjects} by kind.")))
     (wrong,) = mapping.field_problems(plan.subtasks[0], (tickets(100),))
