@@ -421,6 +421,8 @@ class MapResume(Contract):
     """Answers so far, of whatever kind."""
     lanes: dict[str, int] = Field(default_factory=dict)
     """The same by lane."""
+    tiers: dict[str, int] = Field(default_factory=dict)
+    """The same by the tier that was asked."""
     cached: int = 0
     level: int = 0
     """How often its texts were merged; 0: its items themselves are asked."""

@@ -379,11 +379,13 @@ def _take_rows(state: MapState, move: OfRows, id: str, done: RowsDone, lane: str
         stands = state.stands
     answers = done.complete + len(done.failed) + len(done.declined) + done.hopeless
     blobs = (done.outcomes,) if done.outcomes else ()
+    tier = move.material.call.tier
     counts: dict[str, object] = {
         "portions": (*stands.portions, *again),
         "answers": stands.answers + answers,
         "cached": stands.cached + done.cached,
         "lanes": {**stands.lanes, lane: stands.lanes.get(lane, 0) + answers},
+        "tiers": {**stands.tiers, tier: stands.tiers.get(tier, 0) + answers},
     }
     if stands.level:
         state = _stand(state, merges=(*stands.merges, *blobs), **counts)

@@ -129,8 +129,11 @@ def duration(finding: Finding) -> float:
 
 def tried(finding: Finding) -> str:
     """Return how often models were asked, and their tiers. Counts tries, or calls while there is no
-    try; an agent that was ended before its answer counts as one.
+    try; an agent that was ended before its answer counts as one. Of a map: all answers by tier.
     """
+    answers = finding.data.get("tiers") if "table" in finding.data else None
+    if isinstance(answers, dict) and answers:
+        return f"{', '.join(f'{count} {tier}' for tier, count in answers.items())} answers"
     count = len(finding.tries) or min(finding.turns, 1) or len(finding.unanswered)
     tiers = [each.tier for each in finding.tries if each.tier != "none"]
     climbed = f": {' → '.join(tiers)}" if len(set(tiers)) > 1 else ""

@@ -398,7 +398,7 @@ def _content(state: State, subtask_id: str) -> str:
     """Return the finding of a map: its counts, and a sample of what failed."""
     mapped, table = state.work[subtask_id].mapped, _table(state, subtask_id)
     parts = [mapped.text] if mapped.text else []
-    parts.append(" ".join(filter(None, (describe_rows(table), _describe_lanes(mapped.resume)))))
+    parts.append(" ".join(filter(None, (describe_rows(table), _describe_answers(mapped.resume)))))
     for field, values in table.values.items():
         said = [f"{value} ×{count:,}" for value, count in values.items() if value != EMPTY]
         empty = f"; {EMPTY} ×{values[EMPTY]:,}" if EMPTY in values else ""
@@ -431,21 +431,30 @@ def describe_rows(table: MapTable) -> str:
     return ", ".join((first, *more)) + "."
 
 
-def _describe_lanes(resume: MapResume) -> str:
-    """Return how its rows were asked: `10,000 answers asked, 9,998 by batch.`"""
+def _describe_answers(resume: MapResume) -> str:
+    """Return how its rows were asked: `13 answers about 9 rows, 11 by haiku, 2
+    by sonnet; none by batch.`
+    """
     asked, batch = sum(resume.lanes.values()), resume.lanes.get("batch", 0)
     if not asked:
         return ""
     cached = f"; {resume.cached:,} tokens were read from the cache" if resume.cached else ""
     by_batch = f"{batch:,}" if batch else "none"
-    return f"{asked:,} answer{'s' * (asked != 1)} asked, {by_batch} by batch{cached}."
+    rows = resume.items - resume.broken - resume.repeated
+    answers = f"{asked:,} answer{'s' * (asked != 1)} about {rows:,} row{'s' * (rows != 1)}"
+    tiers = ", ".join(f"{count:,} by {tier}" for tier, count in resume.tiers.items() if count)
+    return f"{answers}, {tiers}; {by_batch} by batch{cached}."
 
 
 def _data(state: State, subtask_id: str) -> dict[str, JsonValue]:
     table = _table(state, subtask_id)
     counts: dict[str, JsonValue] = table.counts.model_dump(mode="json")
     resume = state.work[subtask_id].mapped.resume
-    how: dict[str, JsonValue] = {"lanes": {**resume.lanes}, "cached": resume.cached}
+    how: dict[str, JsonValue] = {
+        "lanes": {**resume.lanes},
+        "tiers": {**resume.tiers},
+        "cached": resume.cached,
+    }
     return {"rows": counts, "table": table.table.name if table.table else "", **how}
 
 

@@ -405,6 +405,7 @@ def test_texts_are_merged_level_by_level_until_one_is_left() -> None:
                 assert move.material.work.subtask.instruction == "Merge them into one."
                 assert move.material.merging == Merging(items=9, without=3)
             driver.answer(move)
+    assert driver.report.resume.tiers == {"haiku": 104}
     assert driver.report.text == "All of it." and driver.report.resume.complete == 100
     assert driver.report.bill.calls == 104
 

@@ -22,6 +22,7 @@ from holdfast.contracts import Capabilities, Goal, GoalInput, Order, Plan, Repor
 from holdfast.contracts.plans import MapSpec
 from holdfast.intake.connection import Connection
 from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.rendering.findings import tried
 from holdfast.replaying import faults
 from holdfast.replaying.replay import replay
 from holdfast.rules.prices import LOST
@@ -358,6 +359,10 @@ async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_tabl
     found = report.findings[0]
     assert found.content.startswith("119 of 120 rows complete, 1 failed.")
     assert "k13" in found.content and "it is no ticket" in found.content
+    assert "121 answers about 120 rows, 120 by haiku, 1 by sonnet; none by batch" in found.content
+    columns = "id, place, status, result, why, same_as, tier, tries, dollars"
+    assert f"the table classify: {columns}; with the item's own text." in found.content
+    assert tried(found) == "120 haiku, 1 sonnet answers" and "result:" not in found.content
     assert asked.heard.count("row") == 121, "and one of a stronger model"
     assert [each.name for each in found.files] == ["classify.jsonl", "classify.csv"]
 
