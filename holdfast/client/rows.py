@@ -68,10 +68,6 @@ class Stand:
     table: MapTable | None = None
     """None: more has come since it was made, or it was never made."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return columns_of(self.work)
-
 
 @dataclass(frozen=True)
 class Rows:
