@@ -19,13 +19,13 @@ from temporalio.workflow import (
 
 from holdfast.activities.agents import Agents
 from holdfast.activities.examine import Lenses
-from holdfast.activities.mapping.maps import Maps
 from holdfast.activities.notify import Notices
 from holdfast.activities.preparation import Preparation
 from holdfast.activities.schedules import Schedules
 from holdfast.activities.use_tool import Tools
 from holdfast.agent.state import UseTool
 from holdfast.calls import KINDS
+from holdfast.calls.rows import BatchesLooked, Items, MapTable, RowsDone, Submitted
 from holdfast.calls.turn import ToolResult, UseMaterial
 from holdfast.contracts import (
     Briefing,
@@ -107,28 +107,33 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
     )
 
 
-MAPPING: Mapping[type[OfMap], Callable[[Maps, Any], Awaitable[OfMapResult]]] = {
-    OpenMap: Maps.open_map,
-    CloseMap: Maps.close_map,
-    AskRows: Maps.ask_rows,
-    SubmitRows: Maps.submit_rows,
-    LookAtBatches: Maps.look_at_batches,
-    CancelBatches: Maps.cancel_batches,
-    CollectRows: Maps.collect_rows,
+MAPPING: Mapping[type, tuple[str, type]] = {
+    OpenMap: ("open_map", Items),
+    CloseMap: ("close_map", MapTable),
+    AskRows: ("ask_rows", RowsDone),
+    SubmitRows: ("submit_rows", Submitted),
+    LookAtBatches: ("look_at_batches", BatchesLooked),
+    CancelBatches: ("cancel_batches", BatchesLooked),
+    CollectRows: ("collect_rows", RowsDone),
 }
-"""The activity of each move of a map."""
+"""The activity of each move of a map, by name, and what it brings: importing `Maps` would load what
+reads files.
+"""
 
 
 async def do_for_map(move: OfMap, summary: str, options: Options) -> OfMapResult:
     """Schedule an activity of a map; what its rows may cost was reserved before."""
-    return await workflow.execute_activity_method(
-        MAPPING[type(move)],
+    name, kind = MAPPING[type(move)]
+    result: OfMapResult = await workflow.execute_activity(
+        name,
         move.material,
         activity_id=move.id,
         task_queue=_queue(asks=not isinstance(move, OpenMap | CloseMap)),
+        result_type=kind,
         summary=summary,
         **options,
     )
+    return result
 
 
 def send(notice: Notice, place: int) -> workflow.ActivityHandle[None]:

@@ -62,6 +62,7 @@ from holdfast.state.edits import without
 
 MOST_COLLECTS = 3
 """How often the results of a batch are read in vain."""
+UNMERGED = "could not be merged and are missing in the merged text"
 LAST = ("done", "intolerable", "stopped", "cut")
 """Ends after which nothing is asked, unless a person wants it."""
 
@@ -357,8 +358,10 @@ def _step_of_order(state: MapState) -> int:
 def _regroup(state: MapState, items: Items) -> MapState:
     """Take in groups of texts: the next level of merging, or the one text that is left."""
     if items.text or not items.chunks:
-        done = MapReport(outcome="done")
-        return replace(state, text=items.text, ending=done, table=state.stands.table)
+        done, missing = MapReport(outcome="done"), [n for n in state.notes if UNMERGED in n]
+        # Whoever reads the text learns that it is not of all.
+        text = "\n\n".join((items.text, *(f"({each}.)" for each in missing)))
+        return replace(state, text=text, ending=done, table=state.stands.table)
     queue = tuple(Portion(chunks=(place,)) for place, each in enumerate(items.chunks) if each.asked)
     state = replace(state, shared=shared_of(state.goal, merging=True))
     level = state.stands.level + 1
@@ -389,6 +392,7 @@ def _take_rows(state: MapState, move: OfRows, id: str, done: RowsDone, lane: str
     }
     if stands.level:
         state = _stand(state, merges=(*stands.merges, *blobs), **counts)
+        state = _note_unmerged(state, failed - len(unanswered))
     else:
         counts |= {"complete": stands.complete + done.complete, "failed": stands.failed + failed}
         state = _stand(state, outcomes=(*stands.outcomes, *blobs), **counts)
@@ -543,10 +547,17 @@ def _note_unanswered(state: MapState, rows: tuple[int, ...], why: str) -> MapSta
     """Note rows that have failed without an answer: the table is told them, with why."""
     why = f"sent {policies.ROW_LOSSES} times, and no answer came" + (f": {why}" if why else "")
     if state.stands.level:
-        note = f"{len(rows):,} groups of texts are missing in what was merged: {why}"
-        return replace(state, notes=(*state.notes, note))
+        return _note_unmerged(state, len(rows), why)
     told = Unanswered(rows=rows, why=why)
     return _stand(state, unanswered=(*state.stands.unanswered, told))
+
+
+def _note_unmerged(state: MapState, groups: int, why: str = "") -> MapState:
+    """Note groups of texts that nobody merged: what is merged goes on without them."""
+    if not groups:
+        return state
+    note = f"{groups:,} groups of texts {UNMERGED}" + (f": {why}" if why else "")
+    return replace(state, notes=(*state.notes, note))
 
 
 def _put_back(state: MapState, move: OfRows, why: str) -> MapState:

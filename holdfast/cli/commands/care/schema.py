@@ -30,5 +30,20 @@ def command(
     shapes: dict[str, Any] = {"goal": RunRequest, "report": Report, "event": AnyEvent}
     shapes["playbook"] = PlaybookFile
     shape: TypeAdapter[object] = TypeAdapter(shapes[what])
-    put_json(json.dumps(shape.json_schema(by_alias=True), indent=2))
+    schema = shape.json_schema(by_alias=True)
+    if what in ("goal", "playbook"):
+        _allow_written_maps(schema)
+    put_json(json.dumps(schema, indent=2))
     return Code.COMPLETE
+
+
+def _allow_written_maps(schema: dict[str, Any]) -> None:
+    """Allow what `written_maps` reads of a map in a plan: percents, paths of schemas, fields beside
+    `map`, and no unit where the input is named like a file.
+    """
+    for name, each in schema.get("$defs", {}).items():
+        if name.startswith("MapSpec"):
+            fields = each["properties"]
+            fields["tolerate"] = {"anyOf": [fields["tolerate"], {"type": "string"}]}
+            fields["result"] = {"anyOf": [fields["result"], {"type": "string"}]}
+            each["required"] = [field for field in each["required"] if field != "by"]
