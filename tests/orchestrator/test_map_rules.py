@@ -410,6 +410,27 @@ def test_texts_are_merged_level_by_level_until_one_is_left() -> None:
     assert driver.report.bill.calls == 104
 
 
+def test_a_group_of_texts_that_nobody_could_merge_is_named_in_the_merged_text() -> None:
+    driver = Driver(goal(spec={"reduce": "Merge them into one."}), 100)
+    driver.go_on()
+    levels = 0
+    while driver.report is None:
+        move = driver.first()
+        if isinstance(move, OpenMap) and move.material.merging:
+            levels += 1
+            text = Items(chunks=(), fields=(), count=1, text="Some of it.")
+            driver.take(Ended(move, items(3, 3) if levels == 1 else text))
+        elif isinstance(move, AskRows) and levels:
+            rows = tuple(driver.rows_of(move))
+            done = RowsDone(outcomes="o", hopeless=1, complete=len(rows) - 1, bill=bill(len(rows)))
+            driver.answer(move, done)
+        else:
+            driver.answer(move)
+    missing = "groups of texts could not be merged and are missing in the merged text"
+    assert driver.report.text.startswith("Some of it.") and missing in driver.report.text
+    assert missing in driver.report.bill.note
+
+
 def test_a_map_whose_rows_come_back_unasked_ends_with_the_reason() -> None:
     driver = Driver(goal(), 10)
     driver.go_on()
