@@ -18,20 +18,19 @@ from holdfast.agent.state import (
     End,
     Event,
     Flight,
-    HoldAsked,
     TakeTurn,
     ToolEnded,
     ToolLost,
     TurnEnded,
     TurnLost,
     UseTool,
-    cut_event,
 )
 from holdfast.calls.turn import READ_FINDING, AgentGoal, AgentReport, UseMaterial
 from holdfast.contracts.signals import HOLD
 from holdfast.history.troubles import classify_trouble, describe_error, find_end, is_unsent
 from holdfast.rendering.board import agent_board
 from holdfast.rules.timers import to_datetime
+from holdfast.state.events import HoldAsked, cut_event
 from holdfast.tracing import story
 from holdfast.workflows import scheduling, telling
 

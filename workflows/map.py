@@ -16,9 +16,10 @@ from holdfast.calls.rows import MapGoal, MapReport
 from holdfast.contracts.signals import HOLD
 from holdfast.history.troubles import classify_trouble
 from holdfast.maps import asking, rules
-from holdfast.maps.state import End, Ended, Event, Flight, HoldAsked, Lost, cut_event
+from holdfast.maps.state import End, Ended, Event, Flight, Lost
 from holdfast.rendering.maps import map_board, move_summary
 from holdfast.rules.timers import to_datetime
+from holdfast.state.events import HoldAsked, cut_event
 from holdfast.tracing import story
 from holdfast.workflows import scheduling, telling
 from holdfast.workflows.alarms import Alarms

@@ -24,12 +24,10 @@ from holdfast.agent.money import (
 )
 from holdfast.agent.state import (
     AgentState,
-    CutAsked,
     End,
     Event,
     Flight,
     Flying,
-    HoldAsked,
     Move,
     TakeTurn,
     ToolEnded,
@@ -55,7 +53,7 @@ from holdfast.contracts.policies import USE_TOOL, Options
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.state.edits import without
-from holdfast.state.events import Trouble
+from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
 TOO_MANY = (
     f"This call was not made: of one message at most {policies.MOST_TOOL_CALLS} calls are. Make"

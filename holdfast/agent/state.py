@@ -11,7 +11,7 @@ from holdfast.calls.turn import TurnMaterial as Material
 from holdfast.contracts import Call, NoAnswer, Reply
 from holdfast.contracts.policies import Options
 from holdfast.ledger.ledger import Amount, Ledger
-from holdfast.state.events import Trouble, cancel_event
+from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
 
 @dataclass(frozen=True)
@@ -95,29 +95,6 @@ class ToolLost:
     at: datetime | None = None
     unsent: bool = False
     """True if it was cut before any worker was given it: then it surely did not run."""
-
-
-@dataclass(frozen=True)
-class CutAsked:
-    """The segment is to end."""
-
-    why: str
-    at: datetime
-
-
-def cut_event(by: str, at: datetime) -> CutAsked:
-    """Return the event of a cancel at a recorded moment. `by` is Temporal's reason of it: who
-    asked, or nothing where the run above did, which knows why.
-    """
-    who = cancel_event(by, at).by
-    return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
-
-
-@dataclass(frozen=True)
-class HoldAsked:
-    """The run above is paused: the segment ends once everything in flight has landed."""
-
-    at: None = None
 
 
 Event = TurnEnded | TurnLost | ToolEnded | ToolLost | CutAsked | HoldAsked

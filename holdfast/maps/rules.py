@@ -42,13 +42,11 @@ from holdfast.maps.state import (
     CancelBatches,
     CloseMap,
     CollectRows,
-    CutAsked,
     End,
     Ended,
     Event,
     Flight,
     Flying,
-    HoldAsked,
     LookAtBatches,
     Lost,
     MapState,
@@ -59,6 +57,7 @@ from holdfast.maps.state import (
     TimePassed,
 )
 from holdfast.state.edits import without
+from holdfast.state.events import CutAsked, HoldAsked
 
 MOST_COLLECTS = 3
 """How often the results of a batch are read in vain."""

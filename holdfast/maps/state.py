@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from holdfast.calls.rows import (
     BatchesLooked,
@@ -25,31 +26,35 @@ from holdfast.calls.rows import (
 from holdfast.contracts import policies
 from holdfast.contracts.policies import Options
 from holdfast.ledger.ledger import Amount, Ledger
-from holdfast.state.events import Trouble, cancel_event
+from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
 
 @dataclass(frozen=True)
-class OpenMap:
+class _Numbered:
+    """What a map schedules, with an id by its purpose: `open-1`."""
+
+    purpose: ClassVar[str]
+    number: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.purpose}-{self.number}"
+
+
+@dataclass(frozen=True)
+class OpenMap(_Numbered):
     """Read the input; or group the texts of the level before, where texts are merged."""
 
-    number: int
+    purpose = "open"
     material: OpenMaterial
-
-    @property
-    def id(self) -> str:
-        return f"open-{self.number}"
 
 
 @dataclass(frozen=True)
-class CloseMap:
+class CloseMap(_Numbered):
     """Put together what stands of all rows, and carry out orders on it."""
 
-    number: int
+    purpose = "close"
     material: CloseMaterial
-
-    @property
-    def id(self) -> str:
-        return f"close-{self.number}"
 
 
 @dataclass(frozen=True)
@@ -77,37 +82,25 @@ class SubmitRows(OfRows):
 
 
 @dataclass(frozen=True)
-class LookAtBatches:
-    number: int
+class LookAtBatches(_Numbered):
+    purpose = "look"
     material: BatchesMaterial
-
-    @property
-    def id(self) -> str:
-        return f"look-{self.number}"
 
 
 @dataclass(frozen=True)
-class CancelBatches:
-    number: int
+class CancelBatches(_Numbered):
+    purpose = "cancel"
     material: BatchesMaterial
-
-    @property
-    def id(self) -> str:
-        return f"cancel-{self.number}"
 
 
 @dataclass(frozen=True)
-class CollectRows:
+class CollectRows(_Numbered):
     """Read the results of a batch that has ended."""
 
-    number: int
+    purpose = "collect"
     material: CollectMaterial
     batch: str
     """The id of the move that submitted it."""
-
-    @property
-    def id(self) -> str:
-        return f"collect-{self.number}"
 
 
 @dataclass(frozen=True)
@@ -144,29 +137,6 @@ class Lost:
     @property
     def at(self) -> datetime | None:
         return self.trouble.at
-
-
-@dataclass(frozen=True)
-class CutAsked:
-    """The map is to end."""
-
-    why: str
-    at: datetime
-
-
-def cut_event(by: str, at: datetime) -> CutAsked:
-    """Return the event of a cancel at a recorded moment. `by` is Temporal's reason of it: who
-    asked, or nothing where the run above did, which knows why.
-    """
-    who = cancel_event(by, at).by
-    return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
-
-
-@dataclass(frozen=True)
-class HoldAsked:
-    """The segment is to end once everything in flight has landed: to go on later."""
-
-    at: None = None
 
 
 @dataclass(frozen=True)

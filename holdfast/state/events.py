@@ -183,6 +183,29 @@ def cancel_event(by: str, at: datetime) -> CancelAsked:
 
 
 @dataclass(frozen=True)
+class CutAsked:
+    """A segment of an agent or a map is to end."""
+
+    why: str
+    at: datetime
+
+
+def cut_event(by: str, at: datetime) -> CutAsked:
+    """Return the event of a cancel at a recorded moment. `by` is Temporal's reason of it: who
+    asked, or nothing where the run above did, which knows why.
+    """
+    who = cancel_event(by, at).by
+    return CutAsked(f"cancelled by {who}" if who else "cut by the run above", at)
+
+
+@dataclass(frozen=True)
+class HoldAsked:
+    """A segment is to end once everything in flight has landed: to go on later."""
+
+    at: None = None
+
+
+@dataclass(frozen=True)
 class WasReset:
     """The run goes on from an earlier point of its history."""
 

@@ -16,7 +16,15 @@ from holdfast.history.judging import judge
 from holdfast.maps import state as rows
 from holdfast.rules.repair import STRENGTH
 from holdfast.rules.reporting import status_of
-from holdfast.state.events import AgentEnded, Answered, Event, Started, TeamEnded, Unanswered
+from holdfast.state.events import (
+    AgentEnded,
+    Answered,
+    CutAsked,
+    Event,
+    Started,
+    TeamEnded,
+    Unanswered,
+)
 from holdfast.state.moves import (
     Ask,
     AskPerson,
@@ -224,7 +232,7 @@ def tell_agent_event(event: agent.Event, subtask: str) -> Iterator[Line]:
         case agent.ToolLost(move=move, why=why):
             said = {"tool": move.use.name, "verdict": "lost", "why": _why(why)}
             yield Line("result", {"call": move.id, "subtask": subtask, **said})
-        case agent.CutAsked(why=why):
+        case CutAsked(why=why):
             yield Line("stop", {"subtask": subtask, "why": _why(why)})
 
 
@@ -257,7 +265,7 @@ def tell_map_event(event: rows.Event, subtask: str) -> Iterator[Line]:
         case rows.Lost(move=move, trouble=trouble):
             lost = {"verdict": trouble.kind, "why": _why(trouble.why)}
             yield Line("result", {"call": move.id, "subtask": subtask, **lost})
-        case rows.CutAsked(why=why):
+        case CutAsked(why=why):
             yield Line("stop", {"subtask": subtask, "why": _why(why)})
 
 

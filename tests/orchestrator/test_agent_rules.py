@@ -16,11 +16,9 @@ from holdfast.agent.approvals import first_state
 from holdfast.agent.money import worst_turn
 from holdfast.agent.state import (
     AgentState,
-    CutAsked,
     End,
     Event,
     Flight,
-    HoldAsked,
     TakeTurn,
     ToolEnded,
     ToolLost,
@@ -54,7 +52,7 @@ from holdfast.contracts import (
 from holdfast.contracts.errors import TroubleKind
 from holdfast.ledger.ledger import Amount
 from holdfast.ledger.pricing import read_again, worst
-from holdfast.state.events import Trouble
+from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
 EXAMPLES = settings(
     max_examples=200,

@@ -45,11 +45,9 @@ from holdfast.maps.state import (
     CancelBatches,
     CloseMap,
     CollectRows,
-    CutAsked,
     End,
     Ended,
     Flight,
-    HoldAsked,
     LookAtBatches,
     Lost,
     MapState,
@@ -57,7 +55,7 @@ from holdfast.maps.state import (
     SubmitRows,
     TimePassed,
 )
-from holdfast.state.events import Trouble
+from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
 START = datetime(2026, 11, 26, tzinfo=UTC)
 CHEAP = PriceStep(
