@@ -21,10 +21,17 @@ BESIDE = ("lane", "tolerate", "result")
 SCHEMA_BYTES = 256 * 1024
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 _UNITS: Mapping[str, MapUnit] = {
-    ".jsonl": "records", ".ndjson": "records", ".json": "records",
-    ".csv": "rows", ".tsv": "rows", ".xlsx": "rows", ".parquet": "rows",
-    ".txt": "lines", ".log": "lines", ".pdf": "pages",
-}  # fmt: skip
+    ".jsonl": "records",
+    ".ndjson": "records",
+    ".json": "records",
+    ".csv": "rows",
+    ".tsv": "rows",
+    ".xlsx": "rows",
+    ".parquet": "rows",
+    ".txt": "lines",
+    ".log": "lines",
+    ".pdf": "pages",
+}
 """What the items of an input are that is named like a file."""
 
 

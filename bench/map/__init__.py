@@ -3,9 +3,25 @@ take, what kills cost, and what was said of the price before.
 """
 
 COLUMNS = (
-    ("lane", "rows", "seconds", "over the bound", "events: run, map", "KB: run, map",
-     "worker's peak, MB", "worker CPU, ms a row", "server CPU, ms a row",
-     "dollars: preview / bill / charged"),
-    ("struck", "rows", "complete", "charged, never arrived", "arrived and paid again",
-     "dollars: ledger / charged / cap", "table"),
-)  # fmt: skip
+    (
+        "lane",
+        "rows",
+        "seconds",
+        "over the bound",
+        "events: run, map",
+        "KB: run, map",
+        "worker's peak, MB",
+        "worker CPU, ms a row",
+        "server CPU, ms a row",
+        "dollars: preview / bill / charged",
+    ),
+    (
+        "struck",
+        "rows",
+        "complete",
+        "charged, never arrived",
+        "arrived and paid again",
+        "dollars: ledger / charged / cap",
+        "table",
+    ),
+)

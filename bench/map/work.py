@@ -12,10 +12,31 @@ from holdfast.contracts import Goal, GoalInput, Subtask
 from holdfast.contracts.plans import Lane, MapSpec
 
 KINDS = (
-    "amber", "basil", "cedar", "daisy", "ember", "fern", "ginger", "hazel", "iris", "jade", "kelp",
-    "lilac", "mint", "nettle", "olive", "pine", "quartz", "rose", "sage", "thyme", "umber",
-    "violet", "willow", "yarrow",
-)  # fmt: skip
+    "amber",
+    "basil",
+    "cedar",
+    "daisy",
+    "ember",
+    "fern",
+    "ginger",
+    "hazel",
+    "iris",
+    "jade",
+    "kelp",
+    "lilac",
+    "mint",
+    "nettle",
+    "olive",
+    "pine",
+    "quartz",
+    "rose",
+    "sage",
+    "thyme",
+    "umber",
+    "violet",
+    "willow",
+    "yarrow",
+)
 CARE = 97
 """One row of so many is first answered by what is no JSON."""
 LATENCY = (0.6, 1.4)

@@ -17,9 +17,17 @@ from typing import Any
 Tell = Callable[[str], None]
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 CHANGING = {
-    "os.remove": 1, "os.rename": 2, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2,
-    "os.truncate": 1, "os.chmod": 1, "os.chown": 1, "os.utime": 1,
-}  # fmt: skip
+    "os.remove": 1,
+    "os.rename": 2,
+    "os.mkdir": 1,
+    "os.rmdir": 1,
+    "os.link": 2,
+    "os.symlink": 2,
+    "os.truncate": 1,
+    "os.chmod": 1,
+    "os.chown": 1,
+    "os.utime": 1,
+}
 """Audit event -> how many of its arguments are paths."""
 REACHING = ("socket.connect", "socket.sendto", "socket.sendmsg")
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "pty.spawn")

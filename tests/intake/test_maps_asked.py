@@ -49,8 +49,11 @@ def test_a_map_is_taken_as_people_write_it_with_its_lane_share_and_schema_beside
     spec = plan.subtasks[0].map
     assert spec is not None
     assert (spec.over, spec.by, spec.id, spec.most) == (
-        "tickets.jsonl", "records", "ticket_id", 50_000,
-    )  # fmt: skip
+        "tickets.jsonl",
+        "records",
+        "ticket_id",
+        50_000,
+    )
     assert (spec.lane, spec.tolerate) == ("auto", 2.0)
     assert spec.result == {**LABEL, "additionalProperties": False}
     named = [GoalInput(name="tickets", kind="file", value="/data/tickets.jsonl")]

@@ -328,8 +328,10 @@ def test_what_a_batch_left_unanswered_is_the_next_batch() -> None:
     assert isinstance(mend, SubmitRows)
     assert driver.run().resume.complete == 10
     assert [each for each in driver.moves if each.startswith("batch")] == [
-        "batch-1", "batch-2", "batch-3",
-    ]  # fmt: skip
+        "batch-1",
+        "batch-2",
+        "batch-3",
+    ]
 
 
 def test_auto_asks_the_rest_at_once_when_half_its_time_is_over() -> None:

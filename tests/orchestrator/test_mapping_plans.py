@@ -98,18 +98,35 @@ def test_a_planner_is_told_of_maps_only_where_an_input_has_many_items() -> None:
 
 def answered(subtask: str, instruction: str) -> dict[str, Any]:
     whole = {
-        "id": "t1", "title": "", "why": "", "role": "clerk", "secondary": "", "tier": "",
-        "inputs": [], "depends_on": [], "instruction": instruction, "acceptance_criteria": "",
+        "id": "t1",
+        "title": "",
+        "why": "",
+        "role": "clerk",
+        "secondary": "",
+        "tier": "",
+        "inputs": [],
+        "depends_on": [],
+        "instruction": instruction,
+        "acceptance_criteria": "",
         "checks": [],
-    }  # fmt: skip
+    }
     mapped = {
-        "subtask": subtask, "over": "tickets", "by": "records", "id": "id",
+        "subtask": subtask,
+        "over": "tickets",
+        "by": "records",
+        "id": "id",
         "result": [{"name": "kind", "values": ["bug", "wish"]}, {"name": "why", "values": []}],
-    }  # fmt: skip
+    }
     return {
-        "goal": "g", "strategy": "merge", "synthesis_instruction": "", "roles": [],
-        "subtasks": [whole], "choices": [], "bounds": [], "maps": [mapped],
-    }  # fmt: skip
+        "goal": "g",
+        "strategy": "merge",
+        "synthesis_instruction": "",
+        "roles": [],
+        "subtasks": [whole],
+        "choices": [],
+        "bounds": [],
+        "maps": [mapped],
+    }
 
 
 def test_a_map_of_a_planner_becomes_one_with_a_closed_form_of_its_results() -> None:

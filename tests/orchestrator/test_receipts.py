@@ -299,7 +299,7 @@ DEEP = '["answer","' + "0" * 64 + '",' + '{"a":' * 200_000 + "1" + "}" * 200_000
             "line 10 and line 11 are both finding t1",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_written_as_we_write_it_is_refused_in_a_line(content: bytes, why: str) -> None:
     with pytest.raises(NotReceipt) as refused:
         Receipt.load(content)

@@ -103,8 +103,12 @@ async def test_a_batch_is_created_ends_and_gives_its_results_in_another_order() 
         batch = await ended(client, batch)
         assert batch.results_url == f"{simulator.url}/v1/messages/batches/{batch.id}/results"
         assert batch.request_counts.to_dict() == {
-            "processing": 0, "succeeded": 40, "errored": 0, "canceled": 0, "expired": 0
-        }  # fmt: skip
+            "processing": 0,
+            "succeeded": 40,
+            "errored": 0,
+            "canceled": 0,
+            "expired": 0,
+        }
         got = await results(client, batch)
         assert [each.custom_id for each in got] == [
             each.custom_id for each in await results(client, batch)
@@ -284,8 +288,12 @@ async def test_rules_decide_what_becomes_of_each_request_and_only_success_is_pai
         await results(client, await client.messages.batches.create(requests=[row(6)]))
         assert simulator.log.report()["admitted"] == 4
     assert batch.request_counts.to_dict() == {
-        "processing": 0, "succeeded": 3, "errored": 2, "canceled": 1, "expired": 1
-    }  # fmt: skip
+        "processing": 0,
+        "succeeded": 3,
+        "errored": 2,
+        "canceled": 1,
+        "expired": 1,
+    }
     assert outcomes([*got.values()]) == {
         "row-0": "succeeded",
         "row-1": "errored",

@@ -62,9 +62,14 @@ class ScriptedMaps:
     def instead_of_shipped(self, served: Served) -> Served:
         """Return what a worker carries out, with these activities for the shipped ones."""
         own: list[Callable[..., Any]] = [
-            self.open_map, self.close_map, self.ask_rows, self.submit_rows,
-            self.look_at_batches, self.collect_rows, self.cancel_batches,
-        ]  # fmt: skip
+            self.open_map,
+            self.close_map,
+            self.ask_rows,
+            self.submit_rows,
+            self.look_at_batches,
+            self.collect_rows,
+            self.cancel_batches,
+        ]
         names = [each.__name__ for each in own]
 
         def others(given: list[Callable[..., Any]]) -> list[Callable[..., Any]]:

@@ -25,9 +25,13 @@ UNPACKED = 4 * 1024 * 1024 * 1024
 RATIO = 200
 """Most that an XLSX file may unpack to, in bytes and in times its size."""
 AT_FIRST = (
-    "memory_limit='400MB'", "threads=1", "temp_directory=''", "autoload_known_extensions=false",
-    "autoinstall_known_extensions=false", "preserve_insertion_order=true",
-)  # fmt: skip
+    "memory_limit='400MB'",
+    "threads=1",
+    "temp_directory=''",
+    "autoload_known_extensions=false",
+    "autoinstall_known_extensions=false",
+    "preserve_insertion_order=true",
+)
 AT_ONCE = 1_000
 DELIMITERS = "\t,;|"
 QUOTED = re.compile(r'"[^"]*"?')
