@@ -42,6 +42,9 @@ class _Call:
     private: str
     databases: dict[str, object] = field(default_factory=dict)
     """How the files of databases were before this call opened them: SQLite writes unseen."""
+    starting: object = None
+    """The program that `subprocess` is starting: since Python 3.13 by `os.posix_spawn`, which tells
+    of it once more."""
 
 
 _AT_WORK: ContextVar[_Call | None] = ContextVar("at_work", default=None)
@@ -85,7 +88,11 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
             if event == "sqlite3.connect":
                 path = os.path.abspath(os.fsdecode(arguments[0]))
                 call.databases.setdefault(path, _stamp(path))
+            elif event == "os.posix_spawn" and arguments[0] == call.starting:
+                call.starting = None
             elif said := outside(event, arguments, call.private):
+                if event == "subprocess.Popen":
+                    call.starting = arguments[0]
                 call.tell(said)
     finally:
         _AT_WORK.reset(token)
