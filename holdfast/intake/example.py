@@ -27,6 +27,9 @@ ASSEMBLED: Mapping[str, str] = {"@ACCESS-KEY@": "AKIA" + "".join(("7Q3ZP5XN", "V
 MARK = "example"
 """A file in `.git` that says of which files the repository was made."""
 GIT_SECONDS = 30.0
+Messages = tuple[str, str]
+SHOPS: Messages = ("The shop takes orders", "Receipts are printed and kept")
+"""Of the two commits of the example."""
 _OPTIONS = (
     "core.autocrlf=false", "core.fileMode=false", "commit.gpgSign=false", "gc.auto=0",
 )  # fmt: skip
@@ -38,28 +41,37 @@ def make_repository(folder: Path, source: Path = SHOP) -> Path:
 
     A person's own changes in it stay. Refused if it cannot be made.
     """
+    files = {name: read_files(source / name) for name in ("main", "change")}
+    if not files["main"]:
+        raise Refused(f"the files of the example are missing from {str(source)!r}; install again")
+    return build_repository(folder / source.name, files["main"], files["change"])
+
+
+def build_repository(
+    place: Path, before: Mapping[str, str], change: Mapping[str, str], messages: Messages = SHOPS
+) -> Path:
+    """Return the repository at a place, with a commit of the files `before` and on a branch one
+    that writes those of `change`; made if it is missing or was made from other files. Refused if
+    it cannot be made.
+    """
     program = shutil.which("git")
     if program is None:
         raise Refused("git was not found on PATH; a repository cannot be made without it")
-    files = {name: _files(source / name) for name in ("main", "change")}
-    if not files["main"]:
-        raise Refused(f"the files of the example are missing from {str(source)!r}; install again")
-    mark = hashlib.sha256(repr(files).encode()).hexdigest()
-    repository = folder / source.name
-    if _marked(repository) == mark:
-        return repository
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
-        fresh = Path(draft) / source.name
+    mark = hashlib.sha256(repr((before, change, messages)).encode()).hexdigest()
+    if _marked(place) == mark:
+        return place
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".draft-") as draft:
+        fresh = Path(draft) / place.name
         fresh.mkdir()
-        _build(fresh, files["main"], files["change"], program)
+        _build(fresh, before, change, messages, program)
         (fresh / ".git" / MARK).write_text(mark, encoding="utf-8")
-        shutil.rmtree(repository, ignore_errors=True)
-        fresh.rename(repository)
-    return repository
+        shutil.rmtree(place, ignore_errors=True)
+        fresh.rename(place)
+    return place
 
 
-def _files(folder: Path) -> dict[str, str]:
+def read_files(folder: Path) -> dict[str, str]:
     """Return the texts below a folder by path, with placeholders replaced by the values of
     ASSEMBLED.
     """
@@ -81,14 +93,18 @@ def _marked(repository: Path) -> str:
 
 
 def _build(
-    folder: Path, before: Mapping[str, str], change: Mapping[str, str], program: str
+    folder: Path,
+    before: Mapping[str, str],
+    change: Mapping[str, str],
+    messages: Messages,
+    program: str,
 ) -> None:
     _git(program, folder, "init", "--quiet", "--template=", f"--initial-branch={MAIN}")
     _write(folder, before)
-    _commit(program, folder, "The shop takes orders", "Ada", 5)
+    _commit(program, folder, messages[0], "Ada", 5)
     _git(program, folder, "checkout", "--quiet", "-b", BRANCH)
     _write(folder, {name: text for name, text in change.items() if name != UNCOMMITTED})
-    _commit(program, folder, "Receipts are printed and kept", "Grace", 6)
+    _commit(program, folder, messages[1], "Grace", 6)
     _write(folder, {name: text for name, text in change.items() if name == UNCOMMITTED})
 
 
