@@ -6,7 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -56,9 +64,10 @@ from holdfast.contracts import (
     Subtask,
 )
 from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
+from holdfast.contracts.past import RunTook
 from holdfast.plans import mapping, validity
 from holdfast.ports import Pricing, Store
-from holdfast.rules import keeping
+from holdfast.rules import keeping, past
 from holdfast.text.mistakes import refuse_choice, refuse_other
 from holdfast.untrusted.redact import redact
 from holdfast.untrusted.roots import Roots
@@ -97,6 +106,10 @@ class Mapped(Protocol):
     async def peek(self, pinned: PinnedInput) -> ItemsFound | None:
         """Return what an input has that could be mapped; None: nothing."""
         ...
+
+
+async def _know_no_past() -> Sequence[RunTook]:
+    return ()
 
 
 async def _prove_nothing() -> Proving:
@@ -147,6 +160,8 @@ class Preparation:
     """
     library: Library | None = None
     """The templates of this worker; None: it has none."""
+    past: Callable[[], Awaitable[Sequence[RunTook]]] = _know_no_past
+    """Return what the latest closed runs took, newest first."""
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
 
     @activity.defn
@@ -218,6 +233,9 @@ class Preparation:
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable, **barred})
         async with beating():
             briefing = await self._with_template(goal, briefing)
+            if goal.use_models:
+                learned = past.learn(await self.past(), briefing, goal)
+                briefing = briefing.model_copy(update={"past": learned})
         _refuse_small_cap(goal, briefing)
         return briefing
 

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from temporalio import activity
+
 from holdfast import __version__
 from holdfast.activities import activities_of
 from holdfast.activities.agents import Agents
@@ -57,6 +59,7 @@ from holdfast.embedded.trouble import explained
 from holdfast.ports import Gate, Journal, Lens, Store
 from holdfast.storage import store_at
 from holdfast.temporal.connection import Target
+from holdfast.temporal.past import ClosedRuns
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 logger = logging.getLogger(__name__)
@@ -149,6 +152,7 @@ class _Parts:
                 self.catalogue,
                 read_outcomes_here,
             ),
+            past=ClosedRuns(activity.client, lambda: activity.info().task_queue).read,
         )
 
     def _proofs(self) -> Proofs:

@@ -19,6 +19,7 @@ from holdfast.contracts.base import (
 )
 from holdfast.contracts.goals import AnswerForm, Limits, PinnedInput
 from holdfast.contracts.models import Capabilities, ModelCard
+from holdfast.contracts.past import Took
 from holdfast.contracts.plans import Plan
 
 
@@ -198,6 +199,8 @@ class Briefing(Contract):
     """The template that the goal's words fit; None: it is planned, or has its plan."""
     untemplated: str = ""
     """Why a template is not used that they fit; empty: there is no such."""
+    past: tuple[Took, ...] = Field(default=(), exclude_if=lambda past: not past)
+    """What rows of this playbook took in closed runs, those of the most runs first."""
     today: str = ""
     """Day on which the run was prepared, in UTC, as in 2026-11-23; models are told it."""
 

@@ -27,6 +27,8 @@ MEMO_STATUS, MEMO_DOLLARS, MEMO_ASSUMED, MEMO_WHY = "status", "dollars", "assume
 MEMO_REMARKS = "remarks"
 MEMO_PLAN = "plan"
 """Memo field: how a run went whose plan is a template's; `well`, or what went wrong."""
+MEMO_TOOK = "took"
+"""Memo field: what a closed run took, for the previews of later ones."""
 MEMO_TITLE = "title"
 MEMO_PROJECT = "project"
 MEMO_REQUESTER = "requester"

@@ -89,6 +89,8 @@ class MapPreview(Contract):
     """Items found, broken ones included; 0: nobody has counted them."""
     whole: bool = True
     """False: there are more, but there was no time to count them."""
+    asked: int = 0
+    """Items that cost a call."""
     broken: int = 0
     """Items that cannot be asked, and cost nothing."""
     samples: tuple[str, ...] = ()
@@ -139,6 +141,14 @@ class PreviewRow(Contract):
     """True if the three prices have been paid already."""
     reused: bool = False
     """True if its finding comes from another run: nothing is asked for it."""
+    tokens: int = 0
+    """Input tokens that it is expected to read at first; of a map, those of one item."""
+    past: int = 0
+    """Such rows of closed runs whose prices `low`, `expected` and `high` are: 5 % cost less and 5 %
+    more than the outer two, which stand further apart while they are few. 0: by sizes alone.
+    """
+    worst: Money | None = None
+    """What `high` would be by sizes alone, where it is by the past."""
     map: MapPreview | None = None
     """Of a subtask that is done once for each item of an input."""
 

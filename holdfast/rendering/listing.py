@@ -16,6 +16,7 @@ from holdfast.contracts.search import (
     MEMO_PLAN,
     MEMO_REMARKS,
     MEMO_STATUS,
+    MEMO_TOOK,
     MEMO_WHY,
     OUTAGE,
     PLAN,
@@ -27,7 +28,7 @@ from holdfast.contracts.search import (
 )
 from holdfast.rendering.remarks import by_severity
 from holdfast.rendering.running import waits
-from holdfast.rules import templates
+from holdfast.rules import past, templates
 from holdfast.rules.reporting import status_of
 from holdfast.state.moves import StopReason
 from holdfast.state.run import State
@@ -81,9 +82,12 @@ def memo(state: State) -> dict[str, str]:
     ledger = state.ledger
     asked = ledger.paid.calls + ledger.held.calls > 0
     dollars = str(ledger.paid.dollars + ledger.held.dollars) if ledger.all_priced else UNPRICED
-    went = templates.how_it_went(state, status_of(state)) if state.phase == "closed" else ""
+    closed = state.phase == "closed"
+    went = templates.how_it_went(state, status_of(state)) if closed else ""
+    took = past.tell_run(state) if closed else ""
     return {
         **({MEMO_PLAN: went} if went else {}),
+        **({MEMO_TOOK: took} if took else {}),
         MEMO_STATUS: status_of(state),
         MEMO_DOLLARS: dollars if asked else "",
         MEMO_ASSUMED: str(ledger.all_assumed + ledger.held.dollars),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Money, Plan, Subtask
 from holdfast.contracts.view import LanePrice, MapPreview, Preview, PreviewRow
@@ -10,6 +10,7 @@ from holdfast.ledger.ranges import format_price
 from holdfast.rendering.amounts import bounded, money, seconds
 from holdfast.rendering.blocks import Column, Line, Table, table
 from holdfast.rendering.many import LINES, beginning
+from holdfast.rendering.reach import join_words
 from holdfast.rules.prices import percent_of
 from holdfast.text import for_terminal
 
@@ -30,6 +31,9 @@ ALTERNATIVES = (
     Column("expected", "number"),
     Column("of the plan's price", "number"),
 )
+
+
+_ROWS = {"subtask": "subtasks", "agent": "agents", "team": "teams", "map": "maps"}
 
 
 def plan_table(plan: Preview, cap: Money, most: int = HARD_SUBTASK_LIMIT) -> Table:
@@ -107,9 +111,10 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]
     lines += [f"Taken of {each}" for each in plan.taken]
     lines += [f"Goes without {each}" for each in plan.without]
+    lines += _by_past(plan)
     lines += plan.prices
     if plan.asks:
-        lines.append("In no row: a subtask tried again, a changed plan, a revised answer.")
+        lines.append(_beyond(plan))
         where = f" at {plan.endpoint}" if plan.endpoint else ""
         lines.append(f"Sent to the models{where}: {', '.join(plan.leaves)}")
         lines += [f"Reached by tools: {each}" for each in plan.reached]
@@ -118,6 +123,40 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     else:
         lines.append("No model is asked; nothing leaves the machines of this deployment.")
     return lines
+
+
+def _by_past(plan: Preview) -> Iterator[str]:
+    """Yield which prices are those of closed runs, and of how many such rows."""
+    groups: dict[str, list[str]] = {}
+    for row in plan.rows:
+        if row.past:
+            what = _ROWS.get(row.kind, "calls")
+            name = row.id if row.of_plan else row.title
+            groups.setdefault(f"as {row.past} such {what} took", []).append(name)
+    if not groups:
+        return
+    shown, left = beginning([*groups.items()], LINES)
+    said = [f"{_named(names)} {took}" for took, names in shown]
+    said += [f"{left} more likewise"] if left else []
+    rest = any(row.asks and not row.past for row in plan.rows)
+    yield f"Priced by closed runs: {'; '.join(said)}{'; the rest by sizes alone' if rest else ''}"
+
+
+def _named(names: Sequence[str]) -> str:
+    first, more = beginning(names, LINES)
+    return join_words([*first, *([f"{more} more"] if more else [])])
+
+
+def _beyond(plan: Preview) -> str:
+    """Return what no row has; what closed runs took has what they paid again."""
+    again = "a subtask tried again", "a revised answer"
+    asking = [row for row in plan.rows if row.asks]
+    if not any(row.past for row in asking):
+        return f"In no row: {again[0]}, a changed plan, {again[1]}."
+    rest = (
+        "" if all(row.past for row in asking) else f"; in none by sizes alone: {', '.join(again)}"
+    )
+    return f"In no row: a changed plan{rest}."
 
 
 def _mapped(row: PreviewRow, about: MapPreview) -> Iterator[str]:

@@ -67,6 +67,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
     about = MapPreview(
         items=found.count,
         whole=found.whole,
+        asked=found.asked,
         broken=found.broken,
         samples=found.samples,
         at_once=state.goal.limits.concurrency,
@@ -75,7 +76,9 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         lanes=lanes,
     )
     prices = {"low": taken.low, "expected": taken.expected, "high": taken.high}
+    each = usual.shared + usual.bytes // max(usual.rows, 1)
     update = {"map": about, "seconds": taken.seconds, "slice": some if card.prices else None}
+    update["tokens"] = int(each // context.EXPECTED_BYTES_PER_TOKEN)
     return row.model_copy(update={**update, **prices, "max_output": subtask.max_output})
 
 

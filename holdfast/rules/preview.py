@@ -27,7 +27,7 @@ from holdfast.contracts.view import Preview, PreviewRow, RowKind
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
-from holdfast.rules import agents, approvals, map_preview, one_agent, teams, tight
+from holdfast.rules import agents, approvals, map_preview, one_agent, past, teams, tight
 from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_inputs
 from holdfast.rules.prices import list_sources
 from holdfast.rules.templates import say_template, used_template
@@ -42,6 +42,7 @@ MOST_COMPARED = 100
 def predict(state: State) -> Preview:
     """Return the expected cost and time of a state's plan, were it to start now."""
     rows = _rows(state)
+    share = _share_of_sizes(state, rows)
     asks = any(row.asks for row in rows)
     expected = total_of([row.expected for row in rows])
     # Without models there is nothing to lower, and no price to take it from.
@@ -73,14 +74,31 @@ def predict(state: State) -> Preview:
         choice=state.choice,
         template=say_template(state),
         single=one_agent.say_single(state),
-        alone=_one_agent(state),
-        by_tier=_by_tier(tight.with_cap(state, tight.AMPLE)) if asks else {},
+        alone=_one_agent(state, share),
+        by_tier=_by_tier(tight.with_cap(state, tight.AMPLE), share) if asks else {},
         overstaffed=one_agent.say_overstaffed(state),
         plan=state.plan,
     )
 
 
-def _by_tier(state: State) -> dict[str, Money]:
+def _share_of_sizes(state: State, rows: Sequence[PreviewRow]) -> Decimal:
+    """Return what the past makes of the price that the plan has by sizes alone: what nobody has run
+    yet is compared with it at the same share.
+    """
+    if not any(row.past for row in rows):
+        return Decimal(1)
+    learned = total_of([row.expected for row in rows if row.asks])
+    sizes = total_of([row.expected for row in _by_sizes(state) if row.asks])
+    return learned / sizes if learned and sizes else Decimal(1)
+
+
+def _at_share(amount: Money, share: Decimal) -> Money:
+    if amount is None or share == 1:
+        return amount
+    return (amount * share).quantize(PLACES, rounding=ROUND_UP)
+
+
+def _by_tier(state: State, share: Decimal) -> dict[str, Money]:
     """Price the rows as if one model served every tier, for the model of each tier in turn."""
     cards = state.brief.models
     if len(state.work) > MOST_COMPARED or all(each.prices == cards[0].prices for each in cards):
@@ -90,15 +108,24 @@ def _by_tier(state: State) -> dict[str, Money]:
         known = {"id": card.id, "prices": card.prices, "search": card.search}
         models = tuple(each.model_copy(update=known) for each in cards)
         brief = state.brief.model_copy(update={"models": models})
-        rows = _rows(replace(state, briefing=brief))
-        found[card.tier] = total_of([row.expected for row in rows])
+        rows = _by_sizes(replace(state, briefing=brief))
+        paid = total_of([row.expected for row in rows if row.paid])
+        due = total_of([_at_share(row.expected, share) for row in rows if not row.paid])
+        found[card.tier] = total_of((paid, due))
     return found
 
 
-def _one_agent(state: State) -> PreviewRow | None:
+def _one_agent(state: State, share: Decimal) -> PreviewRow | None:
     """Price the whole goal by one agent, beside a team of several."""
     alone = None if verifying.is_wanted(state) else one_agent.with_one_agent(state)
-    return None if alone is None else next(_work(alone))
+    if alone is None:
+        return None
+    row = next(_work(alone))
+    learned = past.as_before(past.known_past(alone.brief), row)
+    if learned.past:
+        return learned
+    names = ("low", "expected", "high")
+    return row.model_copy(update={each: _at_share(getattr(row, each), share) for each in names})
 
 
 def _brought(state: State) -> Iterator[str]:
@@ -117,6 +144,11 @@ def _brought(state: State) -> Iterator[str]:
 
 
 def _rows(state: State) -> tuple[PreviewRow, ...]:
+    known = past.known_past(state.brief)
+    return tuple(past.as_before(known, row) for row in _by_sizes(state))
+
+
+def _by_sizes(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
     if verifying.is_wanted(state):
         return (*rows, *_verification(state), *_proofs(state), *_fixes(state))
@@ -154,10 +186,16 @@ def _planning(state: State) -> Iterator[PreviewRow]:
 
 
 def _own(
-    kind: RowKind, title: str, tier: str, prices: Mapping[str, Money], *, paid: bool = False
+    kind: RowKind,
+    title: str,
+    tier: str,
+    prices: Mapping[str, Money],
+    *,
+    paid: bool = False,
+    tokens: int = 0,
 ) -> PreviewRow:
     row = PreviewRow(id=kind, kind=kind, title=title, role="supervisor", tier=tier, paid=paid)
-    return row.model_copy(update=dict(prices))
+    return row.model_copy(update={**prices, "tokens": tokens})
 
 
 def _work(state: State) -> Iterator[PreviewRow]:
@@ -198,7 +236,7 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         prices = _sum(prices, _review(state, progress))
     seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
     seconds = min(seconds, gathering.timeout_of(state, subtask))
-    update = {"tier": ask.call.tier, "seconds": seconds, **range_of(*prices)}
+    update = {"tier": ask.call.tier, "tokens": tokens, "seconds": seconds, **range_of(*prices)}
     return row.model_copy(update=update)
 
 
@@ -235,7 +273,8 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     usual = _price(sonnet, (count + 3) * tokens + 2 * count * answer, (count + 3) * answer)
     most = teams.slice_of(state).dollars if sonnet.prices else None
     one = answer / policies.OUTPUT_TOKENS_PER_SECOND
-    update = {"kind": "team", "seconds": 4 * one, **range_of(least, usual, most)}
+    update = {"kind": "team", "tokens": tokens, "seconds": 4 * one}
+    update |= range_of(least, usual, most)
     return row.model_copy(update=update)
 
 
@@ -251,6 +290,7 @@ def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     some = talk.slice.quantize(PLACES, rounding=ROUND_UP) if goal.model.prices else None
     update = {
         "kind": "agent",
+        "tokens": tokens,
         "turns": talk.turns,
         "slice": some,
         "seconds": talk.seconds,
@@ -283,7 +323,7 @@ def _verification(state: State) -> Iterator[PreviewRow]:
     high = None if talk.high is None else min(batches * talk.high, state.ledger.cap.dollars)
     prices = range_of(None if talk.expected is None else Decimal(0), talk.expected, high)
     title = f"verifying the first {playbook.verify} remarks"
-    row = _own("verification", title, goal.model.tier, prices)
+    row = _own("verification", title, goal.model.tier, prices, tokens=tokens)
     yield row.model_copy(update={"turns": talk.turns, "seconds": talk.seconds})
 
 
@@ -316,7 +356,7 @@ def _about_code(state: State, kind: AnyKind, title: str, most_calls: int) -> Pre
     _, expected, _ = _one(model, usual, high or Decimal(0))
     least = None if expected is None else Decimal(0)
     prices = range_of(least, expected, None if high is None else most_calls * high)
-    return _own("proof", title, kind.policy.tier, prices)
+    return _own("proof", title, kind.policy.tier, prices, tokens=usual)
 
 
 def _expected_tokens(state: State, subtask: Subtask) -> int:
@@ -352,13 +392,14 @@ def _digests(state: State) -> Iterator[PreviewRow]:
     model = state.brief.model(DIGEST.policy.tier)
     overhead = policies.PROMPT_OVERHEAD_TOKENS
     prices = FREE
+    read = sum(long) + len(long) * policies.EXPECTED_OVERHEAD_TOKENS
     for tokens in long:
         most = worst(model, 2 * tokens + overhead, DIGEST.policy.max_output)
         prices = _sum(
             prices, _one(model, tokens + policies.EXPECTED_OVERHEAD_TOKENS, most or Decimal(0))
         )
     title = f"{len(long)} long finding{'s' * (len(long) != 1)} in fewer words"
-    yield _own("digest", title, model.tier, range_of(*prices))
+    yield _own("digest", title, model.tier, range_of(*prices), tokens=read)
 
 
 def _finding_tokens(state: State) -> dict[str, int]:
@@ -398,7 +439,7 @@ def _asked(
     found = min(sum(map(_most_tokens, state.work.values())), most_read)
     most = worst(ask.call.model, input_tokens(kind, material) + found, ask.call.max_output)
     prices = _one(ask.call.model, tokens, most or Decimal(0))
-    yield _own(row, title, ask.call.tier, range_of(*prices))
+    yield _own(row, title, ask.call.tier, range_of(*prices), tokens=tokens)
 
 
 def _most_tokens(progress: Progress) -> int:

@@ -76,4 +76,4 @@ def _covers(state: State, rows: Rows) -> bool:
 def _reserved(row: PreviewRow) -> Decimal:
     if row.kind == "team":
         return row.expected or Decimal(0)
-    return row.slice or row.high or Decimal(0)
+    return row.slice or row.worst or row.high or Decimal(0)

@@ -36,6 +36,7 @@ from holdfast.cli.checks.diagnosis import Checkup, Mark
 from holdfast.cli.checks.endpoint import check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
 from holdfast.cli.checks.kept import check_storage
+from holdfast.cli.checks.previews import check_previews
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.streams import OUT, draw, say
 from holdfast.cli.shared.moved import describe_moved
@@ -73,6 +74,7 @@ FIRST = (
     "Web UI",
     "endpoint",
     "prices",
+    "previews",
     "receipt key",
 )
 """Checks that are told also when they are fine."""
@@ -213,7 +215,7 @@ async def _check_server(target: Target, name: str) -> AsyncIterator[Checkup]:
         if away := await in_outage(client, target.namespace):
             said = f"waiting for the endpoint of the models: {away}; {STARTER} list"
             yield Checkup("server", "runs", "note", said)
-        for ask in (check_pollers, check_rates):
+        for ask in (check_pollers, check_rates, check_previews):
             for check in await ask(client, target):
                 yield check
     except (Unreachable, RPCError) as error:
