@@ -18,6 +18,7 @@ COPY activities/ activities/
 COPY roles/ roles/
 COPY prompts/ prompts/
 COPY playbooks/ playbooks/
+COPY evals/ evals/
 
 USER holdfast
 ENV PYTHONUNBUFFERED=1 \

@@ -27,6 +27,7 @@ from holdfast.calls.critique import CRITIQUE, Critique, CritiqueMaterial
 from holdfast.calls.digest import DIGEST, Digest, DigestMaterial, digest_problem
 from holdfast.calls.envelopes import mend
 from holdfast.calls.fix import FIX, Edit, FixMaterial, TryFixMaterial
+from holdfast.calls.grade import GRADE, Grade, GradeMaterial
 from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.kind import Asked, Material, ModelKind, Value
 from holdfast.calls.match import MATCH, Matched, MatchMaterial
@@ -286,6 +287,11 @@ class Agents:
         """Return what is wrong with a synthesis, before anybody relies on it."""
         contents = await self._contents(call, material.sources.inputs)
         return await self._ask(call, material, CRITIQUE, contents)
+
+    @activity.defn
+    async def grade(self, call: Call, material: GradeMaterial) -> Reply[Grade]:
+        """Return whether a statement about an answer is true: the judge of an eval."""
+        return await self._ask(call, material, GRADE)
 
     @activity.defn
     async def reach(self, call: Call, material: ReachMaterial) -> Reply[Reached]:  # noqa: ARG002

@@ -54,6 +54,7 @@ from holdfast.contracts import (
     Goal,
     GoalInput,
     ItemsFound,
+    ModelCard,
     Omission,
     Outlet,
     PinnedInput,
@@ -210,8 +211,8 @@ class Preparation:
                 roles=await self._keep_prompts(served.roles) if goal.use_models else served.roles,
                 playbook=self._card(playbook, plan) if playbook else None,
                 inputs=inputs,
-                models=self.pricing.cards() if goal.use_models else (),
-                planner=self.pricing.planner() if goal.use_models else None,
+                models=self._cards(goal) if goal.use_models else (),
+                planner=self.pricing.planner() if goal.use_models and not goal.tier else None,
                 capabilities=await self.capabilities() if goal.use_models else Capabilities(),
                 not_run=not_run,
                 unreached=served.named(named),
@@ -238,6 +239,14 @@ class Preparation:
                 briefing = briefing.model_copy(update={"past": learned})
         _refuse_small_cap(goal, briefing)
         return briefing
+
+    @activity.defn
+    async def pin_inputs(self, goal: Goal) -> Briefing:
+        """Return the inputs alone, for a tool that is tried by itself. Raise BadGoal."""
+        async with beating():
+            await self._read_probe(goal)
+            inputs = await self._pin_all(goal, None, ())
+        return Briefing(roles=(), inputs=inputs, version=self.version)
 
     async def _with_template(self, goal: Goal, briefing: Briefing) -> Briefing:
         """Add the template that gives the plan, where a planner would be asked for one."""
@@ -287,6 +296,14 @@ class Preparation:
     def _card(self, playbook: PlaybookFile, plan: Plan | None) -> PlaybookCard:
         source = self.catalogue.sources.get(playbook.name, "")
         return playbook.card(plan).model_copy(update={"source": source})
+
+    def _cards(self, goal: Goal) -> tuple[ModelCard, ...]:
+        """Return the models by tier; where the goal names a tier, its model for each of them."""
+        cards = self.pricing.cards()
+        chosen = next((each for each in cards if each.tier == goal.tier), None)
+        if chosen is None:
+            return cards
+        return tuple(chosen.model_copy(update={"tier": each.tier}) for each in cards)
 
     def _check_models(self, goal: Goal) -> None:
         if not self.has_endpoint:

@@ -42,6 +42,7 @@ from holdfast.intake.connection import Connection
 from holdfast.ports import Lens, Model
 from holdfast.rendering.running import run_view
 from holdfast.replaying.replay import play
+from holdfast.serving.evaluating import with_evals
 from holdfast.serving.schedules import with_schedules
 from holdfast.serving.worker import workers
 from holdfast.state.run import State
@@ -211,7 +212,7 @@ class Runs:
             catalogue=catalogue if catalogue or projects else _shipped(),
             endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),
         )
-        served = with_schedules(served, settings, target)
+        served = with_evals(with_schedules(served, settings, target), settings, target)
         if "maps" in more:
             served = more["maps"].instead_of_shipped(served)
         served = replace(served, tiers=more.get("tiers", served.tiers))

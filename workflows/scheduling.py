@@ -38,6 +38,7 @@ from holdfast.contracts import (
     Standstill,
     policies,
 )
+from holdfast.contracts.evals import Asked, Grading, Mark, Opened, Priced, Scored, Trial
 from holdfast.contracts.notices import Delivery, Notice
 from holdfast.contracts.policies import Options
 from holdfast.contracts.schedules import Due, Outcome, Scheduled
@@ -58,6 +59,7 @@ from holdfast.state.moves import Examine, Notify, Prepare
 
 Told = TypeVar("Told")
 Ended = TypeVar("Ended")
+Kept = TypeVar("Kept", bound=Contract)
 ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 """The activity of each kind of call."""
 
@@ -81,6 +83,17 @@ async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
         activity_id=move.id,
         task_queue=_queue(asks=goal.use_models),
         summary="resolve roles, inputs, prices",
+        **options,
+    )
+
+
+async def pin_inputs(move: Prepare, goal: Goal, options: Options) -> Briefing:
+    return await workflow.execute_activity_method(
+        Preparation.pin_inputs,
+        goal,
+        activity_id=move.id,
+        task_queue=_queue(asks=False),
+        summary="resolve inputs",
         **options,
     )
 
@@ -203,6 +216,70 @@ async def start_scheduled(
         memo=due.memo,
         static_summary=due.summary,
         static_details=due.details,
+    )
+
+
+async def _do_for_eval(
+    name: str, material: Contract, kind: type[Kept], run: str, said: str, *, asks: bool = False
+) -> Kept:
+    result: Kept = await workflow.execute_activity(
+        name,
+        material,
+        activity_id=f"{name}-{run}",
+        task_queue=_queue(asks=asks),
+        result_type=kind,
+        summary=said,
+        **policies.SCHEDULED,
+    )
+    return result
+
+
+async def open_trial(trial: Trial) -> Opened:
+    return await _do_for_eval("open_trial", trial, Opened, trial.run, f"open {trial.case}")
+
+
+async def price_trial(trial: Trial) -> Priced:
+    said = f"price {trial.case}"
+    return await _do_for_eval("price_trial", trial, Priced, trial.run, said, asks=bool(trial.cap))
+
+
+async def score_trial(trial: Trial) -> Scored:
+    return await _do_for_eval("score_trial", trial, Scored, trial.run, f"mark {trial.case}")
+
+
+async def grade_trial(grading: Grading) -> Mark:
+    mark = grading.mark
+    return await _do_for_eval("grade_trial", grading, Mark, mark.run, f"grade {mark.case}")
+
+
+async def start_trial(
+    run: Callable[[Any, Told], Awaitable[Ended]], told: Told, run_id: str, asked: Asked
+) -> ChildWorkflowHandle[Any, Ended]:
+    """Start a run of an eval, which is cancelled if the eval is closed. One that was cancelled or
+    terminated before is started anew.
+    """
+    return await workflow.start_child_workflow(
+        run,
+        told,
+        id=run_id,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+        parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+        cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        memo=asked.memo,
+        static_summary=asked.summary or asked.case.name,
+        static_details=asked.details,
+    )
+
+
+async def use_one(material: UseMaterial, options: Options) -> ToolResult:
+    """Schedule the only call of a tool that a trial makes."""
+    return await workflow.execute_activity_method(
+        Tools.use_tool,
+        material,
+        activity_id=material.use.id,
+        task_queue=_queue(asks=False),
+        summary=material.use.name,
+        **options,
     )
 
 

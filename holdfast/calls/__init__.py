@@ -13,6 +13,7 @@ from holdfast.calls.choose import CHOOSE
 from holdfast.calls.critique import CRITIQUE
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.fix import FIX, TRY_FIX
+from holdfast.calls.grade import GRADE
 from holdfast.calls.judge import JUDGE
 from holdfast.calls.kind import AnyKind, Kind
 from holdfast.calls.match import MATCH
@@ -41,6 +42,7 @@ MODEL_KINDS: tuple[AnyKind, ...] = (
     CHOOSE,
     MATCH,
     CRITIQUE,
+    GRADE,
 )
 KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind for kind in (*MODEL_KINDS, TAKE_TURN, TRY_PROOF, TRY_FIX, PING, REACH)

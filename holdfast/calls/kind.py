@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -90,6 +90,11 @@ class ModelKind(Kind[Value], Generic[Material, Asked, Value]):
     """Bytes that its system prompt and schema may have beyond those allowed for every kind."""
     beyond: Callable[[Material], int] = lambda _: 0
     """The most bytes that the worker adds to the material; negative: that it leaves out."""
+
+    @property
+    def material(self) -> type[Material]:
+        """Return the shape of its material."""
+        return cast("type[Material]", get_type_hints(self.turn)["material"])
 
 
 AnyKind = ModelKind[Any, Any, Any]

@@ -49,6 +49,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "fork": "runs.fork",
         "inbox": "runs.inbox",
         "baseline": "runs.baseline",
+        "eval": "runs.eval",
         "template": "runs.template",
     },
     "Steering": {

@@ -19,6 +19,7 @@ from holdfast.contracts.base import (
     Money,
     Percent,
     ProjectName,
+    Tier,
 )
 from holdfast.contracts.findings import Finding
 from holdfast.contracts.notices import Notify
@@ -292,6 +293,8 @@ class Goal(Contract):
     """The only roles that a planner is offered; empty: all that there are."""
     templates: bool = False
     """True if a template of the plan library may give the plan, where a planner would."""
+    tier: Tier | None = Field(default=None, exclude_if=lambda tier: tier is None)
+    """The tier whose model stands in for that of every tier; None: each has its own."""
     lane: Lane | None = None
     """The lane of all its maps; None: as each of them says."""
     reuse: Reuse | None = None

@@ -264,18 +264,25 @@ def _review(state: State, progress: Progress) -> Range:
 
 
 def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
-    """Price a run of its own, the size of whose plan is not known yet: up to its slice."""
+    """Price a run of its own, up to its slice."""
     sonnet = state.brief.model("sonnet")
-    answer = policies.OUTPUT_TOKENS["expected"]
-    tokens = _expected_tokens(state, progress.subtask) + policies.EXPECTED_OVERHEAD_TOKENS
-    count = policies.TEAM_SUBTASKS
-    least = _price(sonnet, 3 * tokens, 3 * policies.OUTPUT_TOKENS["low"])
-    usual = _price(sonnet, (count + 3) * tokens + 2 * count * answer, (count + 3) * answer)
     most = teams.slice_of(state).dollars if sonnet.prices else None
-    one = answer / policies.OUTPUT_TOKENS_PER_SECOND
-    update = {"kind": "team", "tokens": tokens, "seconds": 4 * one}
-    update |= range_of(least, usual, most)
+    tokens = _expected_tokens(state, progress.subtask)
+    one = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
+    prices = range_of(*predict_team(sonnet, tokens, most))
+    update: dict[str, object] = {"kind": "team", "tokens": tokens + policies.EXPECTED_OVERHEAD_TOKENS}
+    update |= {"seconds": 4 * one, **prices}
     return row.model_copy(update=update)
+
+
+def predict_team(model: ModelCard, tokens: int, most: Money) -> Range:
+    """Predict the price of a goal of so many tokens, the size of whose plan is not known yet."""
+    answer = policies.OUTPUT_TOKENS["expected"]
+    tokens += policies.EXPECTED_OVERHEAD_TOKENS
+    count = policies.TEAM_SUBTASKS
+    least = _price(model, 3 * tokens, 3 * policies.OUTPUT_TOKENS["low"])
+    usual = _price(model, (count + 3) * tokens + 2 * count * answer, (count + 3) * answer)
+    return least, usual, most
 
 
 def _agent(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:

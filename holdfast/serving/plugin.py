@@ -22,6 +22,7 @@ from holdfast.contracts.policies import tools_queue
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.errors import Refused
+from holdfast.serving.evaluating import with_evals
 from holdfast.serving.nexus import RunsHandler
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.schedules import with_schedules
@@ -127,7 +128,8 @@ class HoldfastPlugin(SimplePlugin):
         gate, endpoint = gate_of(self._settings), self._endpoint()
         target = self._target(queue)
         served = build(self._settings, target, gate, endpoint=endpoint, **self._own.parts)
-        return with_schedules(served, self._settings, target)
+        served = with_schedules(served, self._settings, target)
+        return with_evals(served, self._settings, target)
 
     def _endpoint(self) -> ModelEndpoint | None:
         """Return where models are asked; None: where the settings say."""

@@ -47,6 +47,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import StateDir, attendance, embedded_target
 from holdfast.errors import EmbeddedError, Refused, Unreachable
+from holdfast.serving.evaluating import with_evals
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.schedules import with_schedules
 from holdfast.serving.throttle_notes import ShowThrottles
@@ -160,7 +161,7 @@ async def serve(
     await hand_back(client, holding)
     held = Held(holding)
     lookout = Lookout(embedded=target.embedded)
-    served = with_schedules(served, settings, target)
+    served = with_evals(with_schedules(served, settings, target), settings, target)
     started = _registered(client, target, settings, served, (gate, lookout), (held, *around))
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.

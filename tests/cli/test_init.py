@@ -46,10 +46,10 @@ def test_init_makes_a_project_that_works_as_it_is_and_says_what_comes_next(
 ) -> None:
     said = made(capsys, "init mine")
     folder = tmp_path / "mine"
-    assert "holdfast.toml, tools/count_words.py, .mcp.json" in said
+    assert "holdfast.toml, tools/count_words.py, evals/example/suite.yaml, " in said
     assert f" mcp --print-config --project {folder}; " in said and " mcp --skill " in said
     assert said.endswith(f"doctor --project {folder}")
-    assert {path.name for path in folder.iterdir() if path.is_dir()} == {*project.FOLDERS}
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {*project.FOLDERS, "evals"}
     assert read_servers(folder / ".mcp.json", os.environ) == {}
     assert ".env" in (folder / ".gitignore").read_text().splitlines()
     assert [*shelf.own_tools(folder)[0]] == ["count_words"]

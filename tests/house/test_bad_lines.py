@@ -66,6 +66,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "TEMPLATE": ("", "a b", "../x", "x" * 300, "-x"),
     "NAME=WORDS": ("", "x", "=", "=x", "a=", "a b", "\u00e9=x"),
     "RUN": WRONG_IDS,
+    "SUITE": ("", "nope", "../judge", "judge ", "x" * 300),
     "ITEMS": ("", " ", ",", " , "),
     "ITEM": ("", " "),
     "JSON": ("", "{", "nan", "[1,]"),
@@ -90,7 +91,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "receipt": ("r1",), "verify": ("text",), "countersign": ("text", "--key-file", "text"),
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
-    "template": ("save", "r1"), "certify": ("tech-support",),
+    "template": ("save", "r1"), "certify": ("tech-support",), "eval": ("judge",),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 
@@ -121,7 +122,7 @@ def bad_values(command: str, parameter: Any) -> tuple[str, ...]:
     if kind is Path:
         if (command, option) == ("certify", "--cassette"):
             return READ
-        if option in ("--out", "--sarif", "--comment", "--cassette"):
+        if option in ("--out", "--sarif", "--comment", "--cassette", "--page", "--save"):
             return WRITTEN
         return READ
     if get_origin(kind) is not None:

@@ -119,7 +119,7 @@ def test_the_image_holds_every_package_of_the_project_that_the_worker_imports() 
     copied = set(re.findall(r"^COPY (\w+)/ \1/$", DOCKERFILE, re.M))
     tested_alone = {"tests", "simulator", "bench"}
     packages = {path.parent.name for path in HOME.glob("*/__init__.py")} - tested_alone
-    assert packages | {"roles", "prompts", "playbooks"} == copied
+    assert packages | {"roles", "prompts", "playbooks", "evals"} == copied
 
 
 def test_every_locked_package_has_hashes_and_no_index_is_named() -> None:

@@ -23,7 +23,7 @@ from holdfast.deployment.settings import HOME, NAME
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PROGRAMS = Path(sys.executable).parent
-IN_WHEEL = ("activities", "examples", "playbooks", "prompts", "roles", "workflows")
+IN_WHEEL = ("activities", "evals", "examples", "playbooks", "prompts", "roles", "workflows")
 """What a wheel carries inside the package, and stands beside it in the repository."""
 NOT_SHIPPED = re.compile(r"(^|/)(ruff|pure)\.toml$")
 
@@ -63,7 +63,7 @@ def test_an_sdist_holds_what_its_wheel_is_made_of_and_no_tests(
         packed.extractall(tmp_path, filter="data")
     [project] = tmp_path.iterdir()
     assert project.name == f"{NAME}-{__version__}"
-    wanted = {NAME, "examples", "playbooks", "prompts", "roles", "CHANGELOG.md", "LICENSE"}
+    wanted = {NAME, "evals", "examples", "playbooks", "prompts", "roles", "CHANGELOG.md", "LICENSE"}
     wanted |= {"README.md", "PKG-INFO", "pyproject.toml", ".gitignore"}
     assert {each.name for each in project.iterdir()} == wanted
     again = build(tmp_path / "again", project).wheel

@@ -47,6 +47,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "schedule": ("list",),
     "template": ("list",),
     "certify": ("code-review",),
+    "eval": ("judge",),
     "github": ("--pull", "1", "--repository", "a/b"),
     **dict.fromkeys(
         ("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve", "slack"), ()

@@ -47,8 +47,31 @@ async def count_words(
     """Count the words of a text."""
     return f"{len(text.split())} words"
 '''
+SUITE = """\
+# `holdfast eval example` runs it: a tool asks no model, so it is free. docs/evals.md says more.
+description: A suite of your own, which passes as it is.
+"""
+CASES = """\
+- name: three-words
+  tool: count_words
+  arguments: {text: one two three}
+  must:
+    - says: 3 words
+
+# A run, and what must hold of its answer:
+# - name: dearer
+#   goal: Which of these two offers is dearer, and by how much?
+#   inputs: {mill: mill.md, harbour: harbour.md}
+#   limits: {dollars: 0.50}
+#   must:
+#     - says: [Harbour, "1,050"]
+#     - cites: 1
+#     - judge: It says what both offers include.
+"""
 FILES = {
     "tools/count_words.py": TOOL,
+    "evals/example/suite.yaml": SUITE,
+    "evals/example/cases.yaml": CASES,
     ".mcp.json": '{\n  "mcpServers": {}\n}\n',
     ".gitignore": ".env\n__pycache__/\n",
 }
@@ -62,6 +85,7 @@ USED = (
     "roles/*.md",
     "playbooks/*/playbook.yaml",
     "playbooks/*/roles/*.md",
+    "evals/*/suite.yaml",
 )
 """Files of a project that commands and workers use, by pattern."""
 
@@ -88,6 +112,7 @@ def command(
     kept: list[str] = []
     for name in project.FOLDERS:
         _make(place / name)
+    _make(place / "evals" / "example")
     files = {project.FILE: settings_file(place.name), **FILES}
     for name, text in files.items():
         (made if _write(place / name, text) else kept).append(name)
@@ -99,7 +124,7 @@ def command(
             shutil.copytree(template, place / name)
     project.trust(place)
     put(str(place))
-    folders = ", ".join(f"{name}/" for name in project.FOLDERS)
+    folders = ", ".join(f"{name}/" for name in (*project.FOLDERS, "evals"))
     say(f"Made: {', '.join(made) or 'nothing'}, beside {folders}")
     if kept:
         say(f"Kept as they were: {', '.join(kept)}")

@@ -14,6 +14,7 @@ from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId
 from holdfast.client.ended import read_end
 from holdfast.client.reading import agent_of, no_such_run
 from holdfast.contracts import Order
+from holdfast.contracts.evals import EVALUATION
 from holdfast.contracts.search import WORKFLOW
 from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
@@ -44,7 +45,7 @@ async def run(connection: Connection, run_id: str) -> int:
     try:
         before = await handle.describe()
         an_agent = before.workflow_type == AGENT
-        if not an_agent and before.workflow_type != WORKFLOW:
+        if not an_agent and before.workflow_type not in (WORKFLOW, EVALUATION):
             raise no_such_run(run_id)
         if an_agent and before.status is not WorkflowExecutionStatus.RUNNING:
             raise Exit(agent_of(before))
@@ -57,6 +58,8 @@ async def run(connection: Connection, run_id: str) -> int:
             raise no_such_run(run_id) from error
         raise
     say(f"Cancelling {run_id}; calls in flight settle first.")
+    if before.workflow_type == EVALUATION:
+        return Code.COMPLETE
     if an_agent:
         # A run that is stuck takes no order, and is only reset once its agents are over.
         say(agent_of(before))

@@ -1,0 +1,51 @@
+"""The goal of a case of an eval: of a run as anybody asks for it, of a call or tool its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.contracts import Approval, Goal
+from holdfast.contracts.evals import Case
+from holdfast.intake.connection import Connection
+from holdfast.intake.goals import goal_of
+from holdfast.intake.requests import Document, RunRequest, read_request
+
+SINGLE_DOLLARS = "0.50"
+"""The cap of a single call, where its case says none."""
+
+
+async def goal_of_case(case: Case, catalogue: Catalogue, connection: Connection) -> Goal:
+    """Return the goal. Refused says what is wrong with it."""
+    given = dict(case.request)
+    if case.call:
+        # Prepared like the least of runs that ask a model: one agent, who is never asked.
+        given |= {"goal": case.name, "single": True}
+    if case.tool:
+        given |= {"goal": case.name, "plan": None}
+    if case.form != "run" and "dollars" not in {**given, **_limits(given)}:
+        given["dollars"] = SINGLE_DOLLARS
+    request = _with_files(read_request(given, case.name), catalogue)
+    settings, embedded = connection.settings, connection.target.embedded
+    goal = await goal_of(request.wish(settings), catalogue, settings, embedded=embedded)
+    if case.tool:
+        return goal.model_copy(update={"use_models": False})
+    return goal.model_copy(update={"approval": Approval(), "templates": False})
+
+
+def _limits(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    limits = given.get("limits")
+    return limits if isinstance(limits, dict) else {}
+
+
+def _with_files(request: RunRequest, catalogue: Catalogue) -> RunRequest:
+    """Return the request with texts as files, where its playbook declares a file."""
+    playbook = catalogue.playbooks.get(request.playbook)
+    declared = playbook.inputs if playbook else {}
+    inputs = dict(request.inputs)
+    for name, each in request.inputs.items():
+        text = getattr(each, "text", None)
+        if text is not None and name in declared and declared[name].kind == "file":
+            inputs[name] = Document.of(text.encode(), f"{name}.md")
+    return request.model_copy(update={"inputs": inputs})

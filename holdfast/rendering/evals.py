@@ -1,0 +1,147 @@
+"""An eval as people are shown it: what it would cost, how it stands, what came of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+
+from holdfast.contracts.evals import EvalGoal, EvalReport, Priced
+from holdfast.evals.tally import Change, SuiteTally, Tally
+from holdfast.ledger.ranges import format_price, total_of
+from holdfast.rendering.amounts import at_most, money, seconds
+from holdfast.rendering.blocks import Block, Column, Heading, Line, Paragraph, Table, listed
+from holdfast.text import pluralize
+
+COLUMNS = (
+    Column("case"),
+    Column("passed", "number"),
+    Column("95 %", "number"),
+    Column("price each", "number"),
+    Column("time each", "number"),
+    Column("why not"),
+)
+PRICES = (
+    Column("suite"),
+    Column("trials", "number"),
+    Column("least", "number"),
+    Column("expected", "number"),
+    Column("most", "number"),
+    Column("judge", "number"),
+)
+MOST_SHOWN = 20
+"""Cases of a suite that are listed where all of their trials passed."""
+STOPPED = {
+    "cap": "The cap left no money for the rest: give more with --dollars, under the same --id.",
+    "cancelled": "It was cancelled. The same --id goes on with it.",
+}
+
+
+def standing(report: EvalReport) -> str:
+    """Return in a line how an eval stands."""
+    passed = sum(mark.passed for mark in report.marks)
+    paid = at_most(report.dollars, report.assumed)
+    return f"{len(report.marks)} of {report.trials} trials, {passed} passed, {paid}"
+
+
+# ---------------------------------------------------------------- before
+
+
+def price_blocks(goal: EvalGoal, prices: Sequence[Priced]) -> list[Block]:
+    """Return what each suite is expected to cost, all trials together."""
+    counts: dict[tuple[str, str], int] = {}
+    for trial in goal.trials:
+        counts[trial.suite, trial.case] = counts.get((trial.suite, trial.case), 0) + 1
+    by_suite: dict[str, list[tuple[Priced, int]]] = {}
+    for each in prices:
+        by_suite.setdefault(each.suite, []).append((each, counts[each.suite, each.case]))
+    lines = [Line((name, *_sums(found))) for name, found in by_suite.items()]
+    if len(lines) > 1:
+        every = [each for found in by_suite.values() for each in found]
+        lines.append(Line(("all", *_sums(every)), total=True))
+    wrong = [f"{each.suite}/{each.case}: {each.why}" for each in prices if each.why]
+    return [
+        Table(PRICES, tuple(lines)),
+        *listed(wrong, "Cannot be prepared"),
+        Paragraph(f"At most {money(goal.dollars)} is spent on all of it."),
+    ]
+
+
+def expected(goal: EvalGoal, prices: Iterable[Priced]) -> Decimal | None:
+    """Return what an eval is expected to cost, judges included; None: not known."""
+    known = {(each.suite, each.case): each for each in prices}
+    found = (known[trial.suite, trial.case] for trial in goal.trials)
+    return total_of([sum_ for each in found for sum_ in (each.expected, each.judge)])
+
+
+def _sums(found: Iterable[tuple[Priced, int]]) -> Iterator[str]:
+    found = [*found]
+    yield str(sum(count for _, count in found))
+    for name in ("low", "expected", "high", "judge"):
+        amounts = [(getattr(each, name), count) for each, count in found]
+        total = total_of([None if each is None else each * count for each, count in amounts])
+        yield format_price(total)
+
+
+# ---------------------------------------------------------------- after
+
+
+def blocks(
+    report: EvalReport, suites: Sequence[SuiteTally], changes: Sequence[Change] | None
+) -> list[Block]:
+    """Return what came of an eval. `changes`: against a baseline; None: there is none."""
+    made: list[Block] = []
+    for suite in suites:
+        made += _suite(suite)
+    if changes is not None:
+        made += listed(map(_changed, changes), "Against the baseline") or [
+            Paragraph("Against the baseline: no rate has surely changed.")
+        ]
+    judged = f", {money(report.judged)} of it for judges" if report.judged else ""
+    paid = at_most(report.dollars, report.assumed)
+    made.append(Paragraph(f"Paid: {paid}{judged}."))
+    if report.stopped:
+        made.append(Paragraph(STOPPED[report.stopped]))
+    return made
+
+
+def _suite(suite: SuiteTally) -> Iterator[Block]:
+    sign = "held" if suite.held else "did not hold"
+    yield Heading(f"{suite.name}: {sign}")
+    passed = [name for name, each in suite.cases.items() if each.passed == len(each)]
+    shown = [name for name in suite.cases if name not in passed[MOST_SHOWN:]]
+    lines = [_line(name, suite.cases[name]) for name in shown]
+    if len(passed) > MOST_SHOWN:
+        rest = pluralize(len(passed) - MOST_SHOWN, "case")
+        lines.append(Line((f"and {rest}, all passed", "", "", "", "", "")))
+    total = _line(f"all, {suite.passing} % must pass", suite.whole, total=True)
+    yield Table(COLUMNS, (*lines, total))
+    kinds = [f"{kind} {held} of {asked}" for kind, (held, asked) in suite.whole.kinds.items()]
+    if len(kinds) > 1:
+        yield Paragraph(f"Checks that held: {', '.join(kinds)}.")
+
+
+def _line(name: str, tally: Tally, *, total: bool = False) -> Line:
+    low, high = tally.bounds
+    count = f"{tally.passed} of {tally.trials}"
+    left = f", {tally.not_run} not run" if tally.not_run else ""
+    return Line(
+        (
+            name,
+            f"{count}{left}",
+            f"{100 * low:.0f}–{100 * high:.0f} %",
+            format_price(tally.each_dollars),
+            seconds(tally.each_seconds),
+            "" if total else "; ".join((*tally.why, *_where(tally))),
+        ),
+        total=total,
+    )
+
+
+def _where(tally: Tally) -> Iterator[str]:
+    if tally.runs:
+        yield f"show {tally.runs[0]}"
+
+
+def _changed(change: Change) -> str:
+    one, other = (f"{passed} of {trials}" for passed, trials in (change.before, change.after))
+    return f"{change.kind}: {change.what}: {one} before, {other} now"

@@ -1,0 +1,94 @@
+"""`eval` from the command line: priced first, run, told with its intervals, and held to a baseline."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from conftest import Runs
+from holdfast.cli.commands.runs import eval as eval_command
+from holdfast.cli.commands.runs.eval import EvalOptions
+from holdfast.cli.main import main
+from holdfast.cli.screen.exits import Code, Exit
+from holdfast.contracts.evals import Mark
+from holdfast.evals.tally import Baseline, tally_suites
+from holdfast.intake.connection import Connection
+from holdfast.intake.suites import read_suite
+from scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+CASES = """
+- {name: searched, tool: calculate, needs: nowhere, must: [{says: "42"}]}
+- name: winner
+  call: judge
+  material:
+    question: Which?
+    findings: [{subtask_id: t1, status: complete, content: "9"}]
+  must: [{has: {winner: t1}}]
+"""
+T1, NONE = ({"why": "it is", "winner": each} for each in ("t1", "none"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "evals" / "sums"
+    made.mkdir(parents=True)
+    (made / "suite.yaml").write_text("passing: 70")
+    (made / "cases.yaml").write_text(CASES)
+    return made
+
+
+async def test_an_eval_is_priced_run_told_and_compared(
+    runs: Runs, connection: Connection, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suites = (read_suite(folder),)
+    saved, page = folder / "base.json", folder / "page.md"
+    before = tally_suites([mark(number) for number in range(4)], {"sums": 70})
+    async with runs.worker(ScriptedModel({"judge": [T1, NONE, NONE, NONE, NONE]})):
+        dry = EvalOptions(dry=True)
+        assert await eval_command.run(connection, suites, dry) == Code.COMPLETE
+        said = capsys.readouterr()
+        assert "searched is left out: there is no tool nowhere" in said.err
+        assert "sums" in said.out and "At most $5.00 is spent on all of it." in said.out
+        assert await eval_command.run(connection, suites, EvalOptions(save=saved)) == Code.COMPLETE
+        told = " ".join(capsys.readouterr().out.split())
+        assert "sums: held" in told and "1 of 1" in told and "21–100 %" in told
+        options = EvalOptions(runs=4, before=before, page=page)
+        assert await eval_command.run(connection, suites, options) == Code.FAILED
+    assert Baseline.model_validate_json(saved.read_text()).suites[0].whole.passed == 1
+    shown = page.read_text()
+    assert shown.startswith("# Eval sums\n\n## sums: did not hold\n")
+    assert "- regression: sums/winner: 4 of 4 before, 0 of 4 now" in shown
+    assert 'winner is "", not "t1"; show eval-sums-' in shown
+
+
+def mark(number: int) -> Mark:
+    return Mark(run=f"r{number}", suite="sums", case="winner", passed=True)
+
+
+async def test_an_eval_that_is_expected_to_cost_more_than_its_cap_is_not_begun(
+    runs: Runs, connection: Connection, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ScriptedModel({})
+    async with runs.worker(model):
+        options = EvalOptions(runs=50, dollars=Decimal("0.01"))
+        with pytest.raises(Exit, match=r"is expected, and \$0.01 is the cap: give more with"):
+            await eval_command.run(connection, (read_suite(folder),), options)
+    assert model.heard == []
+
+
+def test_wrong_input_is_refused_before_anything_starts(
+    bare_environment: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line, why in {
+        ("eval", "jugde"): "there is no suite 'jugde' (did you mean 'judge'?); there are: judge",
+        ("eval", "judge", "--baseline", "base.json"): "--baseline base.json: not what --save",
+        ("eval",): "name a suite; there are: ",
+    }.items():
+        Path("base.json").write_text("{}")
+        assert main([*line]) == Code.REFUSED
+        assert why in " ".join(capsys.readouterr().err.split())
+    assert not bare_environment.exists()
