@@ -270,7 +270,10 @@ def _team(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     tokens = _expected_tokens(state, progress.subtask)
     one = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
     prices = range_of(*predict_team(sonnet, tokens, most))
-    update: dict[str, object] = {"kind": "team", "tokens": tokens + policies.EXPECTED_OVERHEAD_TOKENS}
+    update: dict[str, object] = {
+        "kind": "team",
+        "tokens": tokens + policies.EXPECTED_OVERHEAD_TOKENS,
+    }
     update |= {"seconds": 4 * one, **prices}
     return row.model_copy(update=update)
 

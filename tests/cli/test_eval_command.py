@@ -1,4 +1,4 @@
-"""`eval` from the command line: priced first, run, told with its intervals, and held to a baseline."""
+"""`eval` from the command line: priced first, run, told with intervals, held to a baseline."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 async def test_an_eval_is_priced_run_told_and_compared(
     runs: Runs, connection: Connection, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

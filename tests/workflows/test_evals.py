@@ -85,23 +85,6 @@ async def made(runs: Runs, handle: WorkflowHandle[Any, EvalReport]) -> dict[str,
     return {each.case: each for each in report.marks}
 
 
-async def test_a_suite_of_all_forms_passes_where_the_answers_are_right(
-    runs: Runs, connection: Connection
-) -> None:
-    model = ScriptedModel(RIGHT)
-    async with runs.worker(model):
-        handle = await begun(connection, "right")
-        marks = await made(runs, handle)
-        report = await handle.result()
-    assert {name: each.wrong for name, each in marks.items()} == dict.fromkeys(marks, ())
-    assert [*marks] == ["planned", "answered", "criticised", "judged", "computed"]
-    assert model.missed == [] and len(model.heard) == 6
-    assert marks["computed"].dollars == 0 and marks["judged"].judged > 0
-    assert report.dollars == sum(
-        each.dollars + each.judged for each in marks.values() if each.dollars is not None
-    )
-
-
 async def test_every_planted_fault_is_found_and_nothing_else(
     runs: Runs, connection: Connection
 ) -> None:
@@ -125,19 +108,25 @@ async def test_every_planted_fault_is_found_and_nothing_else(
     assert marks["judged"].judged == 0, "nobody pays a judge for what has failed"
 
 
-async def test_an_eval_that_is_started_again_pays_nothing_twice_and_marks_by_the_checks_of_now(
+async def test_right_answers_pass_and_an_eval_that_is_started_again_pays_nothing_twice(
     runs: Runs, connection: Connection
 ) -> None:
     model = ScriptedModel(RIGHT)
     async with runs.worker(model):
-        first = await made(runs, await begun(connection, "again"))
+        handle = await begun(connection, "again")
+        first, report = await made(runs, handle), await handle.result()
         cases = CASES.replace("says: harbour", "says: station")
         second = await made(runs, await begun(connection, "again", cases))
+    assert {name: each.wrong for name, each in first.items()} == dict.fromkeys(first, ())
+    assert [*first] == ["planned", "answered", "criticised", "judged", "computed"]
+    assert first["computed"].dollars == 0 and first["judged"].judged > 0
+    assert report.dollars == sum((each.dollars or 0) + each.judged for each in first.values())
     assert len(model.heard) == 6 and model.missed == []
     assert [name for name, each in second.items() if not each.passed] == ["answered"]
     assert {n: e.dollars for n, e in first.items()} == {n: e.dollars for n, e in second.items()}
 
 
+@pytest.mark.long
 async def test_the_cap_holds_and_a_higher_one_goes_on_under_the_same_id(
     runs: Runs, connection: Connection
 ) -> None:
@@ -151,6 +140,7 @@ async def test_the_cap_holds_and_a_higher_one_goes_on_under_the_same_id(
     assert all(each.passed for each in marks.values())
 
 
+@pytest.mark.long
 async def test_a_cancelled_eval_cancels_what_is_open_and_goes_on_later(
     runs: Runs, connection: Connection
 ) -> None:
