@@ -98,8 +98,11 @@ class Mapped(Protocol):
         """
         ...
 
-    async def scan(self, pinned: PinnedInput, subtasks: Iterable[Subtask]) -> ItemsFound | None:
-        """Return what the maps among these subtasks find in an input; None: none is over it. Raise
+    async def scan(
+        self, pinned: PinnedInput, subtasks: Iterable[Subtask], reuse: Mapping[str, str]
+    ) -> ItemsFound | None:
+        """Return what the maps among these subtasks find in an input, and what of it they may take
+        over of an earlier run, by the tables of that one's maps; None: none is over it. Raise
         BadGoal for what one of them cannot be carried out on.
         """
         ...
@@ -392,11 +395,12 @@ class Preparation:
         maps = _maps_of(ready)
         over = [each.map.over for each in maps if each.map]
         given = [each.name for each in goal.pinned]
+        reuse = goal.reuse.tables if goal.reuse else {}
         looked = []
         for each in inputs:
             found = each.items
             if each.name in over:
-                found = await self.mapped.scan(each, maps)
+                found = await self.mapped.scan(each, maps, reuse)
             elif ready is None and goal.use_models and each.name not in given:
                 found = await self.mapped.peek(each)
             looked.append(each.model_copy(update={"items": found}))

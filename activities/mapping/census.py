@@ -94,6 +94,10 @@ class Census:
             repeated=self.repeated,
         )
 
+    def shown_bytes(self, item: Item) -> int:
+        """Return the bytes that an item shows a model."""
+        return AROUND_BYTES + sum(_size(name, value) for name, value in item.fields.items())
+
     def _see(self, names: tuple[str, ...]) -> None:
         self.fields = tuple(one_line(name)[:ID_LETTERS] for name in names)
         wanted = (*self.shown, *([self.id] if self.id else ()))

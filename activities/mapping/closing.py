@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from holdfast.activities.asking.forms import find_mistakes
-from holdfast.activities.mapping.opening import asked_of, dump_line
+from holdfast.activities.mapping.blobs import dump_line
 from holdfast.activities.mapping.standing import OPEN, Standing, Stood
 from holdfast.calls.row import form_of
 from holdfast.calls.rows import (
@@ -31,6 +31,7 @@ from holdfast.calls.rows import (
     RowOrder,
     RowsOrdered,
     Unanswered,
+    asked_of,
 )
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import MadeFile, PinnedInput

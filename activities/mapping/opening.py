@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
 
-from holdfast.activities.mapping.census import digest_of
+from holdfast.activities.mapping.blobs import dump_line, lines_of
+from holdfast.activities.mapping.earlier import read_earlier
 from holdfast.activities.mapping.scanning import Inputs, census_for
 from holdfast.activities.mapping.sources import Names, NotItems, Raw, Wanted
 from holdfast.calls.items import is_short, shown_text
 from holdfast.calls.row import row_prompt
-from holdfast.calls.rows import Chunk, Item, Items, MapTable, OpenMaterial, Outcome
+from holdfast.calls.rows import (
+    NONE_EQUAL,
+    Chunk,
+    Item,
+    Items,
+    OpenMaterial,
+    Outcome,
+    asked_of,
+)
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import PinnedInput
-from holdfast.contracts.errors import BlobLost, CallRefused
+from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.plans import MapSpec
 from holdfast.ports import Store
 from holdfast.text import one_line
 
 MERGED_BYTES = 8_000 * 4
 """Bytes of the texts that are merged together."""
-OUTCOMES_BYTES = 8 * 1024 * 1024
-"""Bytes of one blob of outcomes."""
-
-
-def lines_of(content: bytes) -> Iterator[bytes]:
-    """Yield the lines of a blob of items or outcomes."""
-    return (line for line in content.split(b"\n") if line)
-
-
-def dump_line(value: Item | Outcome) -> bytes:
-    return value.model_dump_json(exclude_defaults=True).encode() + b"\n"
 
 
 @dataclass
@@ -89,16 +84,14 @@ async def open_items(inputs: Inputs, material: OpenMaterial) -> Items:
     spec, pinned = mapped(material.work)
     census = census_for(material.work.subtask, spec)
     chunks = Chunks(inputs.store, material.chunk_items, material.chunk_bytes)
-    before, unused = await _before(inputs.store, material)
-    kept: dict[int, tuple[int, str]] = {}
+    before, unused = await read_earlier(inputs.store, material.reuse, asked_of(material.work))
+    kept: dict[int, Item] = {}
 
     def look(raws: Iterable[Raw | Names]) -> list[Item]:
         items = census.take(raws)
-        for item in items if before else ():
-            if not item.broken and item.same_as is None:
-                old = before.places.get(digest_of(item.fields)) if before else None
-                if old is not None:
-                    kept[old] = (item.n, item.id)
+        if before is not None:
+            found = ((before.find(item), item) for item in items)
+            kept.update((old, item) for old, item in found if old is not None)
         return items
 
     async def take(raws: Iterable[Raw | Names]) -> None:
@@ -112,9 +105,9 @@ async def open_items(inputs: Inputs, material: OpenMaterial) -> Items:
         raise CallRefused(f"input {one_line(pinned.name)!r} {error}") from None
     await chunks.flush()
     outcomes = await before.take_over(inputs.store, kept) if before else ()
-    places = sorted(n for n, _ in kept.values())
+    places = sorted(item.n for item in kept.values())
     if before and not places:
-        unused = "no item is equal to one of the earlier run that was complete"
+        unused = NONE_EQUAL
     return Items(
         chunks=tuple(chunks.done),
         fields=census.fields if not census.shown else census.shown,
@@ -139,108 +132,6 @@ def mapped(work: WorkMaterial) -> tuple[MapSpec, PinnedInput]:
             return spec, pinned
     known = ", ".join(each.name for each in work.inputs) or "none"
     raise CallRefused(f"there is no input {one_line(spec.over)!r:.100} to map; there are: {known}")
-
-
-# ---------------------------------------------------------------- rows of an earlier run
-
-
-@dataclass(frozen=True)
-class Before:
-    """The complete rows of an earlier map in which the same was asked."""
-
-    places: dict[bytes, int]
-    """The earlier item of each content."""
-    outcomes: tuple[str, ...]
-    last: dict[int, int]
-    """Which of these blobs has the last outcome of an earlier item, which is complete."""
-
-    async def take_over(self, store: Store, kept: dict[int, tuple[int, str]]) -> tuple[str, ...]:
-        """Store the outcomes of these items under their new places, as blobs, and return them."""
-        for old in [old for old in kept if old not in self.last]:
-            del kept[old]
-        blobs, part, size = [], [], 0
-        for number, digest in enumerate(self.outcomes):
-            content = await store.get(digest)
-            for line in lines_of(content):
-                found = Outcome.model_validate_json(line)
-                if found.n not in kept or self.last[found.n] != number:
-                    continue
-                n, name = kept[found.n]
-                free = {
-                    "n": n,
-                    "id": name,
-                    "tries": 0,
-                    "dollars": Decimal(0),
-                    "tokens": 0,
-                    "raw": "",
-                }
-                part.append(dump_line(found.model_copy(update=free)))
-                size += len(part[-1])
-                if size > OUTCOMES_BYTES:
-                    blobs.append(await store.put(b"".join(part)))
-                    part, size = [], 0
-        if part:
-            blobs.append(await store.put(b"".join(part)))
-        return tuple(blobs)
-
-
-async def _before(store: Store, material: OpenMaterial) -> tuple[Before | None, str]:
-    """Return what can be taken over, and why nothing can."""
-    if not material.reuse:
-        return None, ""
-    try:
-        table = MapTable.model_validate_json(await store.get(material.reuse))
-        if table.asked != asked_of(material.work):
-            return None, (
-                "the earlier run asked something else: its instruction, schema, role, tier, checks"
-                " or other inputs differ"
-            )
-        last: dict[int, int] = {}
-        for number, digest in enumerate(table.outcomes):
-            content = await store.get(digest)
-            await asyncio.to_thread(_note_complete, content, number, last)
-        places: dict[bytes, int] = {}
-        for chunk in table.items:
-            content = await store.get(chunk.digest)
-            await asyncio.to_thread(_note_places, content, places, last)
-    except BlobLost:
-        return None, "what the earlier run kept of its rows is no longer in the store"
-    return Before(places, table.outcomes, last), ""
-
-
-def _note_complete(content: bytes, number: int, last: dict[int, int]) -> None:
-    for line in lines_of(content):
-        found = Outcome.model_validate_json(line)
-        if found.status == "complete":
-            last[found.n] = number
-        else:
-            last.pop(found.n, None)
-
-
-def _note_places(content: bytes, places: dict[bytes, int], last: dict[int, int]) -> None:
-    for line in lines_of(content):
-        item = Item.model_validate_json(line)
-        if item.n in last:
-            places.setdefault(digest_of(item.fields), item.n)
-
-
-def asked_of(work: WorkMaterial) -> str:
-    """Return the fingerprint of what a map asks of each item."""
-    subtask, spec = work.subtask, work.subtask.map
-    assert spec is not None, "only maps have one"
-    said = {
-        "instruction": subtask.instruction,
-        "criteria": subtask.acceptance_criteria,
-        "checks": [each.model_dump() for each in subtask.checks],
-        "tier": subtask.tier,
-        "role": [subtask.role, work.prompt, work.composed],
-        "form": spec.result or work.form,
-        "inputs": sorted(
-            (each.name, each.digest) for each in work.inputs if each.name != spec.over
-        ),
-        "found": [(each.subtask_id, each.content) for each in work.dependencies],
-    }
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- texts to merge

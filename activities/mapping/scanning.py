@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.activities.mapping.census import AROUND_BYTES, MOST, Census
+from holdfast.activities.mapping.earlier import Kept, read_earlier
 from holdfast.activities.mapping.sources import (
     Names,
     NotItems,
@@ -29,7 +30,7 @@ from holdfast.activities.mapping.sources import (
 from holdfast.activities.repositories.manifest import Manifest
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.calls.items import SHOWN_BYTES, named_fields
-from holdfast.contracts import ItemsFound, PinnedInput, Subtask
+from holdfast.contracts import ItemsFound, KeptItems, PinnedInput, Subtask
 from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.contracts.plans import MapSpec
 from holdfast.ports import Store
@@ -46,6 +47,9 @@ LARGEST = 10 * 1024**3
 PREVIEW_BYTES = 2_000
 Read = Callable[[Wanted, Taking], Awaitable[None]]
 """Reads the items of one input."""
+FindEarlier = Callable[[Subtask], Awaitable[Kept | KeptItems | None]]
+"""Finds what a map may take over of an earlier run, or why nothing."""
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,19 @@ class Inputs:
         except TimeoutError:
             raise TooSlow(f"takes longer than {wanted.seconds:.0f} s to read") from None
 
-    async def scan(self, pinned: PinnedInput, subtasks: Iterable[Subtask]) -> ItemsFound | None:
-        """Return what the maps among these subtasks find in an input; None: none is over it. Raise
-        BadGoal for what one of them cannot be carried out on.
+    async def scan(
+        self, pinned: PinnedInput, subtasks: Iterable[Subtask], reuse: Mapping[str, str] = NOTHING
+    ) -> ItemsFound | None:
+        """Return what the maps among these subtasks find in an input; None: none is over it.
+        `reuse`: blobs of the tables of an earlier run's maps, by subtask. Raise BadGoal for what
+        one of them cannot be carried out on.
         """
         seconds = FOLDER_SECONDS if pinned.is_folder else Wanted.seconds
+        earlier = partial(self._earlier, reuse)
         try:
-            return await scan_maps(partial(self.read, pinned), pinned.name, subtasks, seconds)
+            return await scan_maps(
+                partial(self.read, pinned), pinned.name, subtasks, seconds, earlier
+            )
         except TooSlow as error:
             # Thousands of documents: what they say is no longer than they are.
             if pinned.is_folder and (found := await self._count_files(pinned)):
@@ -89,6 +99,17 @@ class Inputs:
             raise BadGoal(f"input {one_line(pinned.name)!r} {error}") from None
         except NotItems as error:
             raise BadGoal(f"input {one_line(pinned.name)!r} {error}") from None
+
+    async def _earlier(self, reuse: Mapping[str, str], subtask: Subtask) -> Kept | KeptItems | None:
+        """Return what counts the rows that a map may take over; KeptItems: why it takes none; None:
+        it is not to take any.
+        """
+        if not reuse:
+            return None
+        if subtask.id not in reuse:
+            return KeptItems(unused=f"it has no rows of {one_line(subtask.id)}")
+        earlier, why = await read_earlier(self.store, reuse[subtask.id])
+        return KeptItems(unused=why) if earlier is None else Kept(earlier)
 
     async def peek(self, pinned: PinnedInput) -> ItemsFound | None:
         """Return what an input has that a planner may want to map, of tables, records and folders;
@@ -169,13 +190,22 @@ def census_for(subtask: Subtask, spec: MapSpec) -> Census:
     )
 
 
+async def _no_earlier(_: Subtask) -> None:
+    return None
+
+
 async def scan_maps(
-    read: Read, name: str, subtasks: Iterable[Subtask], seconds: float = Wanted.seconds
+    read: Read,
+    name: str,
+    subtasks: Iterable[Subtask],
+    seconds: float = Wanted.seconds,
+    earlier: FindEarlier = _no_earlier,
 ) -> ItemsFound | None:
     """Return what the maps over one input find in it, all fields included, so that other maps of
     the plan can be priced as well; None: there is none. Raise NotItems.
     """
     found: ItemsFound | None = None
+    kept = dict[str, KeptItems]()
     for subtask in subtasks:
         spec = subtask.map
         if spec is None or spec.over != name:
@@ -185,15 +215,20 @@ async def scan_maps(
                 f"is mapped by {found.by} and, by {subtask.id}, by {spec.by}; give it twice, under"
                 " two names"
             )
-        census = replace(census_for(subtask, spec), counts_only=True)
+        before = await earlier(subtask)
+        counting = before if isinstance(before, Kept) else None
+        # Rows are compared as they are shown, without secrets.
+        census = replace(census_for(subtask, spec), counts_only=counting is None)
         most = ITEM_BYTES if census.shown else SHOWN_BYTES
         wanted = Wanted(by=spec.by, id=spec.id, most=most, seconds=seconds)
-        await read(wanted, partial(_look, census))
+        await read(wanted, partial(_look, census, kept=counting))
         census.end()
+        if before is not None:
+            kept[subtask.id] = before.found() if isinstance(before, Kept) else before
         new = census.found(whole=True)
         # Fewer are equal for the map that shows more of each.
         found = new if found is None or new.repeated < found.repeated else found
-    return found
+    return found and found.model_copy(update={"kept": kept})
 
 
 async def check_file(path: Path, name: str, subtasks: Iterable[Subtask], seconds: float) -> None:
@@ -204,8 +239,10 @@ async def check_file(path: Path, name: str, subtasks: Iterable[Subtask], seconds
         await scan_maps(partial(read_file, path, str(path)), name, subtasks, seconds)
 
 
-async def _look(census: Census, raws: Iterable[Raw | Names]) -> None:
-    await asyncio.to_thread(census.take, raws)
+async def _look(census: Census, raws: Iterable[Raw | Names], kept: Kept | None = None) -> None:
+    items = await asyncio.to_thread(census.take, raws)
+    if kept is not None:
+        await asyncio.to_thread(kept.count, census, items)
 
 
 def _start_of(path: Path) -> str:

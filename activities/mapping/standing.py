@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from holdfast.activities.mapping.opening import lines_of
+from holdfast.activities.mapping.blobs import lines_of
 from holdfast.calls.items import is_short
 from holdfast.calls.rows import Item, Outcome
 

@@ -8,6 +8,8 @@ an outcome blob (`Outcome`); blobs are never changed, a later outcome of an item
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -140,6 +142,33 @@ class OpenMaterial(Contract):
     """
     named: tuple[Chunk, ...] = ()
     """The items of these texts, whose short fields stand beside their ids; empty: not any more."""
+
+
+ASKED_OTHERWISE = (
+    "the earlier run asked something else: its instruction, schema, role, tier, checks or other"
+    " inputs differ"
+)
+NONE_EQUAL = "no item is equal to one of the earlier run that was complete"
+"""Why nothing of an earlier run is taken over."""
+
+
+def asked_of(work: WorkMaterial) -> str:
+    """Return the fingerprint of what a map asks of each item."""
+    subtask, spec = work.subtask, work.subtask.map
+    assert spec is not None, "only maps have one"
+    said = {
+        "instruction": subtask.instruction,
+        "criteria": subtask.acceptance_criteria,
+        "checks": [each.model_dump() for each in subtask.checks],
+        "tier": subtask.tier,
+        "role": [subtask.role, work.prompt, work.composed],
+        "form": spec.result or work.form,
+        "inputs": sorted(
+            (each.name, each.digest) for each in work.inputs if each.name != spec.over
+        ),
+        "found": [(each.subtask_id, each.content) for each in work.dependencies],
+    }
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 class Merging(Contract):

@@ -92,6 +92,19 @@ class PinnedChange(Contract):
     """True if nothing differs, line ends apart: no text, and nothing that was not read."""
 
 
+class KeptItems(Contract):
+    """Items whose rows an earlier run has, if the same is asked of them."""
+
+    rows: int = 0
+    """Of those that would be asked."""
+    bytes: int = 0
+    """What these show a model, together."""
+    asked: str = ""
+    """Fingerprint of what was asked of them there."""
+    unused: str = ""
+    """Why nothing can be taken over; empty: it can, if the same is asked."""
+
+
 class ItemsFound(Contract):
     """What a look at an input found that can be mapped: nothing was paid for it."""
 
@@ -117,6 +130,8 @@ class ItemsFound(Contract):
     """The first few of them, each with its place and why."""
     repeated: int = 0
     """Items equal to an earlier one in what the map shows, which are not asked again."""
+    kept: dict[str, KeptItems] = Field(default_factory=dict)
+    """What the maps over them may take over of an earlier run, by subtask."""
 
     @property
     def asked(self) -> int:

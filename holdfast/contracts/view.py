@@ -95,6 +95,12 @@ class MapPreview(Contract):
     """Items that cannot be asked, and cost nothing."""
     samples: tuple[str, ...] = ()
     """The first of these, each with its place and why."""
+    reused: int = 0
+    """Items whose rows an earlier run has, which cost nothing."""
+    reused_from: str = ""
+    """That run; empty: none was named."""
+    unused: str = ""
+    """Why nothing of it is taken over; empty: something is."""
     at_once: int = 1
     """Calls in flight at most."""
     takes: Literal["now", "batch"] = "now"

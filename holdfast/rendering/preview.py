@@ -166,10 +166,14 @@ def _mapped(row: PreviewRow, about: MapPreview) -> Iterator[str]:
     else:
         many = f"{'' if about.whole else 'more than '}{about.items:,} items"
         broken = f", {about.broken:,} of which cannot be asked" if about.broken else ""
+        taken = f", {about.reused:,} taken over from {about.reused_from}" if about.reused else ""
+        each = "each other" if about.reused else "each"
         yield (
-            f"{row.id} is a map: {many}{broken}, each asked of {row.tier}, at most"
+            f"{row.id} is a map: {many}{broken}{taken}, {each} asked of {row.tier}, at most"
             f" {about.at_once} at once"
         )
+    if about.unused:
+        yield f"  nothing is taken over from {about.reused_from}: {about.unused}"
     yield from (f"  not asked: {each}" for each in about.samples)
     how = "goes by batches" if about.takes == "batch" else "asks at once"
     yield f"{row.id} {how}: {about.why}"

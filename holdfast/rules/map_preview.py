@@ -11,7 +11,8 @@ from holdfast.calling import context, gathering
 from holdfast.calling.reserving import tiers
 from holdfast.calls.items import named_fields
 from holdfast.calls.row import form_of, row_room, shared_bytes
-from holdfast.contracts import ModelCard, Subtask, policies
+from holdfast.calls.rows import ASKED_OTHERWISE, NONE_EQUAL, asked_of
+from holdfast.contracts import KeptItems, ModelCard, Subtask, policies
 from holdfast.contracts.goals import ItemsFound
 from holdfast.contracts.plans import MapSpec
 from holdfast.contracts.view import LanePrice, MapPreview, PreviewRow
@@ -51,13 +52,15 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
     row = row.model_copy(update={"kind": "map", "tier": tier})
     if found is None:
         return _uncounted(state, row, spec, card)
-    usual, bound = _sizes(state, progress, found, tokens)
+    kept = _kept(state, progress, found)
+    usual, bound = _sizes(state, progress, found, kept, tokens)
     cached = usual.rows > 2 and state.brief.capabilities.caching
     cached = cached and worth_caching(card, usual.shared)
     takes, why = choose_lane(state, spec)
     written = usual_written(form_of(gathering.for_work(state, progress)))
+    texts = found.asked if spec.reduce else 0
     lanes = tuple(
-        _lane(each, card, usual, bound, written, cached=cached, state=state, spec=spec)
+        _lane(each, card, usual, bound, written, cached=cached, state=state, texts=texts)
         for each in LANES
     )
     taken = next(each for each in lanes if each.lane == takes)
@@ -70,6 +73,9 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         asked=found.asked,
         broken=found.broken,
         samples=found.samples,
+        reused=kept.rows,
+        reused_from=state.goal.reuse.run if state.goal.reuse else "",
+        unused=kept.unused,
         at_once=state.goal.limits.concurrency,
         takes=takes,
         why=why,
@@ -117,16 +123,34 @@ def _uncounted(state: State, row: PreviewRow, spec: MapSpec, card: ModelCard) ->
     return row.model_copy(update={"map": about, **prices})
 
 
+def _kept(state: State, progress: Progress, found: ItemsFound) -> KeptItems:
+    """Return what is taken over of an earlier run, as far as that is known before it starts."""
+    subtask, reuse = progress.subtask, state.goal.reuse
+    if reuse is None:
+        return KeptItems()
+    # Where a planner has planned, the input was not read for its maps.
+    unread = "its items are compared once it begins"
+    unread = unread if subtask.id in reuse.tables else f"it has no rows of {subtask.id}"
+    kept = found.kept.get(subtask.id, KeptItems(unused=unread))
+    if kept.unused or not kept.rows:
+        return KeptItems(unused=kept.unused or NONE_EQUAL)
+    if kept.asked == asked_of(gathering.for_map(state, progress)):
+        return kept
+    before = [each for each in subtask.depends_on if not state.is_settled(each)]
+    first = f"what is asked depends on {', '.join(before)}, and is known only after it"
+    return KeptItems(unused=first if before else ASKED_OTHERWISE)
+
+
 def _sizes(
-    state: State, progress: Progress, found: ItemsFound, tokens: int
+    state: State, progress: Progress, found: ItemsFound, kept: KeptItems, tokens: int
 ) -> tuple[RowSizes, RowSizes]:
-    """Return the sizes that are expected of all rows, and those that are never exceeded."""
+    """Return the sizes that are expected of all rows to come, and those that are never exceeded."""
     subtask, names = progress.subtask, named_fields(progress.subtask.instruction)
     work, role = gathering.for_work(state, progress), state.brief.role(subtask.role)
     bound = RowSizes(
-        rows=found.asked,
+        rows=max(found.asked - kept.rows, 0),
         shared=shared_bytes(work, role),
-        bytes=found.shown(names),
+        bytes=max(found.shown(names) - kept.bytes, 0),
         longest=found.most_shown(names),
         max_output=row_room(subtask),
     )
@@ -157,12 +181,13 @@ def _lane(
     *,
     cached: bool,
     state: State,
-    spec: MapSpec,
+    texts: int,
 ) -> LanePrice:
+    """Return what the rows cost in a lane, and then to merge so many texts."""
     low, expected, _ = price_rows(card, usual, lane, cached=cached, written=written)
     _, _, high = price_rows(card, bound, lane, cached=cached)
     uncached = price_rows(card, usual, lane, written=written)[1] if cached else None
-    merges = _merging(card, usual, lane) if spec.reduce else (Decimal(0),) * 3
+    merges = _merging(card, texts, usual.max_output, lane)
     if not card.prices:
         merges = (None, None, None)
     sums = [total_of(pair) for pair in zip((low, expected, high), merges, strict=True)]
@@ -171,15 +196,15 @@ def _lane(
         lane=lane,
         **range_of(sums[0], sums[1], sums[2]),
         uncached=None if uncached is None else uncached.quantize(PLACES, rounding=ROUND_UP),
-        seconds=round(work if lane == "now" else BATCH_SECONDS, 1),
+        seconds=round(work if lane == "now" or not usual.rows else BATCH_SECONDS, 1),
     )
 
 
-def _merging(card: ModelCard, usual: RowSizes, lane: Taken) -> Range:
-    """Return what it costs to merge the texts of all rows, level by level, until one is left."""
-    texts, whole = usual.rows, [Decimal(0)] * 3
+def _merging(card: ModelCard, texts: int, max_output: int, lane: Taken) -> Range:
+    """Return what it costs to merge so many texts, level by level, until one is left."""
+    whole = [Decimal(0)] * 3
+    size = min(WRITTEN[1], max_output)
     while texts > 1:
-        size = min(WRITTEN[1], usual.max_output)
         groups = ceil(texts / max(policies.MERGED_TOKENS // size, 2))
         read = texts * size * context.EXPECTED_BYTES_PER_TOKEN
         sizes = RowSizes(groups, RULES_BYTES, read, ceil(read / groups), policies.MERGE_OUTPUT)

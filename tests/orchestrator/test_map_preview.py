@@ -9,8 +9,9 @@ from pydantic import JsonValue
 
 from driving import BRIEFING, START, subtask
 from holdfast.calling import gathering
+from holdfast.calls.rows import asked_of
 from holdfast.contracts import Capabilities, Goal, Limits, PinnedInput, Plan, Subtask
-from holdfast.contracts.goals import ItemsFound
+from holdfast.contracts.goals import ItemsFound, KeptItems, Reuse
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.contracts.view import MapPreview, PreviewRow
 from holdfast.ledger.rows import WRITTEN, usual_written
@@ -44,6 +45,7 @@ def planned(
     instruction: str = "Say in one word which kind of ticket {subject} with {text} is",
     after: tuple[Subtask, ...] = (),
     size: int = 4_000_000,
+    reuse: Reuse | None = None,
     **spec: object,
 ) -> State:
     over = MapSpec.model_validate({"over": "tickets", "by": "records", "lane": lane, **spec})
@@ -53,6 +55,7 @@ def planned(
     limits = Limits(deadline_seconds=int(hours * 3_600), concurrency=5, dollars=Decimal(100))
     plan = Plan(goal="Sort the tickets", subtasks=(one, *after))
     goal = Goal(text="Sort the tickets", plan=plan, use_models=True, limits=limits, lane=asked)
+    goal = goal.model_copy(update={"reuse": reuse})
     brief = BRIEFING.model_copy(update={"inputs": (pinned,), "capabilities": capabilities})
     state = first_state("r", goal, START, "first")
     return apply(apply(state, Started(Prepare())), Prepared(brief))
@@ -185,3 +188,49 @@ def test_rows_with_a_short_form_are_priced_at_its_length_and_not_at_that_of_a_te
     text = mapped(planned(lane="now"))[1].lanes[0]
     assert short.expected and text.expected and short.expected < text.expected
     assert usual_written({}) == WRITTEN
+
+
+BEFORE = Reuse(run="before", tables={"classify": "ab"})
+
+
+def with_kept(kept: KeptItems, **more: object) -> State:
+    found = FOUND.model_copy(update={"kept": {"classify": kept}})
+    return planned(found, lane="now", reuse=BEFORE, **more)  # type: ignore[arg-type]
+
+
+def test_only_the_rows_that_an_earlier_run_does_not_have_are_priced() -> None:
+    (progress,) = planned().work.values()
+    asked = asked_of(gathering.for_map(planned(), progress))
+    kept = KeptItems(rows=9_987, bytes=3_990_000, asked=asked)
+    whole, _ = mapped(planned(lane="now"))
+    row, about = mapped(with_kept(kept))
+    assert whole.expected and row.expected and row.low and row.high
+    assert row.expected < whole.expected / 500 and row.low <= row.expected <= row.high
+    assert (about.reused, about.unused, row.seconds) == (9_987, "", 12.5)
+    assert (
+        "classify is a map: 10,000 items, 3 of which cannot be asked, 9,987 taken over from before,"
+        " each other asked of haiku, at most 5 at once"
+        in totals(predict(with_kept(kept)), Decimal(100))
+    )
+    all_of_it = kept.model_copy(update={"rows": 9_997})
+    assert (mapped(with_kept(all_of_it))[0].high, mapped(with_kept(all_of_it))[0].seconds) == (0, 0)
+    # The texts of all rows are merged anew, whoever has paid for them.
+    merged, _ = mapped(with_kept(all_of_it, reduce="Say in one text what these have in common"))
+    assert merged.expected and merged.expected > 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        (KeptItems(rows=9, asked="otherwise"), "the earlier run asked something else"),
+        (KeptItems(unused="its store has lost them"), "its store has lost them"),
+        (KeptItems(asked="x"), "no item is equal to one of the earlier run that was complete"),
+    ],
+)
+def test_where_nothing_is_taken_over_the_preview_prices_all_rows_and_says_why(
+    kept: KeptItems, why: str
+) -> None:
+    row, about = mapped(with_kept(kept))
+    assert about.reused == 0 and row.expected == mapped(planned(lane="now"))[0].expected
+    lines = totals(predict(with_kept(kept)), Decimal(100))
+    assert any(f"nothing is taken over from before: {why}" in each for each in lines)

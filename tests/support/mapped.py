@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from holdfast.activities.mapping.opening import dump_line, lines_of
+from holdfast.activities.mapping.blobs import dump_line, lines_of
 from holdfast.activities.snapshots import plain
 from holdfast.calls.rows import (
     CloseMaterial,

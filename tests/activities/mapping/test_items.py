@@ -10,6 +10,7 @@ from temporalio.testing import ActivityEnvironment
 
 import documents
 from holdfast.activities.mapping import scanning
+from holdfast.calls.row import row_prompt
 from holdfast.calls.rows import Items, OpenMaterial, Outcome
 from holdfast.contracts.errors import CallRefused
 from mapped import Mapping
@@ -179,6 +180,12 @@ async def test_equal_items_of_an_earlier_run_are_taken_over(mapping: Mapping) ->
     assert (found.reused, found.kept, found.unused) == (1, (1,), "")
     closed = await mapping.close(again, found, found.outcomes)
     assert (closed.counts.complete, closed.counts.reused, closed.counts.asked) == (1, 1, 0)
+    seen = await mapping.inputs.scan(again.inputs[0], [again.subtask], {"label": kept})
+    assert seen is not None
+    told, size = seen.kept["label"], len(row_prompt((await mapping.items(found))[1]).encode())
+    assert (told.rows, told.asked) == (1, table.asked) and abs(told.bytes - size) <= 2
+    seen = await mapping.inputs.scan(again.inputs[0], [again.subtask], {"other": kept})
+    assert seen is not None and seen.kept["label"].unused == "it has no rows of label"
     other = mapping.work(await mapping.pin(more), "records", "Label it otherwise", id="id")
     refused = await mapping.open(other, reuse=kept)
     assert (refused.reused, refused.unused[:33]) == (0, "the earlier run asked something e")
