@@ -193,6 +193,7 @@ class Preparation:
             unusable = self.catalogue.unusable_for(_whose(goal))
             inputs = await self._pin_all(goal, playbook, _maps_of(ready))
             inputs = await self._scan_all(goal, ready, inputs)
+            _refuse_broken(goal, ready, inputs)
             plan, not_run = keep_servable(_ready_plan(goal, playbook), served.missing)
             if plan and playbook and playbook.lenses and goal.plan is None:
                 plan, lacking = await drop_idle(
@@ -519,6 +520,23 @@ def _refuse_small_cap(goal: Goal, briefing: Briefing) -> None:
         why = keeping.short_of(goal, briefing)
         if why:
             raise CapTooSmall(why)
+
+
+def _refuse_broken(goal: Goal, ready: Plan | None, inputs: Iterable[PinnedInput]) -> None:
+    """Raise BadGoal for a map of which more items are broken than may fail, unless a person is to
+    decide about them, or only the price is asked.
+    """
+    if goal.ask_people or goal.plan_only:
+        return
+    kept = [each.subtask_id for each in goal.fork.findings] if goal.fork else []
+    for subtask in _maps_of(ready):
+        for each in inputs:
+            over = subtask.map is not None and subtask.map.over == each.name
+            if not over or each.items is None or subtask.id in kept:
+                continue
+            if wrong := mapping.broken_problem(subtask, each.items):
+                first = f" ({each.items.samples[0]})" if each.items.samples else ""
+                raise BadGoal(f"input {each.name!r}: {wrong}{first}; {mapping.BROKEN_REMEDY}")
 
 
 def _refuse_unreached(plan: Plan | None, served: RolesHere) -> None:

@@ -381,6 +381,7 @@ def _count(counts: Counter[str], item: Item, outcome: Outcome | None) -> None:
     counts["items"] += 1
     if outcome is not None and outcome.status != OPEN:
         counts[outcome.status] += 1
+        counts["broken"] += outcome.status == "failed" and item.broken != ""
     if item.same_as is not None:
         counts["repeated"] += 1
     elif outcome is not None:

@@ -313,6 +313,8 @@ class RowCounts(Contract):
     complete: int = 0
     failed: int = 0
     """Failed for good, broken items included."""
+    broken: int = 0
+    """Those of them that cannot be asked."""
     skipped: int = 0
     supplied: int = 0
     repeated: int = 0

@@ -95,6 +95,8 @@ class MapPreview(Contract):
     """Items that cannot be asked, and cost nothing."""
     samples: tuple[str, ...] = ()
     """The first of these, each with its place and why."""
+    barred: str = ""
+    """Why nothing is asked at first, and what is to be done; empty: it is."""
     reused: int = 0
     """Items whose rows an earlier run has, which cost nothing."""
     reused_from: str = ""

@@ -56,6 +56,7 @@ from holdfast.maps.state import (
     SubmitRows,
     TimePassed,
 )
+from holdfast.plans.mapping import exceeds
 from holdfast.state.edits import without
 from holdfast.state.events import CutAsked, HoldAsked
 
@@ -312,7 +313,8 @@ def _take_items(state: MapState, items: Items) -> MapState:
             outcomes=items.outcomes,
             failed=items.broken,
             complete=items.reused,
-        )
+        ),
+        broken=items.broken,
     )
 
 
@@ -343,7 +345,8 @@ def _take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
             failed=stands.failed - len(failed),
             complete=stands.complete + len(table.settled) - len(table.had_result),
             table=None,
-        )
+        ),
+        broken=table.counts.broken,
     )
 
 
@@ -418,17 +421,23 @@ def _stop(state: MapState, done: RowsDone | Submitted) -> MapState:
     return replace(state, ending=report)
 
 
-def _tolerate(state: MapState) -> MapState:
-    """Stop asking where more rows have failed than the plan tolerates."""
+def _tolerate(state: MapState, broken: int = 0) -> MapState:
+    """Stop asking where more rows have failed than the plan tolerates. `broken`: those of them that
+    cannot be asked, where these alone may be too many: then nothing is paid first.
+    """
     stands, spec = state.stands, state.goal.work.subtask.map
     assert spec is not None
+    if state.goal.tolerated or state.ending is not None or stands.level:
+        return state
+    more = f"more than {spec.tolerate:g} %"
+    if exceeds(spec, broken, stands.items):
+        why = f"{broken:,} of {stands.items:,} rows cannot be asked, {more}"
+        return replace(state, ending=MapReport(outcome="intolerable", why=why))
     ended = stands.failed + stands.complete
     early = ended < policies.TOLERATED_FROM and (stands.portions or state.flights or state.batches)
-    if state.goal.tolerated or state.ending is not None or stands.level or early:
+    if early or not exceeds(spec, stands.failed, stands.items):
         return state
-    if stands.failed * 100 <= spec.tolerate * stands.items:
-        return state
-    why = f"{stands.failed:,} of {stands.items:,} rows failed, more than {spec.tolerate:g} %"
+    why = f"{stands.failed:,} of {stands.items:,} rows failed, {more}"
     return replace(state, ending=MapReport(outcome="intolerable", why=why))
 
 

@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 
 from holdfast.calls.items import named_fields
 from holdfast.calls.turn import OF_SERVERS, WEB_FETCH, WEB_SEARCH
-from holdfast.contracts import PinnedInput, Plan, RoleCard, Subtask, policies
+from holdfast.contracts import ItemsFound, PinnedInput, Plan, RoleCard, Subtask, policies
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.text.mistakes import suggest
+
+BROKEN_REMEDY = "mend them, raise its `tolerate`, or decide about them with --ask"
+"""What can be done where too many items cannot be asked."""
 
 
 def problems(
@@ -65,6 +68,22 @@ def field_problems(subtask: Subtask, inputs: Collection[PinnedInput]) -> Iterato
             f"map.id: {spec.id!r} is no field of {spec.over!r}{suggest(spec.id, found.fields)};"
             f" known: {', '.join(found.fields)}"
         )
+
+
+def broken_problem(subtask: Subtask, found: ItemsFound) -> str:
+    """Return that more items of a map cannot be asked than may fail; empty if they are not more."""
+    spec = subtask.map
+    if spec is None or not found.whole or not exceeds(spec, found.broken, found.count):
+        return ""
+    many = f"{found.broken:,} of {found.count:,} {found.by}"
+    return (
+        f"{many} cannot be asked, more than the {spec.tolerate:g} % of {subtask.id} that may fail"
+    )
+
+
+def exceeds(spec: MapSpec, failed: int, items: int) -> bool:
+    """True if more items have failed than a map tolerates."""
+    return failed * 100 > spec.tolerate * items
 
 
 def time_problems(plan: Plan, lane: Lane | None, seconds: int) -> Iterator[str]:

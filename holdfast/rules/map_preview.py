@@ -25,6 +25,7 @@ from holdfast.ledger.rows import (
     worst_rows,
     worth_caching,
 )
+from holdfast.plans.mapping import BROKEN_REMEDY, broken_problem
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
@@ -73,6 +74,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         asked=found.asked,
         broken=found.broken,
         samples=found.samples,
+        barred=_barred(state, subtask, found),
         reused=kept.rows,
         reused_from=state.goal.reuse.run if state.goal.reuse else "",
         unused=kept.unused,
@@ -139,6 +141,14 @@ def _kept(state: State, progress: Progress, found: ItemsFound) -> KeptItems:
     before = [each for each in subtask.depends_on if not state.is_settled(each)]
     first = f"what is asked depends on {', '.join(before)}, and is known only after it"
     return KeptItems(unused=first if before else ASKED_OTHERWISE)
+
+
+def _barred(state: State, subtask: Subtask, found: ItemsFound) -> str:
+    """Return why nothing is asked at first, and what then; empty: it is."""
+    wrong = broken_problem(subtask, found)
+    if not wrong:
+        return ""
+    return f"{wrong}; {'a person is asked first' if state.goal.ask_people else BROKEN_REMEDY}"
 
 
 def _sizes(

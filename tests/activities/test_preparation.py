@@ -630,7 +630,7 @@ async def test_items_of_a_mapped_input_are_counted_and_measured(
 ) -> None:
     path = allowed / "items.jsonl"
     path.write_text('{"id": 1, "x": "abc"}\n{"id": 2, "x": "de"}\n{"id"\n{"id": 3, "x": "de"}\n')
-    asked = goal(inputs=given(path), plan=mapping_plan(id="id"))
+    asked = goal(inputs=given(path), plan=mapping_plan(id="id", tolerate=25))
     (pinned,) = (await prepare(preparation, asked)).inputs
     assert pinned.items is not None
     assert (pinned.items.count, pinned.items.broken, pinned.items.fields) == (4, 1, ("id", "x"))
@@ -651,6 +651,21 @@ async def test_what_is_wrong_with_mapped_items_is_said_before_anything_is_paid(
     assert why == "input 'report' line 2 has the 'id' '1' again, which names line 1"
     why = await refusal(preparation, goal(inputs=given(path), plan=mapping_plan("files")))
     assert why == "input 'report' is JSON, which has no files; map it by records"
+
+
+async def test_more_broken_items_than_may_fail_are_refused_unless_a_person_is_to_decide(
+    preparation: Preparation, allowed: Path
+) -> None:
+    path = allowed / "items.jsonl"
+    path.write_text('{"id": 1, "x": "abc"}\n{"id"\n{"id": 3, "x": "de"}\n{"id": 4, "x": "f"}\n')
+    asked = goal(inputs=given(path), plan=mapping_plan(id="id", tolerate=24))
+    assert await refusal(preparation, asked) == (
+        "input 'report': 1 of 4 records cannot be asked, more than the 24 % of t1 that may fail"
+        " (line 2 is no JSON: Expecting ':' delimiter at character 6); mend them, raise its"
+        " `tolerate`, or decide about them with --ask"
+    )
+    for told in ({"ask_people": True}, {"plan_only": True}):
+        assert (await prepare(preparation, asked.model_copy(update=told))).inputs
 
 
 async def test_a_map_that_must_go_by_batches_is_refused_where_there_are_none(

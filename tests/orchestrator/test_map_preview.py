@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -234,3 +235,16 @@ def test_where_nothing_is_taken_over_the_preview_prices_all_rows_and_says_why(
     assert about.reused == 0 and row.expected == mapped(planned(lane="now"))[0].expected
     lines = totals(predict(with_kept(kept)), Decimal(100))
     assert any(f"nothing is taken over from before: {why}" in each for each in lines)
+
+
+def test_more_broken_items_than_may_fail_are_said_before_anything_is_paid() -> None:
+    told = totals(predict(planned(tolerate=0.01)), Decimal(100))
+    assert (
+        "  nothing is paid as it stands: 3 of 10,000 records cannot be asked, more than the 0.01 %"
+        " of classify that may fail; mend them, raise its `tolerate`, or decide about them with"
+        " --ask" in told
+    )
+    asks = planned(tolerate=0.01)
+    asks = replace(asks, goal=asks.goal.model_copy(update={"ask_people": True}))
+    assert mapped(asks)[1].barred.endswith("may fail; a person is asked first")
+    assert mapped(planned(tolerate=0.03))[1].barred == ""

@@ -239,6 +239,29 @@ def test_too_many_failures_stop_a_map_unless_a_person_lets_it_go_on() -> None:
         assert ("rows-10" in driver.moves) is tolerated
 
 
+def test_more_broken_rows_than_may_fail_end_a_map_before_it_asks_any() -> None:
+    broken = items(30).model_copy(update={"broken": 2})
+    for tolerated in (False, True):
+        driver = Driver(goal(tolerate=2.0, tolerated=tolerated), 30)
+        driver.go_on()
+        driver.take(Ended(driver.first(), broken))
+        assert isinstance(driver.first(), AskRows) is tolerated
+        if not tolerated:
+            driver.answer(driver.first())
+            assert driver.report is not None and driver.report.outcome == "intolerable"
+            assert driver.report.why == "2 of 30 rows cannot be asked, more than 2 %"
+            resume = driver.report.resume
+    order = RowOrder(kind="skip", ids=("k1",))
+    for left, outcome in ((1, "intolerable"), (0, "more")):
+        # Few have ended, but of the broken ones it is known what they are.
+        again = Driver(goal(tolerate=2.0, resume=resume, orders=(order,)), 30)
+        again.go_on()
+        counts = RowCounts(items=30, failed=left, broken=left)
+        settled = (0, 1)[left:]
+        again.take(Ended(again.first(), MapTable(counts=counts, settled=settled)))
+        assert again.report is not None and again.report.outcome == outcome
+
+
 def test_a_map_without_money_for_all_its_rows_asks_as_many_as_it_can_and_says_what_it_needs() -> (
     None
 ):
