@@ -52,6 +52,7 @@ class Census:
     largest: dict[str, int] = field(default_factory=dict)
     longest: int = 0
     samples: list[str] = field(default_factory=list)
+    note: str = ""
     _ids: dict[bytes, str] = field(default_factory=dict)
     """Where each id stands."""
     _seen: dict[bytes, int] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class Census:
         for raw in raws:
             if isinstance(raw, Names):
                 self._see(raw.fields)
+                self.note = one_line(raw.note)
             else:
                 found.append(raw)
         if not self.counts_only:
@@ -92,6 +94,7 @@ class Census:
             broken=self.broken,
             samples=tuple(self.samples),
             repeated=self.repeated,
+            note=self.note,
         )
 
     def shown_bytes(self, item: Item) -> int:

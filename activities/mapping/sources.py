@@ -70,6 +70,8 @@ class Names:
     """The names of all fields, which come last."""
 
     fields: tuple[str, ...]
+    note: str = ""
+    """What is to be known of how they were read, as the rest of a sentence."""
 
 
 Taking = Callable[[Iterable[Raw | Names]], Awaitable[None]]
@@ -178,7 +180,7 @@ def _parsed(block: bytes) -> Iterator[Raw | Names]:
         elif "refused" in said:
             raise NotItems(one_line(said["refused"]))
         else:
-            yield Names(tuple(said["fields"]))
+            yield Names(tuple(said["fields"]), said["note"])
 
 
 async def _read_pages(path: Path, name: str, take: Taking) -> None:

@@ -11,6 +11,7 @@ SHOWN_BYTES = 256 * 1024
 """Bytes that one item may show a model; a larger one fails by itself."""
 SHORT_LETTERS = 200
 """Characters of a field that still stands in a table of rows; no longer one does, and no list."""
+STRAY_LETTERS = 30
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 
@@ -20,6 +21,13 @@ def named_fields(instruction: str) -> tuple[str, ...]:
     """
     names = (found[1].strip() for found in _BRACES.finditer(instruction) if found[1] is not None)
     return tuple(dict.fromkeys(names))
+
+
+def stray_brace(instruction: str) -> str:
+    """Return the text from the first brace on that has no other half; empty: each has its own."""
+    rest = _BRACES.sub(lambda found: " " * len(found[0]), instruction)
+    place = min((n for n in map(rest.find, "{}") if n >= 0), default=-1)
+    return "" if place < 0 else " ".join(instruction[place:].split())[:STRAY_LETTERS]
 
 
 def is_short(value: JsonValue) -> bool:

@@ -130,6 +130,8 @@ class ItemsFound(Contract):
     """The first few of them, each with its place and why."""
     repeated: int = 0
     """Items equal to an earlier one in what the map shows, which are not asked again."""
+    note: str = ""
+    """What is to be known of how they were read, as the rest of a sentence about the input."""
     kept: dict[str, KeptItems] = Field(default_factory=dict)
     """What the maps over them may take over of an earlier run, by subtask."""
 

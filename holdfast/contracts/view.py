@@ -95,6 +95,8 @@ class MapPreview(Contract):
     """Items that cannot be asked, and cost nothing."""
     samples: tuple[str, ...] = ()
     """The first of these, each with its place and why."""
+    note: str = ""
+    """What is to be known of how the items were read."""
     barred: str = ""
     """Why nothing is asked at first, and what is to be done; empty: it is."""
     reused: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from holdfast.calls.items import named_fields
+from holdfast.calls.items import named_fields, stray_brace
 from holdfast.calls.turn import OF_SERVERS, WEB_FETCH, WEB_SEARCH
 from holdfast.contracts import ItemsFound, PinnedInput, Plan, RoleCard, Subtask, policies
 from holdfast.contracts.plans import Lane, MapSpec
@@ -26,6 +26,11 @@ def problems(
         yield (
             f"map.over: unknown input {spec.over!r}{suggest(spec.over, inputs)};"
             f" the goal's inputs: {named}"
+        )
+    if stray := stray_brace(subtask.instruction):
+        yield (
+            f"instruction: the brace in {stray!r} has no other half; for a brace as it is write it"
+            " twice"
         )
     if subtask.secondary:
         yield "secondary: no effect, because rows of a map climb tiers and keep their role"

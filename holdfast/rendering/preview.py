@@ -175,6 +175,8 @@ def _mapped(row: PreviewRow, about: MapPreview) -> Iterator[str]:
     if about.unused:
         yield f"  nothing is taken over from {about.reused_from}: {about.unused}"
     yield from (f"  not asked: {each}" for each in about.samples)
+    if about.note:
+        yield f"  {about.note}"
     if about.barred:
         yield f"  nothing is paid as it stands: {about.barred}"
     how = "goes by batches" if about.takes == "batch" else "asks at once"

@@ -74,6 +74,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         asked=found.asked,
         broken=found.broken,
         samples=found.samples,
+        note=f"{spec.over} {found.note}" if found.note else "",
         barred=_barred(state, subtask, found),
         reused=kept.rows,
         reused_from=state.goal.reuse.run if state.goal.reuse else "",

@@ -33,6 +33,7 @@ FOUND = ItemsFound(
     longest=4_090,
     broken=3,
     samples=("line 17: not JSON",),
+    note="is no UTF-8 (line 3), and is read as Windows-1252",
 )
 BATCHES = Capabilities(caching=True, batches=True)
 
@@ -138,6 +139,7 @@ def test_what_is_not_asked_and_both_lanes_are_shown_before_anything_is_paid() ->
         " 5 at once" in lines
     )
     assert "  not asked: line 17: not JSON" in lines
+    assert "  tickets is no UTF-8 (line 3), and is read as Windows-1252" in lines
     shown = write([plan_table(plan, Decimal(100)), *lane_tables(plan)])
     assert "classify batch ◂" in shown and "classify now" in shown
     assert "(at most 24 h)" in shown

@@ -54,6 +54,16 @@ def problems(spec: dict[str, Any] | None = None, **fields: Any) -> tuple[str, ..
         ),
         ({}, {"role": "lens"}, "map: role 'lens' has no model; each row is one answer"),
         ({}, {"secondary": "form"}, "secondary: no effect, because rows of a map climb tiers"),
+        (
+            {},
+            {"instruction": "Say what {subject is about, as {{x}} and {y}."},
+            "instruction: the brace in '{subject is about, as {{x}} an' has no other half",
+        ),
+        (
+            {},
+            {"instruction": "Label {subject} so: {{kind}"},
+            "instruction: the brace in '}' has no other half; for a brace as it is write it twice",
+        ),
         ({"reduce": "Merge them."}, {"role": "form"}, "map.reduce: it merges texts"),
     ],
 )

@@ -4,8 +4,8 @@ bounded process of its own, so it imports nothing of this project.
 `main` takes JSON (`path`, `by`, `fields` that are wanted, none: all; `id`, the field that names an
 item; `most` bytes that an item may show; `short` characters that other fields may have, of which
 one more is read where they have more, and nothing of lists and objects) and yields lines of JSON:
-for each item `[place, fields, why it is broken]`, at the end `{"fields": […]}`, or
-`{"refused": why}`.
+for each item `[place, fields, why it is broken]`, at the end `{"fields": […], "note": how it was
+read}`, or `{"refused": why}`.
 However large the file is, no more than one item of it is held.
 """
 
@@ -53,6 +53,8 @@ class Wanted:
         self.cut = short + 1
         self.fields = (*fields, *([id] if id and fields and id not in fields else ()))
         self.seen: dict[str, None] = {}
+        self.note = ""
+        """What is to be known of how the file was read, as the rest of a sentence."""
 
     def see(self, names: Iterable[str]) -> None:
         """Take in the names of an item's fields. Raise Refused for more than any table has."""
@@ -101,7 +103,7 @@ def main(request: bytes) -> Iterator[bytes]:
                 why = f"shows a model {shown:,} bytes; at most {asked['most']:,} are asked"
                 line = dump(place, named, why)
             yield line
-        yield json.dumps({"fields": [*wanted.seen]}).encode() + b"\n"
+        yield json.dumps({"fields": [*wanted.seen], "note": wanted.note}).encode() + b"\n"
     except Refused as error:
         yield json.dumps({"refused": str(error)}).encode() + b"\n"
 
@@ -134,22 +136,26 @@ def plain(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def opened(path: str) -> TextIO:
-    """Open a text, whose bytes that are none become halves of characters."""
+def opened(path: str, wanted: Wanted | None = None) -> TextIO:
+    """Open a text, whose bytes that are none become halves of characters. `wanted`: it may be in
+    the encoding of Western Windows, and is told so; None: it is Unicode.
+    """
     with open(path, "rb") as file:
         start = file.read(WINDOW)
     encoding, errors = "utf-8-sig", "surrogateescape"
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding, errors = "utf-16", "replace"
-    else:
+    elif wanted is not None:
         # The last character of the window may be cut.
         try:
             start[: start.rfind(b"\n") + 1].decode()
-        except UnicodeDecodeError:
+        except UnicodeDecodeError as error:
             good = start.decode("utf-8", "ignore")
             # Single bytes that are broken are broken; a text without any other is no UTF-8.
             if good.isascii():
-                encoding, errors = "cp1252", "replace"
+                encoding = "cp1252"
+                line = start.count(b"\n", 0, error.start) + 1
+                wanted.note = f"is no UTF-8 (line {line}), and is read as Windows-1252"
     return open(path, encoding=encoding, errors=errors, newline="")
 
 
@@ -165,12 +171,13 @@ def lines_of(file: TextIO) -> Iterator[tuple[int, str, bool]]:
         yield number, line.rstrip("\r\n"), cut
 
 
+REPEATS = "repeats the names of the columns"
 TOO_LONG = f"is longer than {LONGEST >> 20} million characters"
 
 
 def read_lines(path: str, wanted: Wanted) -> Row:
     wanted.see(["text"])
-    with opened(path) as file:
+    with opened(path, wanted) as file:
         for number, line, cut in lines_of(file):
             if cut:
                 yield f"line {number}", None, TOO_LONG
@@ -310,7 +317,7 @@ def read_rows(path: str, wanted: Wanted) -> Row:
 
 def read_csv(path: str, wanted: Wanted) -> Row:
     csv.field_size_limit(LONGEST)
-    with opened(path) as file:
+    with opened(path, wanted) as file:
         first = file.readline(LONGEST)
         bare = QUOTED.sub("", first)
         delimiter = max(DELIMITERS, key=bare.count)
@@ -318,6 +325,7 @@ def read_csv(path: str, wanted: Wanted) -> Row:
         cut: set[int] = set()
         rows = csv.reader(whole_lines(file, cut), delimiter=delimiter)
         names: list[str] = []
+        header: list[str] = []
         begun = 0
         while True:
             begun = rows.line_num + 1
@@ -331,7 +339,7 @@ def read_csv(path: str, wanted: Wanted) -> Row:
             if not any(row):
                 continue
             if not names:
-                names = column_names(row)
+                header, names = row, column_names(row, f"line {begun}")
                 wanted.see(names)
             elif cut:
                 cut.clear()
@@ -339,6 +347,8 @@ def read_csv(path: str, wanted: Wanted) -> Row:
             elif len(row) != len(names):
                 why = f"has {len(row)} cells, where the header has {len(names)}"
                 yield f"line {begun}", None, why
+            elif row == header:
+                yield f"line {begun}", None, REPEATS
             else:
                 yield f"line {begun}", wanted.of(dict(zip(names, row, strict=True))), ""
 
@@ -356,19 +366,18 @@ def whole_lines(file: TextIO, cut: set[int]) -> Iterator[str]:
         yield line
 
 
-def column_names(header: Sequence[object]) -> list[str]:
-    """Return a name for each column, none of them twice."""
+def column_names(header: Sequence[object], place: str) -> list[str]:
+    """Return a name for each column. Refused where two have the same."""
     if len(header) > MOST_FIELDS:
         raise Refused(f"has {len(header):,} columns; at most {MOST_FIELDS} are read")
-    taken: dict[str, None] = {}
-    for place, given in enumerate(header, 1):
+    taken: dict[str, int] = {}
+    for number, given in enumerate(header, 1):
         text = " ".join(str(given).split()) if given is not None else ""
-        name = free = text or f"column_{place}"
-        number = 1
-        while free in taken:
-            number += 1
-            free = f"{name}_{number}"
-        taken[free] = None
+        name = text or f"column_{number}"
+        first = taken.setdefault(name, number)
+        if first != number:
+            both = f"{first} and {number} of {place}"
+            raise Refused(f"has two columns {name[:100]!r} ({both}); rename one")
     return [*taken]
 
 
@@ -411,15 +420,17 @@ def read_sheets(path: str, wanted: Wanted) -> Row:
             raise Refused(f"cannot be opened as XLSX ({type(error).__name__})") from error
         for sheet in book.worksheets:
             names: list[str] = []
+            header: tuple[object, ...] = ()
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
                 if all(value is None for value in row):
                     continue
-                if not names:
-                    names = column_names(row)
-                    wanted.see(names)
-                    continue
                 place = f"row {number} of sheet {sheet.title}"
-                if len(row) > len(names) and any(each is not None for each in row[len(names) :]):
+                if not names:
+                    header, names = row, column_names(row, place)
+                    wanted.see(names)
+                elif row == header:
+                    yield place, None, REPEATS
+                elif len(row) > len(names) and any(each is not None for each in row[len(names) :]):
                     why = f"has {len(row)} cells, where the header has {len(names)}"
                     yield place, None, why
                 else:

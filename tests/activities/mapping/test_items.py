@@ -284,6 +284,34 @@ async def test_a_table_in_another_encoding_and_a_quote_without_end_are_read(
     assert lines[1].fields["text"] == "Müller two"
 
 
+async def test_bytes_that_are_no_text_fail_their_row_alone_or_are_said_with_their_line(
+    mapping: Mapping,
+) -> None:
+    records = b'{"id": 1, "t": "a"}\n{"id": 2, "t": "caf\xe9"}\n{"id": 3, "t": "b"}\n'
+    found = await opened(mapping, records, "records", "t.jsonl", id="id")
+    assert found.samples == ("line 2 holds bytes that are no text in UTF-8",)
+    assert (found.count, found.broken) == (3, 1)
+    work = mapping.work(await mapping.pin(b"id,t\n1,a\n2,caf\xe9\n", "t.csv"), "rows")
+    seen = await mapping.inputs.scan(work.inputs[0], [work.subtask])
+    assert seen is not None and seen.broken == 0
+    assert seen.note == "is no UTF-8 (line 3), and is read as Windows-1252"
+    # What that encoding does not have either is no text.
+    bad = await opened(mapping, b"id,t\n1,a\n2,caf\x81\n", "rows", "t.csv")
+    assert bad.samples == ("line 3 holds bytes that are no text in UTF-8",)
+
+
+async def test_a_doubled_column_is_refused_and_a_doubled_header_fails_alone(
+    mapping: Mapping,
+) -> None:
+    why = await refusal(mapping, b"id,t,t\n1,a,b\n", "rows", name="t.csv")
+    assert why == "input 'given' has two columns 't' (2 and 3 of line 1); rename one"
+    twice = documents.workbook({"Q3": {"A2": "id", "B2": "id", "A3": 1}})
+    why = await refusal(mapping, twice, "rows", name="t.xlsx")
+    assert why.endswith("two columns 'id' (1 and 2 of row 2 of sheet Q3); rename one")
+    joined = await opened(mapping, b"id,t\n1,a\nid,t\n2,b\n", "rows", "t.csv", id="id")
+    assert (joined.count, joined.samples) == (3, ("line 3 repeats the names of the columns",))
+
+
 async def test_a_folder_that_takes_long_to_read_is_counted_by_its_files(
     mapping: Mapping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
