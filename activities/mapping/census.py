@@ -168,11 +168,11 @@ class Census:
         if given is None or given == "":
             raise NotItems(f"{place} has no {one_line(self.id)!r}, which is to name it")
         if isinstance(given, bool | dict | list):
-            raise NotItems(f"{place} has a {one_line(self.id)!r} that is neither text nor number")
+            raise NotItems(f"{place} has neither text nor number in {one_line(self.id)!r}")
         name = one_line(str(given))
         if len(name) > ID_LETTERS:
             raise NotItems(
-                f"{place} has a {one_line(self.id)!r} of {len(name):,} characters; at most"
+                f"{place} has {len(name):,} characters in {one_line(self.id)!r}; at most"
                 f" {ID_LETTERS} name an item"
             )
         if REDACTED in name:

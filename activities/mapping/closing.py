@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 
@@ -343,7 +344,13 @@ def row_of(stood: Stood, columns: Columns) -> dict[str, JsonValue]:
 
 def cells_of(row: Mapping[str, JsonValue]) -> list[str]:
     """Return the cells of a row of CSV, none of which is a formula to a spreadsheet."""
-    return [csv_cell(_text(value)) for value in row.values()]
+    shown = {**row, "dollars": _in_full(row["dollars"])}
+    return [csv_cell(_text(value)) for value in shown.values()]
+
+
+def _in_full(value: JsonValue) -> JsonValue:
+    """Return a number as people write it, without an exponent."""
+    return f"{Decimal(str(value)):f}" if isinstance(value, float) else value
 
 
 def _write(

@@ -137,7 +137,7 @@ async def send(
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-        raise await _explain_absence(connection, run_id) from error
+        raise await _explain_absence(connection, run_id, order) from error
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
@@ -191,7 +191,7 @@ async def state_of(connection: Connection, run_id: str, tell: Tell = tell_nobody
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _explain_absence(connection: Connection, run_id: str) -> HoldfastError:
+async def _explain_absence(connection: Connection, run_id: str, order: Order) -> HoldfastError:
     """Return why a run takes no orders: it is closed, or is gone."""
     try:
         await describe_run(connection, run_id)
@@ -199,9 +199,11 @@ async def _explain_absence(connection: Connection, run_id: str) -> HoldfastError
         return error
     except RPCError as error:
         return OrderRefused(str(error))
-    return run_over(run_id)
+    return run_over(run_id, rows=order.rows)
 
 
-def run_over(run_id: str) -> RunOver:
-    """Return the refusal of an order for a closed run."""
-    return RunOver(f"run {run_id} is over; its report: {to_type('show', run_id)}")
+def run_over(run_id: str, *, rows: bool = False) -> RunOver:
+    """Return the refusal of an order for a closed run. `rows`: it is about rows of a map."""
+    report = f"run {run_id} is over; its report: {to_type('show', run_id)}"
+    again = f"; to ask its failed rows alone again, start it anew with --reuse {run_id}"
+    return RunOver(f"{report}{again if rows else ''}")

@@ -121,6 +121,9 @@ async def propose(connection: Connection, ended: Ended) -> str:
     shape = source.removeprefix("shape ")
     if shape == source or PLAN.name not in state.goal.search_attributes:
         return ""
+    if state.goal.plan is not None:
+        # Whoever gave the plan asks no planner for it.
+        return ""
     if not state.goal.use_models or (state.brief.playbook and state.brief.playbook.plan):
         return ""
     query = f"{RUNS} AND {PLAN.name} = '{source}' AND {STATUS.name} = 'complete'"

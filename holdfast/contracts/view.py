@@ -256,6 +256,8 @@ class Question(Contract):
     """The roles that the subtask may be handed to."""
     rows: bool = False
     """True if too many rows of a map have failed: it goes on, stops, or has some tried again."""
+    least: Money | None = None
+    """The least cap in dollars under which the run goes on, where it waits for a higher one."""
 
 
 class RunView(Contract):

@@ -134,7 +134,7 @@ def _call(named: Mapping[str, Mapping[str, Any]], id: str) -> str:
     if price is not None:
         told.append(money(None if price["dollars"] is None else Decimal(str(price["dollars"]))))
     if call.get("rows"):
-        told.append(pluralize(int(call["rows"]), "row"))
+        told.append(pluralize(int(call["rows"]), "answer"))
     if call.get("status") != "ok":
         told.append(str(call.get("status")))
     if call.get("approved_by"):

@@ -13,6 +13,7 @@ from holdfast.rendering.amounts import calls, money
 from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Paragraph, table
 from holdfast.rendering.reach import join_words
 from holdfast.rules.prices import LOST, percent_of
+from holdfast.text import pluralize
 
 ROWS = "map"
 """Kind of what the rows of a map cost."""
@@ -142,12 +143,13 @@ def _percent(share: float | None) -> str:
 
 
 def count_asked(report: Report) -> str:
-    """Return `3 model calls and 10,000 rows`: what was asked, of which calls alone count against
-    the cap of calls; empty: nothing was.
+    """Return `3 model calls and 10,200 answers about rows`: what was asked, of which calls alone
+    count against the cap of calls; empty: nothing was.
     """
-    rows = sum(each.calls for each in report.shares if each.kind == ROWS)
+    answers = sum(each.calls for each in report.shares if each.kind == ROWS)
     asked = [calls(report.model_calls)] if report.model_calls else []
-    return " and ".join([*asked, *([f"{rows:,} row{'s' * (rows != 1)}"] if rows else [])])
+    of_rows = [f"{pluralize(answers, 'answer')} about rows"] if answers else []
+    return " and ".join([*asked, *of_rows])
 
 
 def paid(report: Report, *, over: bool = True) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
 from pydantic import JsonValue
 
@@ -11,6 +12,7 @@ from holdfast.contracts import RoleTier, policies
 from holdfast.contracts.remarks import summarize
 from holdfast.contracts.view import Question, Row, RunView
 from holdfast.rules import agents, approvals, steering
+from holdfast.rules.keeping import up_to_cents
 from holdfast.rules.reporting import notes, status_of
 from holdfast.state.moves import Ask, Prepare
 from holdfast.state.parts import Progress
@@ -118,10 +120,15 @@ def waiting(state: State) -> tuple[Question, ...]:
     if state.phase == "approval":
         asked.append(Question(kind="plan"))
     if state.short:
-        asked.append(Question(kind="budget", text=state.short))
+        asked.append(Question(kind="budget", text=state.short, least=_least_cap(state)))
     if state.paused:
         asked.append(Question(kind="paused"))
     return tuple(asked)
+
+
+def _least_cap(state: State) -> Decimal | None:
+    """Return the least cap in dollars under which a run that waits for a higher one goes on."""
+    return None if state.short_least is None else up_to_cents(state.short_least)
 
 
 MOST_CASE = 2_000

@@ -91,6 +91,16 @@ def limits_short_of(ledger: Ledger, needed: Amount) -> tuple[str, ...]:
     return tuple(name for name, short in pairs.items() if short) or ("dollars",)
 
 
+def cap_for(ledger: Ledger, needed: Amount) -> Decimal:
+    """Return the least cap in dollars under which so much can still be reserved, beside what is
+    kept of it for the answer.
+    """
+    whole = ledger.paid.dollars + ledger.held.dollars + needed.dollars
+    if not ledger.kept.dollars:
+        return whole
+    return max(whole / (1 - policies.KEPT_SHARE), whole + ledger.kept.dollars)
+
+
 def describe_shortage(ledger: Ledger, what: str, short_of: tuple[str, ...]) -> str:
     """Return which limit does not cover something any more, and the money left."""
     if "dollars" in short_of:
@@ -206,7 +216,7 @@ def short_of(goal: Goal, brief: Briefing) -> str:
 
 def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
     """Return what is too small, and what would do, within what the deployment allows."""
-    most, whole = brief.most_dollars, least(goal, brief, whole=True)
+    most, whole = brief.most_dollars, _usual_cap(goal, brief)
     if most is None:
         return say_too_little(whole, cap)
     if is_hopeless(goal, brief):
@@ -215,7 +225,18 @@ def why_short(goal: Goal, brief: Briefing, cap: Amount) -> str:
             f"this deployment allows ${most.normalize():f} a run ({policies.MOST_RUN}), which does"
             f" not cover the least that this run must ask for: ${needed}"
         )
-    return say_too_little(replace(whole, dollars=min(whole.dollars, most)), cap)
+    return say_too_little(whole, cap)
+
+
+def _usual_cap(goal: Goal, brief: Briefing) -> Amount:
+    """Return the cap under which a run usually gets through, within what the deployment allows."""
+    whole, most = least(goal, brief, whole=True), brief.most_dollars
+    return whole if most is None else replace(whole, dollars=min(whole.dollars, most))
+
+
+def usual_cap(goal: Goal, brief: Briefing) -> Decimal:
+    """Return the dollars that `why_short` names."""
+    return up_to_cents(_usual_cap(goal, brief).dollars)
 
 
 def is_hopeless(goal: Goal, brief: Briefing) -> bool:
@@ -253,8 +274,13 @@ def say_too_little(needed: Amount, cap: Amount) -> str:
 
 def _exactly(dollars: Decimal) -> str:
     """Format dollars with two decimals, or three where a tenth of a cent counts; rounded up."""
-    up = dollars.quantize(Decimal("0.001"), rounding=ROUND_UP)
+    up = up_to_cents(dollars)
     return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
+
+
+def up_to_cents(dollars: Decimal) -> Decimal:
+    """Round dollars up to a tenth of a cent."""
+    return dollars.quantize(Decimal("0.001"), rounding=ROUND_UP)
 
 
 def _whole_goal(state: State) -> Amount:

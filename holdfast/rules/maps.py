@@ -146,19 +146,28 @@ def slice_of(state: State, progress: Progress, kept: Amount) -> Amount:
     """Return what a map would get now: all that is free but what is kept for its dependents, half
     of it where others are at work or will be; no more than all its rows can cost.
     """
-    ledger = state.ledger
+    ledger, share = state.ledger, _parts(state, progress)
     free = ledger.cap - ledger.paid - ledger.held - ledger.kept - kept
-    below = state.work.below(progress.subtask.id)
-    alone = all(
-        state.is_settled(key) or key in below or key == progress.subtask.id for key in state.work
-    )
-    share = 1 if alone else 2
     whole = _worst_of_all(state, progress)
     dollars = max(free.dollars, Decimal(0)) / share
     if whole is not None:
         dollars = min(dollars, max(whole.dollars, least(state, progress).dollars))
     tokens = 0 if models_of(state, progress)[0].prices else max(free.tokens, 0) // share
     return Amount(dollars.quantize(MICRODOLLAR, rounding=ROUND_DOWN), 0, tokens)
+
+
+def _parts(state: State, progress: Progress) -> int:
+    """Return into how many parts what is free is divided, of which a map gets one."""
+    below = state.work.below(progress.subtask.id)
+    alone = all(
+        state.is_settled(key) or key in below or key == progress.subtask.id for key in state.work
+    )
+    return 1 if alone else 2
+
+
+def least_free(state: State, progress: Progress, below: Amount) -> Amount:
+    """Return what must be free for a segment to go on, beside what its dependents need."""
+    return least(state, progress) * _parts(state, progress) + below
 
 
 def least(state: State, progress: Progress) -> Amount:
@@ -224,8 +233,12 @@ def end_segment(state: State, event: MapEnded) -> State:
     if report is None:
         return _take_loss(state, event)
     state = _settle_segment(state, move, report)
-    if not state.work[move.subtask_id].ending or report.outcome == "done":
-        state = _judge(state, move, report)
+    progress = state.work[move.subtask_id]
+    if not progress.ending or report.outcome == "done":
+        return end_for_person(_judge(state, move, report), move.subtask_id)
+    state = _with_partial(state, move.subtask_id)
+    why = f"{progress.ending}{_rows_so_far(state, move.subtask_id)}"
+    state = update(state, move.subtask_id, lambda each: replace(each, ending=why))
     return end_for_person(state, move.subtask_id)
 
 
@@ -361,9 +374,20 @@ def _cut_short(state: State, subtask_id: str) -> State:
     why = f"not finished: {state.stop.why}"
     if not state.stopped_by("cancelled"):
         return without_setback(_hand_up(state, subtask_id, why), subtask_id)
+    state = _with_partial(state, subtask_id)
+    return settle(state, subtask_id, "cancelled", f"{why}{_rows_so_far(state, subtask_id)}")
+
+
+def _with_partial(state: State, subtask_id: str) -> State:
+    """Note what there is of a map's rows as its last draft."""
     partial = Draft(content=_content(state, subtask_id), data=_data(state, subtask_id))
-    state = update(state, subtask_id, lambda each: replace(each, last=partial))
-    return settle(state, subtask_id, "cancelled", why)
+    return update(state, subtask_id, lambda each: replace(each, last=partial))
+
+
+def _rows_so_far(state: State, subtask_id: str) -> str:
+    """Return how the rows of a map stand, as the end of why it ended; empty: nobody knows."""
+    table = _table(state, subtask_id)
+    return f"; {describe_rows(table).rstrip('.')}" if table.counts.items else ""
 
 
 def leave_undone(state: State, subtask_id: str, why: str) -> State:
@@ -427,7 +451,7 @@ def describe_rows(table: MapTable) -> str:
         "taken over from an earlier run": counts.reused,
     }
     more = [f"{count:,} {name}" for name, count in named.items() if count > 0]
-    first = f"{counts.complete:,} of {counts.items:,} rows complete"
+    first = f"{counts.complete:,} of {count_rows(counts.items)} complete"
     return ", ".join((first, *more)) + "."
 
 
@@ -440,8 +464,8 @@ def _describe_answers(resume: MapResume) -> str:
         return ""
     cached = f"; {resume.cached:,} tokens were read from the cache" if resume.cached else ""
     by_batch = f"{batch:,}" if batch else "none"
-    rows = resume.items - resume.broken - resume.repeated
-    answers = f"{asked:,} answer{'s' * (asked != 1)} about {rows:,} row{'s' * (rows != 1)}"
+    rows = resume.items - resume.broken - resume.repeated - resume.reused
+    answers = f"{asked:,} answer{'s' * (asked != 1)} about {count_rows(rows)}"
     tiers = ", ".join(f"{count:,} by {tier}" for tier, count in resume.tiers.items() if count)
     return f"{answers}, {tiers}; {by_batch} by batch{cached}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 from holdfast.calling import finishing, gathering, outages, warming
 from holdfast.calling.reserving import fitting_call, reservation, work_call
@@ -118,7 +119,7 @@ def _plan(state: State) -> Move | None:
         if state.short:
             return None
         why = keeping.why_short(state.goal, state.brief, state.ledger.cap)
-        return _out_of_money(state, why)
+        return _out_of_money(state, why, least=keeping.usual_cap(state.goal, state.brief))
     return ask
 
 
@@ -288,7 +289,7 @@ def _start(state: State, progress: Progress) -> Move | None:
     if progress.subtask.map is not None:
         below = keeping.least_below(state, subtask.id)
         started = maps.start(state, progress, below)
-        return started or _wait_or_stop(state, maps.least(state, progress))
+        return started or _wait_or_stop(state, maps.least_free(state, progress, below))
     if agents.uses_tools(state, progress):
         return agents.start(state, progress) or _wait_or_stop(
             state, agents.one_turn(state, progress)
@@ -313,13 +314,16 @@ def _wait_or_stop(state: State, needed: Amount) -> Move | None:
 
 def _short(state: State, what: str, needed: Amount) -> Move:
     short_of = keeping.limits_short_of(state.ledger, needed)
-    return _out_of_money(state, keeping.describe_shortage(state.ledger, what, short_of), short_of)
+    why = keeping.describe_shortage(state.ledger, what, short_of)
+    return _out_of_money(state, why, short_of, keeping.cap_for(state.ledger, needed))
 
 
-def _out_of_money(state: State, why: str, short_of: tuple[str, ...] = ()) -> Move:
+def _out_of_money(
+    state: State, why: str, short_of: tuple[str, ...] = (), least: Decimal | None = None
+) -> Move:
     if state.goal.wait_for_raise:
-        return AskRaise(why, short_of)
-    return Stop("budget", why, short_of)
+        return AskRaise(why, short_of, least)
+    return Stop("budget", why, short_of, least)
 
 
 def _ask(state: State, progress: Progress) -> Ask:

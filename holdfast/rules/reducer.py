@@ -164,7 +164,7 @@ def _nobody_came(state: State, about: str) -> State:
     if about == "approval" and state.phase == "approval":
         return replace(state, stop=Stop("declined", "nobody approved the plan in time"))
     if about == "raise" and state.short:
-        stop = state.stop or Stop("budget", state.short, state.short_of)
+        stop = state.stop or Stop("budget", state.short, state.short_of, state.short_least)
         return replace(state, short="", short_since=None, stop=stop)
     if about in state.work and state.work[about].stage == "person":
         if state.work[about].subtask.map is not None:
@@ -277,7 +277,8 @@ def _start(state: State, move: Move) -> State:
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=state.now))
         case AskRaise():
-            return replace(state, short=move.why, short_of=move.short_of, short_since=state.now)
+            told: dict[str, object] = {"short_of": move.short_of, "short_least": move.least}
+            return replace(state, short=move.why, short_since=state.now, **told)
         case PassOver():
             return passing.hand_to_second(state, move)
         case Stop():

@@ -137,13 +137,17 @@ def report(state: State) -> Report:
 
 
 def _more(state: State) -> tuple[str, ...]:
-    """Return the limits that ended the work, doubled, for a fork."""
+    """Return the limits that ended the work, for a fork: doubled, and no fewer dollars than it
+    needed.
+    """
     stop, limits = state.stop, state.goal.limits
     if stop is None:
         return ()
     names = ("deadline_seconds",) if stop.reason == "deadline" else stop.short_of
     most = state.briefing.most_dollars if state.briefing else None
     doubled = {name: 2 * getattr(limits, name) for name in names}
+    if "dollars" in doubled and stop.least is not None:
+        doubled["dollars"] = max(doubled["dollars"], keeping.up_to_cents(stop.least))
     if most is not None and doubled.get("dollars", 0) > most:
         del doubled["dollars"]
     try:

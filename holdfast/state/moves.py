@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from holdfast.calls.rows import MapGoal
@@ -153,6 +154,8 @@ class AskRaise:
 
     why: str
     short_of: tuple[str, ...] = ()
+    least: Decimal | None = None
+    """The least cap in dollars under which it goes on, where known."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,8 @@ class Stop:
     why: str
     short_of: tuple[str, ...] = ()
     """The limits that ran out, where known."""
+    least: Decimal | None = None
+    """The least cap in dollars under which it would have gone on, where known."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from holdfast.contracts import (
     AnswerForm,
@@ -84,6 +85,8 @@ class State:
     short: str = ""
     short_of: tuple[str, ...] = ()
     """The limits that are too small, while the run waits for a higher cap; `short` says why."""
+    short_least: Decimal | None = None
+    """The least cap in dollars under which it goes on, where known."""
     short_since: datetime | None = None
     outage: Outage | None = None
     standing: Mapping[str, Standstill] = field(default_factory=dict)

@@ -111,6 +111,18 @@ def about(subtask_id: str, text: str) -> Question:
             "no call fits",
             "raise run-1 --limits dollars=4.00",
         ),
+        (
+            Question(kind="budget", text="no call fits", least=Decimal("0.018")),
+            {"model_calls": 0, "dollars_spent": Decimal(0), "dollars_cap": Decimal("0.01")},
+            "no call fits",
+            "raise run-1 --limits dollars=0.018",
+        ),
+        (
+            Question(kind="budget", text="no call fits", least=Decimal("4.5")),
+            {"model_calls": 2, "dollars_spent": Decimal("1.90")},
+            "no call fits",
+            "raise run-1 --limits dollars=4.5",
+        ),
         (about("t1", "which year?"), {}, "t1 asks: which year?", 'answer run-1 t1 "your answer"'),
         (
             Question(kind="call", subtask_id="t1", text='write {"text": "40"}', call=3),

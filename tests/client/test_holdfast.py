@@ -155,6 +155,8 @@ async def test_orders_that_make_no_sense_raise_with_the_reason(runs: Runs, hf: H
         assert report.status == "declined"
         with pytest.raises(RunOver, match="is over"):
             await run.pause()
+        with pytest.raises(RunOver, match=f"failed rows alone again, .* --reuse {run.id}"):
+            await run.retry("t1", rows="failed")
     with pytest.raises(NoSuchRun, match="no run 'nobody'"):
         await hf.run_of("nobody")
 

@@ -60,7 +60,7 @@ async def test_a_receipt_of_a_map_names_what_came_of_its_rows_by_digest() -> Non
         assert sorted(found) == sorted(f"k{n}" for n in range(40))
         told = "\n".join(account(made))
         assert "1 finding, 0 model calls, 40 calls about rows (claude-haiku-5-5 40)" in told
-        assert f"{calls[-1]['rows']} rows)" in "\n".join(sentences(made))
+        assert f"{calls[-1]['rows']} answers)" in "\n".join(sentences(made))
 
         # The history of the map is exported, replays, and is the one that the receipt has.
         child = f"{run.id}.classify.1"

@@ -15,6 +15,7 @@ from temporalio.api.common.v1 import ActivityType, Payloads, WorkflowType
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
+from holdfast.activities.mapping.closing import cells_of
 from holdfast.calls.rows import MapGoal, OpenMaterial, Outcome, RowsDone
 from holdfast.calls.turn import Slice
 from holdfast.cli.commands.runs import show_rows
@@ -131,6 +132,12 @@ async def test_rows_are_read_from_the_table_and_merged_texts_are_none(mapping: M
     merged = RowsDone(outcomes=await mapping.outcomes(Outcome(n=0, id="1", status="complete")))
     await client.run("r1.label.1", "ask_rows", material, merged)
     assert await rows_of(connection, "complete") == [("c", "complete", "late")]
+
+
+def test_a_table_for_people_writes_the_smallest_dollars_in_full() -> None:
+    cells = cells_of({"id": "a", "dollars": 2.1e-05, "n": 3, "none": None})
+    assert cells == ["a", "0.000021", "3", ""]
+    assert cells_of({"dollars": None}) == [""]
 
 
 async def test_a_subtask_that_is_no_map_is_refused_with_those_that_are(mapping: Mapping) -> None:

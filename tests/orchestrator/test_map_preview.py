@@ -18,10 +18,12 @@ from holdfast.contracts.view import MapPreview, PreviewRow
 from holdfast.ledger.rows import WRITTEN, usual_written
 from holdfast.rendering.markdown import write
 from holdfast.rendering.preview import lane_tables, plan_table, totals
+from holdfast.rendering.running import run_view
+from holdfast.rules.next_moves import next_moves
 from holdfast.rules.preview import predict
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Prepared, Started
-from holdfast.state.moves import Prepare
+from holdfast.state.moves import AskRaise, Prepare, StartMap
 from holdfast.state.run import State, first_state
 
 FOUND = ItemsFound(
@@ -61,6 +63,14 @@ def planned(
     brief = BRIEFING.model_copy(update={"inputs": (pinned,), "capabilities": capabilities})
     state = first_state("r", goal, START, "first")
     return apply(apply(state, Started(Prepare())), Prepared(brief))
+
+
+def with_cap(state: State, dollars: Decimal) -> State:
+    """Return a state that waits for a higher cap, where this one does not do."""
+    limits = state.goal.limits.model_copy(update={"dollars": dollars})
+    goal = state.goal.model_copy(update={"limits": limits, "wait_for_raise": True})
+    ledger = replace(state.ledger, cap=replace(state.ledger.cap, dollars=dollars))
+    return replace(state, goal=goal, ledger=ledger)
 
 
 def mapped(state: State) -> tuple[PreviewRow, MapPreview]:
@@ -250,3 +260,15 @@ def test_more_broken_items_than_may_fail_are_said_before_anything_is_paid() -> N
     asks = replace(asks, goal=asks.goal.model_copy(update={"ask_people": True}))
     assert mapped(asks)[1].barred.endswith("may fail; a person is asked first")
     assert mapped(planned(tolerate=0.03))[1].barred == ""
+
+
+def test_a_map_that_cannot_begin_names_the_least_cap_under_which_it_does() -> None:
+    after = (subtask("day", "classify", role="analyst"),)
+    state = planned(lane="now", after=after)
+    (asked,) = next_moves(with_cap(state, Decimal("0.001")))
+    assert isinstance(asked, AskRaise) and asked.least is not None
+    (waiting,) = run_view(apply(with_cap(state, Decimal("0.001")), Started(asked))).waiting
+    assert waiting.least is not None and waiting.least - asked.least < Decimal("0.001")
+    assert isinstance(next_moves(with_cap(state, waiting.least))[0], StartMap)
+    less = with_cap(state, asked.least - Decimal("0.0001"))
+    assert isinstance(next_moves(less)[0], AskRaise)

@@ -320,7 +320,21 @@ async def test_a_cancelled_run_cancels_its_batches_and_pays_what_they_did_once(
         await child.result()
     assert maps.cancelled == ["batch-1"]
     assert report.dollars == Decimal("0.025"), "half of its rows, at half the price"
-    assert report.findings[0].status == "cancelled"
+    (found,) = report.findings
+    assert found.status == "cancelled"
+    assert found.why.endswith("; 500 of 1,000 rows complete, 500 not asked")
+
+
+async def test_a_map_that_a_person_cancels_says_how_its_rows_stood(runs: Runs) -> None:
+    maps = ScriptedMaps(300, holds=asyncio.Event())
+    async with runs.worker(model(), maps=maps), asyncio.timeout(60):
+        handle = await runs.start(goal(limits={"replans": 0}), skipping=False)
+        await maps.begun.wait()
+        await order(handle, "cancel_subtask", by="ada")
+        report = await outcome(handle)
+    assert [(each.status, each.why) for each in report.findings] == [
+        ("cancelled", "cancelled by ada; 0 of 300 rows complete, 300 not asked")
+    ]
 
 
 class Clerk(Lost):

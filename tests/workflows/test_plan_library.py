@@ -4,6 +4,7 @@ planner. The `runs` fixture replays every history.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,6 +159,11 @@ async def test_good_runs_of_one_shape_are_proposed_as_a_template_once(
     said, run_id = await proposed(), runs.handles[-1].id
     assert said.startswith("3 good runs had a plan of this shape.")
     assert said.endswith(f"template save {run_id}")
+    ended = read_end(run_id, await look(run_id))
+    assert ended.look.state is not None
+    given = ended.look.state.goal.model_copy(update={"plan": ended.look.state.plan})
+    own = replace(ended.look, state=replace(ended.look.state, goal=given))
+    assert await templates.propose(connection, replace(ended, look=own)) == ""
     await templates.save_template(connection, run_id, "chain", {})
     assert await templates.propose(connection, read_end(run_id, await look(run_id))) == ""
 

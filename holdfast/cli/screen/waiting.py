@@ -42,7 +42,7 @@ def _reminder(view: RunView, question: Question) -> Reminder:
         "answer": f'{about} "your {"advice" if question.kind == "decision" else "answer"}"',
         "supply": f'{about} "the finding"' if question.kind == "decision" else about,
         "hand": f"{about} ROLE",
-        "raise": _twice(view),
+        "raise": _more(view, question.least),
         "skip": question.subtask_id,
     }
     names: Sequence[str] = ANSWERED_BY[question.kind]
@@ -66,9 +66,14 @@ def _call(question: Question) -> dict[str, object]:
     return {**who, "tool": tool, "arguments": arguments}
 
 
-def _twice(view: RunView) -> str:
-    """Return the double of that cap of which more is used up."""
+def _more(view: RunView, least: Decimal | None) -> str:
+    """Return the double of that cap of which more is used up; the least that would do, where that
+    is more, or where nothing could be paid yet.
+    """
     spent = view.dollars_spent or Decimal(0)
     if view.model_calls * view.dollars_cap > spent * view.model_calls_cap:
         return f"--limits model_calls={view.model_calls_cap * 2}"
-    return f"--limits dollars={money(view.dollars_cap * 2)[1:]}"
+    twice = view.dollars_cap * 2
+    if least is not None and (least > twice or not view.model_calls + spent):
+        return f"--limits dollars={least.normalize():f}"
+    return f"--limits dollars={money(twice)[1:]}"
