@@ -101,15 +101,15 @@ class Standing:
         self._db.execute("commit")
         return failed
 
-    def reopen(self, rows: Iterable[int]) -> None:
-        """Let failed rows stand open: they are still to be asked again."""
+    def reopen(self, rows: Iterable[int], why: str = "not asked again") -> None:
+        """Let failed rows stand open: they are still to be asked again, as `why` says."""
         asked = "select line from outcomes where n = ? and status = 'failed'"
         lines = [self._db.execute(asked, (n,)).fetchone() for n in rows]
         found = [Outcome.model_validate_json(line) for (line,) in filter(None, lines)]
         self._db.execute("begin")
         self._put(
             [
-                each.model_copy(update={"status": "open", "why": f"not asked again: {each.why}"})
+                each.model_copy(update={"status": "open", "why": f"{why}: {each.why}"})
                 for each in found
             ]
         )
@@ -148,13 +148,12 @@ class Standing:
         return None if found is None else _stood(*found)
 
     def which(self, status: str) -> list[str]:
-        """Return the ids of the items whose own outcome has this status; `open`: that have none,
-        nor repeat an earlier one.
+        """Return the ids of the items whose own outcome has this status; `open`: also of those that
+        have none, nor repeat an earlier one.
         """
-        asked = "select items.id from items left join outcomes using (n) where "
-        asked += "status is null and same is null" if status == OPEN else "status = ?"
-        given = () if status == OPEN else (status,)
-        return [row[0] for row in self._db.execute(f"{asked} order by n", given)]
+        none = " or status is null and same is null" if status == OPEN else ""
+        asked = f"select items.id from items left join outcomes using (n) where status = ?{none}"
+        return [row[0] for row in self._db.execute(f"{asked} order by n", (status,))]
 
     def own_status(self, n: int) -> str:
         """Return the status of the outcome that the item of this place has itself; empty: none."""

@@ -195,6 +195,10 @@ class RowsMaterial(Contract):
     """
     before: tuple[str, ...] = ()
     """Outcome blobs with the answers that are to be mended, newest last; empty: first answers."""
+    step: int = 0
+    """Same as in `Portion`."""
+    declined: bool = False
+    """Same as in `Portion`."""
     mending: bool = False
     """True: the conversation goes on from the last answer; False: it is asked anew."""
     merging: Merging | None = None

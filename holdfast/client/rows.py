@@ -32,11 +32,14 @@ from holdfast.activities.mapping.closing import (
 from holdfast.activities.mapping.standing import Standing
 from holdfast.calls.rows import (
     Chunk,
+    CollectMaterial,
     Items,
     MapGoal,
     MapTable,
     OpenMaterial,
+    Portion,
     RowsDone,
+    RowsMaterial,
 )
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Order
@@ -46,6 +49,7 @@ from holdfast.errors import Refused
 from holdfast.history.executions import MAP, Execution, executions_in
 from holdfast.history.payloads import decode
 from holdfast.intake.connection import Connection
+from holdfast.maps.portions import sort_out
 from holdfast.ports import Store
 from holdfast.storage.payloads import PayloadLost
 
@@ -54,8 +58,8 @@ UNKNOWN = 500
 """Characters about ids that no row has."""
 AT_ONCE = 500
 """Rows that are read together."""
-ASKING = ("ask_rows", "collect_rows")
-ACTIVITIES = ("open_map", "close_map", *ASKING)
+ASK = "ask_rows"
+ACTIVITIES = ("open_map", "close_map", ASK, "collect_rows")
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Stand:
     work: WorkMaterial
     chunks: tuple[Chunk, ...] = ()
     outcomes: tuple[str, ...] = ()
+    waiting: frozenset[int] = frozenset()
+    """Places of the rows that are to be asked again, though their last answer was no result."""
     table: MapTable | None = None
     """None: more has come since it was made, or it was never made."""
 
@@ -149,6 +155,7 @@ async def _of_blobs(store: Store, stand: Stand) -> AsyncIterator[Found]:
         standing = Standing(Path(folder) / "rows.sqlite")
         try:
             await fill(standing, store, stand.chunks, stand.outcomes)
+            await asyncio.to_thread(standing.reopen, stand.waiting, "to be mended")
             columns = columns_of(stand.work, standing.fields)
             yield columns.heads, (row_of(each, columns) for each in standing.rows())
         finally:
@@ -176,7 +183,8 @@ async def _stand_of(client: Client, run_id: str, subtask_id: str) -> Stand:
     assert found.own is not None, "every history has a beginning"
     goal = await _decoded(client, found.own.input, MapGoal)
     before = goal.resume
-    stand = Stand(goal.work, before.chunks, before.outcomes, before.table)
+    waiting = frozenset(n for each in before.portions for n in each.rows)
+    stand = Stand(goal.work, before.chunks, before.outcomes, waiting, before.table)
     if before.level:
         # Texts are merged, and the rows are done.
         return stand
@@ -184,22 +192,45 @@ async def _stand_of(client: Client, run_id: str, subtask_id: str) -> Stand:
     for each in sorted(ended, key=lambda each: each.ended.event_id if each.ended else 0):
         if each.type == "open_map" and (await _decoded(client, each.input, OpenMaterial)).merging:
             break
-        stand = await _after(client, stand, each)
+        stand = await _after(client, stand, each, goal)
     return stand
 
 
-async def _after(client: Client, stand: Stand, ended: Execution) -> Stand:
+async def _after(client: Client, stand: Stand, ended: Execution, goal: MapGoal) -> Stand:
     """Return what stands after an activity."""
     if ended.type == "open_map":
         items = await _decoded(client, ended.result, Items)
         return replace(stand, chunks=items.chunks, outcomes=items.outcomes, table=None)
     if ended.type == "close_map":
         table = await _decoded(client, ended.result, MapTable)
-        return replace(stand, chunks=table.items, outcomes=table.outcomes, table=table)
+        waiting = stand.waiting.difference(table.settled).union(table.retry)
+        stand = replace(stand, chunks=table.items, waiting=waiting)
+        return replace(stand, outcomes=table.outcomes, table=table)
     done = await _decoded(client, ended.result, RowsDone)
     if not done.outcomes:
         return stand
-    return replace(stand, outcomes=(*stand.outcomes, done.outcomes), table=None)
+    rows = await _decoded(
+        client, ended.input, RowsMaterial if ended.type == ASK else CollectMaterial
+    )
+    waiting = _still_waiting(stand.waiting, rows if ended.type == ASK else rows.rows, done, goal)
+    outcomes = (*stand.outcomes, done.outcomes)
+    return replace(stand, outcomes=outcomes, waiting=waiting, table=None)
+
+
+def _still_waiting(
+    waiting: frozenset[int], rows: RowsMaterial, done: RowsDone, goal: MapGoal
+) -> frozenset[int]:
+    """Return the rows that are to be asked again once some of them were."""
+    portion = Portion(
+        chunks=tuple(range(len(rows.chunks))),
+        rows=rows.rows,
+        step=rows.step,
+        before=rows.before,
+        declined=rows.declined,
+    )
+    again, *_ = sort_out(rows.chunks, portion, done, len(goal.models), goal.tries)
+    more = {n for each in again if each.before for n in each.rows}
+    return waiting.difference(rows.rows) | more
 
 
 async def _last_segment(client: Client, run_id: str, subtask_id: str) -> str:

@@ -191,6 +191,8 @@ def _material(
         chunks=tuple(chunks[each] for each in portion.chunks),
         rows=portion.rows,
         before=portion.before,
+        step=portion.step,
+        declined=portion.declined,
         mending=mending,
         merging=_merging(state) if merging else None,
         at_once=at_once,

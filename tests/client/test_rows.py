@@ -26,6 +26,7 @@ from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import data_converter
 from mapped import Mapping
+from mapping import material as of_rows
 
 pytestmark = pytest.mark.anyio
 
@@ -82,8 +83,10 @@ def mapping(tmp_path: Path) -> Mapping:
     return Mapping(tmp_path)
 
 
-async def running(mapping: Mapping) -> tuple[Connection, Histories, Any]:
-    """A run whose map has answers to two of three rows."""
+async def running(
+    mapping: Mapping, *, mended: bool = True, tries: int = 3
+) -> tuple[Connection, Histories, Any]:
+    """A run whose map has answers to two of three rows, of which one was mended."""
     work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id")
     opened = await mapping.open(work)
     client = Histories()
@@ -91,16 +94,22 @@ async def running(mapping: Mapping) -> tuple[Connection, Histories, Any]:
     client.start("r1", "r1.label.1")
     spare = Slice(dollars=Decimal(1), calls=1, tokens=1)
     role = RoleCard(name="reader", description="Reads.")
-    goal = MapGoal(work=work, role=role, models=(), slice=spare, lane="now")
+    goal = MapGoal(work=work, role=role, models=(), slice=spare, lane="now", tries=tries)
     await client.begin("r1.label.1", goal)
     material = OpenMaterial(work=work, chunk_items=9, chunk_bytes=9)
     await client.run("r1.label.1", "open_map", material, opened)
-    for status, n, id in (("failed", 0, "a"), ("complete", 1, "b"), ("complete", 0, "a")):
-        outcome = Outcome.model_validate(
-            {"n": n, "id": id, "status": status, "result": "=1+1" if n else "lid"}
-        )
-        done = RowsDone(outcomes=await mapping.outcomes(outcome))
-        await client.run("r1.label.1", "ask_rows", material, done)
+    wrong = Outcome(n=0, id="a", status="failed", why="it has no form")
+    good = [
+        Outcome(n=n, id=id, status="complete", result=result)
+        for n, id, result in ((1, "b", "=1+1"), (0, "a", "lid"))
+    ]
+    asked = of_rows(opened.chunks[0])
+    again = asked.model_copy(update={"rows": (0,), "step": 1})
+    done = RowsDone(outcomes=await mapping.outcomes(wrong, good[0]), complete=1, failed=(0,))
+    await client.run("r1.label.1", "ask_rows", asked, done)
+    if mended:
+        done = RowsDone(outcomes=await mapping.outcomes(good[1]), complete=1)
+        await client.run("r1.label.1", "ask_rows", again, done)
     connection = SimpleNamespace(client=client, store=mapping.store)
     return cast(Connection, connection), client, (work, opened, material)
 
@@ -122,6 +131,18 @@ async def test_rows_are_read_while_their_map_runs(mapping: Mapping) -> None:
     assert await rows_of(connection, "open") == [("c", "open", None)]
 
 
+async def test_a_row_that_waits_to_be_mended_is_open_until_no_try_is_left(mapping: Mapping) -> None:
+    connection, _, _ = await running(mapping, mended=False)
+    assert await rows_of(connection, "failed") == [("line 3", "failed", None)]
+    async with read_rows(connection, "r1", "label", "open") as rows:
+        found = [(row["id"], row["why"]) async for page in rows.pages for row in page]
+    assert found == [("a", "to be mended: it has no form"), ("c", "")]
+    told = Order(subtask_id="label", rows=True, which="open")
+    assert await why_unfit(connection, "r1", "skip", told) == ""
+    last, _, _ = await running(mapping, mended=False, tries=1)
+    assert [id for id, *_ in await rows_of(last, "failed")] == ["a", "line 3"]
+
+
 async def test_rows_are_read_from_the_table_and_merged_texts_are_none(mapping: Mapping) -> None:
     connection, client, (work, opened, material) = await running(mapping)
     outcomes = [await mapping.outcomes(Outcome(n=3, id="c", status="complete", result="late"))]
@@ -129,8 +150,9 @@ async def test_rows_are_read_from_the_table_and_merged_texts_are_none(mapping: M
     await client.run("r1.label.1", "close_map", material, table)
     merging = material.model_copy(update={"merging": tuple(outcomes)})
     await client.run("r1.label.1", "open_map", merging, opened)
+    asked = of_rows(opened.chunks[0])
     merged = RowsDone(outcomes=await mapping.outcomes(Outcome(n=0, id="1", status="complete")))
-    await client.run("r1.label.1", "ask_rows", material, merged)
+    await client.run("r1.label.1", "ask_rows", asked, merged)
     assert await rows_of(connection, "complete") == [("c", "complete", "late")]
 
 

@@ -135,6 +135,9 @@ async def test_a_row_that_waits_to_be_asked_again_stands_open_and_has_not_failed
     done = await mapping.outcomes(
         Outcome(n=0, id="a", status="failed", why="no form"), complete(1, "b", "bill")
     )
+    skip = RowOrder(kind="skip", which="open", number=1)
+    skipped = await mapping.close(work, found, [done], skip, waiting=(0,))
+    assert 0 in skipped.settled, "it is one of those that are open"
     closed = await mapping.close(work, found, [done], waiting=(0,))
     assert closed.table is not None
     rows = await lines(mapping, closed.table.digest)
