@@ -534,7 +534,8 @@ def _refuse_broken(goal: Goal, ready: Plan | None, inputs: Iterable[PinnedInput]
             over = subtask.map is not None and subtask.map.over == each.name
             if not over or each.items is None or subtask.id in kept:
                 continue
-            if wrong := mapping.broken_problem(subtask, each.items):
+            had = each.items.kept.get(subtask.id)
+            if wrong := mapping.broken_problem(subtask, each.items, had.mended if had else 0):
                 first = f" ({each.items.samples[0]})" if each.items.samples else ""
                 raise BadGoal(f"input {each.name!r}: {wrong}{first}; {mapping.BROKEN_REMEDY}")
 

@@ -20,21 +20,19 @@ OUTCOMES_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Earlier:
-    """The complete rows of an earlier map."""
+    """The rows of an earlier map that have a result, of a model or of a person."""
 
     asked: str
     """Fingerprint of what was asked of each."""
     outcomes: tuple[str, ...]
     last: Mapping[int, int]
-    """Which of these blobs has the last outcome of an item, which is complete."""
+    """Which of these blobs has the last outcome of an item, which is its result."""
     places: Mapping[bytes, int]
-    """The item of each content."""
+    """The item of each content; one that is not asked by its id as well."""
 
     def find(self, item: Item) -> int | None:
         """Return the place that an item had there; None: it is asked."""
-        if item.broken or item.same_as is not None:
-            return None
-        return self.places.get(digest_of(item.fields))
+        return self.places.get(_key(item))
 
     async def take_over(self, store: Store, kept: Mapping[int, Item]) -> tuple[str, ...]:
         """Store the outcomes of items, by their places there, as those of these items now. Return
@@ -58,6 +56,18 @@ class Earlier:
         return tuple(blobs)
 
 
+def is_asked(item: Item) -> bool:
+    """True if an item costs a call: it is neither broken nor repeats another."""
+    return not item.broken and item.same_as is None
+
+
+def _key(item: Item) -> bytes:
+    if is_asked(item):
+        return digest_of(item.fields)
+    # What a person gave one of several equal items was for this one.
+    return digest_of({"own": [item.id, item.broken, item.fields]})
+
+
 def _unpaid(found: Outcome, item: Item) -> Outcome:
     free = {"tries": 0, "dollars": Decimal(0), "tokens": 0, "raw": ""}
     return found.model_copy(update={"n": item.n, "id": item.id, **free})
@@ -76,7 +86,7 @@ async def read_earlier(store: Store, table: str, asked: str = "") -> tuple[Earli
         last: dict[int, int] = {}
         for number, digest in enumerate(told.outcomes):
             content = await store.get(digest)
-            await asyncio.to_thread(_note_complete, content, number, last)
+            await asyncio.to_thread(_note_results, content, number, last)
         places: dict[bytes, int] = {}
         for chunk in told.items:
             content = await store.get(chunk.digest)
@@ -86,10 +96,10 @@ async def read_earlier(store: Store, table: str, asked: str = "") -> tuple[Earli
     return Earlier(told.asked, told.outcomes, last, places), ""
 
 
-def _note_complete(content: bytes, number: int, last: dict[int, int]) -> None:
+def _note_results(content: bytes, number: int, last: dict[int, int]) -> None:
     for line in lines_of(content):
         found = Outcome.model_validate_json(line)
-        if found.status == "complete":
+        if found.status in ("complete", "supplied"):
             last[found.n] = number
         else:
             last.pop(found.n, None)
@@ -99,7 +109,7 @@ def _note_places(content: bytes, places: dict[bytes, int], last: Mapping[int, in
     for line in lines_of(content):
         item = Item.model_validate_json(line)
         if item.n in last:
-            places.setdefault(digest_of(item.fields), item.n)
+            places.setdefault(_key(item), item.n)
 
 
 @dataclass
@@ -108,14 +118,19 @@ class Kept:
 
     earlier: Earlier
     rows: int = 0
+    mended: int = 0
     bytes: int = 0
 
     def count(self, census: Census, items: Iterable[Item]) -> None:
         """Take in items as a census has found them."""
         for each in items:
-            if self.earlier.find(each) is not None:
+            if self.earlier.find(each) is None:
+                continue
+            self.mended += each.broken != ""
+            if is_asked(each):
                 self.rows += 1
                 self.bytes += census.shown_bytes(each)
 
     def found(self) -> KeptItems:
-        return KeptItems(rows=self.rows, bytes=self.bytes, asked=self.earlier.asked)
+        asked = self.earlier.asked
+        return KeptItems(rows=self.rows, mended=self.mended, bytes=self.bytes, asked=asked)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.activities.mapping.blobs import dump_line, lines_of
-from holdfast.activities.mapping.earlier import read_earlier
+from holdfast.activities.mapping.earlier import is_asked, read_earlier
 from holdfast.activities.mapping.scanning import Inputs, census_for
 from holdfast.activities.mapping.sources import Names, NotItems, Raw, Wanted
 from holdfast.calls.items import is_short, shown_text
@@ -105,17 +105,18 @@ async def open_items(inputs: Inputs, material: OpenMaterial) -> Items:
         raise CallRefused(f"input {one_line(pinned.name)!r} {error}") from None
     await chunks.flush()
     outcomes = await before.take_over(inputs.store, kept) if before else ()
-    places = sorted(item.n for item in kept.values())
-    if before and not places:
+    places = sorted(item.n for item in kept.values() if is_asked(item))
+    mended = sum(item.broken != "" for item in kept.values())
+    if before and not kept:
         unused = NONE_EQUAL
     return Items(
         chunks=tuple(chunks.done),
         fields=census.fields if not census.shown else census.shown,
         count=census.count,
-        broken=census.broken,
+        broken=census.broken - mended,
         repeated=census.repeated,
         samples=tuple(census.samples),
-        reused=len(places),
+        reused=len(places) + mended,
         outcomes=outcomes,
         kept=tuple(places),
         unused=unused,

@@ -109,6 +109,7 @@ class Items(Contract):
     fields: tuple[str, ...]
     count: int
     broken: int = 0
+    """Items that cannot be asked, and have no result from an earlier run."""
     repeated: int = 0
     """Items equal to an earlier one, which are not asked again."""
     samples: tuple[str, ...] = ()

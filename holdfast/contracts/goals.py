@@ -97,6 +97,8 @@ class KeptItems(Contract):
 
     rows: int = 0
     """Of those that would be asked."""
+    mended: int = 0
+    """Of those that cannot be asked, and that a person has given a result."""
     bytes: int = 0
     """What these show a model, together."""
     asked: str = ""

@@ -50,5 +50,5 @@ async def read_tables(connection: Connection, run_id: str) -> Reuse:
             subtask = each.id.removeprefix(f"{run_id}.").rpartition(".")[0]
             tables[subtask] = await connection.store.put(report.table.model_dump_json().encode())
             counts = report.table.counts
-            complete[subtask] = f"{counts.complete:,} of {counts.items:,}"
+            complete[subtask] = f"{counts.complete + counts.supplied:,} of {counts.items:,}"
     return Reuse(run=run_id, tables=tables, complete=complete)

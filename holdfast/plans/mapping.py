@@ -75,12 +75,14 @@ def field_problems(subtask: Subtask, inputs: Collection[PinnedInput]) -> Iterato
         )
 
 
-def broken_problem(subtask: Subtask, found: ItemsFound) -> str:
-    """Return that more items of a map cannot be asked than may fail; empty if they are not more."""
-    spec = subtask.map
-    if spec is None or not found.whole or not exceeds(spec, found.broken, found.count):
+def broken_problem(subtask: Subtask, found: ItemsFound, mended: int) -> str:
+    """Return that more items of a map cannot be asked than may fail; empty if they are not more.
+    `mended`: those that a person has given a result.
+    """
+    spec, broken = subtask.map, found.broken - mended
+    if spec is None or not found.whole or not exceeds(spec, broken, found.count):
         return ""
-    many = f"{found.broken:,} of {found.count:,} {found.by}"
+    many = f"{broken:,} of {found.count:,} {found.by}"
     return (
         f"{many} cannot be asked, more than the {spec.tolerate:g} % of {subtask.id} that may fail"
     )

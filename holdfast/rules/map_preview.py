@@ -71,12 +71,12 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
     about = MapPreview(
         items=found.count,
         whole=found.whole,
-        asked=found.asked,
-        broken=found.broken,
+        asked=found.asked - kept.rows,
+        broken=found.broken - kept.mended,
         samples=found.samples,
         note=f"{spec.over} {found.note}" if found.note else "",
-        barred=_barred(state, subtask, found),
-        reused=kept.rows,
+        barred=_barred(state, subtask, found, kept),
+        reused=kept.rows + kept.mended,
         reused_from=state.goal.reuse.run if state.goal.reuse else "",
         unused=kept.unused,
         at_once=state.goal.limits.concurrency,
@@ -135,7 +135,7 @@ def _kept(state: State, progress: Progress, found: ItemsFound) -> KeptItems:
     unread = "its items are compared once it begins"
     unread = unread if subtask.id in reuse.tables else f"it has no rows of {subtask.id}"
     kept = found.kept.get(subtask.id, KeptItems(unused=unread))
-    if kept.unused or not kept.rows:
+    if kept.unused or not kept.rows + kept.mended:
         return KeptItems(unused=kept.unused or NONE_EQUAL)
     if kept.asked == asked_of(gathering.for_map(state, progress)):
         return kept
@@ -144,9 +144,9 @@ def _kept(state: State, progress: Progress, found: ItemsFound) -> KeptItems:
     return KeptItems(unused=first if before else ASKED_OTHERWISE)
 
 
-def _barred(state: State, subtask: Subtask, found: ItemsFound) -> str:
+def _barred(state: State, subtask: Subtask, found: ItemsFound, kept: KeptItems) -> str:
     """Return why nothing is asked at first, and what then; empty: it is."""
-    wrong = broken_problem(subtask, found)
+    wrong = broken_problem(subtask, found, kept.mended)
     if not wrong:
         return ""
     return f"{wrong}; {'a person is asked first' if state.goal.ask_people else BROKEN_REMEDY}"

@@ -11,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 import documents
 from holdfast.activities.mapping import scanning
 from holdfast.calls.row import row_prompt
-from holdfast.calls.rows import Items, OpenMaterial, Outcome
+from holdfast.calls.rows import Items, OpenMaterial, Outcome, RowOrder
 from holdfast.contracts.errors import CallRefused
 from mapped import Mapping
 
@@ -189,6 +189,39 @@ async def test_equal_items_of_an_earlier_run_are_taken_over(mapping: Mapping) ->
     other = mapping.work(await mapping.pin(more), "records", "Label it otherwise", id="id")
     refused = await mapping.open(other, reuse=kept)
     assert (refused.reused, refused.unused[:33]) == (0, "the earlier run asked something e")
+
+
+async def test_what_a_person_gave_a_row_is_taken_over_for_this_row(mapping: Mapping) -> None:
+    first = b'{"id": "a", "t": "x"}\n{"id": \n{"id": "b", "t": "x"}\n{"id": "c", "t": "y"}\n'
+    work = mapping.work(await mapping.pin(first), "records", "Label {t}", id="id")
+    before = await mapping.open(work)
+    done = Outcome(n=0, id="a", status="complete", result="one")
+    given = [
+        RowOrder(kind="supply", ids=(id,), value=f"of {id}", by="ada")
+        for id in ("line 2", "b", "c")
+    ]
+    table = await mapping.close(work, before, [await mapping.outcomes(done)], *given)
+    kept = await mapping.store.put(table.model_dump_json().encode())
+    again = mapping.work(
+        await mapping.pin(first + b'{"id": "d", "t": "x"}\n'), "records", "Label {t}", id="id"
+    )
+    found = await mapping.open(again, reuse=kept)
+    assert (found.reused, found.kept, found.broken, found.repeated) == (3, (0, 3), 0, 2)
+    closed = await mapping.close(again, found, found.outcomes)
+    assert closed.table is not None
+    rows = [
+        json.loads(each) for each in (await mapping.store.get(closed.table.digest)).splitlines()
+    ]
+    assert [(row["id"], row["status"], row["result"]) for row in rows] == [
+        ("a", "complete", "one"),
+        ("line 2", "supplied", "of line 2"),
+        ("b", "supplied", "of b"),
+        ("c", "supplied", "of c"),
+        ("d", "complete", "one"),
+    ]
+    seen = await mapping.inputs.scan(again.inputs[0], [again.subtask], {"label": kept})
+    assert seen is not None
+    assert (seen.kept["label"].rows, seen.kept["label"].mended) == (2, 1)
 
 
 async def test_texts_are_merged_in_groups_until_one_is_left(mapping: Mapping) -> None:
