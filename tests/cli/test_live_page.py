@@ -306,6 +306,8 @@ def test_no_two_servers_have_a_secret_in_common() -> None:
         ("approve", {"call": "١"}, "is not a number of a call"),
         ("answer", {"subtask": "t1", "text": " "}, "the answer is empty"),
         ("supply", {"subtask": "t1", "text": " "}, "the finding is empty"),
+        ("retry", {"subtask": "t1", "rows": " "}, "no row is named; write the ids of items"),
+        ("supply", {"subtask": "t1", "rows": "a", "value": "x"}, 'write JSON, a text as "text"'),
         ("raise_cap", {"dollars": "much"}, "is not an amount of dollars"),
         ("raise_cap", {"dollars": "NaN"}, "is not an amount of dollars"),
         ("raise_cap", {"dollars": "1e999"}, "is not an amount of dollars"),
@@ -324,6 +326,16 @@ def test_what_is_no_order_is_refused_in_words(
 ) -> None:
     with pytest.raises(Refused, match=said):
         order_of(command, given, view())
+
+
+def test_an_order_about_rows_names_them_as_they_stand_or_by_their_ids() -> None:
+    failed = order_of("retry", {"subtask": "t1", "rows": "failed"}, view())
+    assert (failed.rows, failed.which, failed.ids) == (True, "failed", ())
+    some = order_of("skip", {"subtask": "t1", "rows": "a2, a4"}, view())
+    assert (some.subtask_id, some.rows, some.ids) == ("t1", True, ("a2", "a4"))
+    given = {"subtask": "t1", "rows": "a2", "value": '{"kind": "money"}'}
+    one = order_of("supply", given, view())
+    assert (one.rows, one.ids, one.value) == (True, ("a2",), {"kind": "money"})
 
 
 @pytest.mark.parametrize("typed", ["2.5", " $2.50 ", "2.500000", "02.5"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawn import START, row, view
+from holdfast.contracts.plans import MapSpec
 from holdfast.contracts.view import RunView
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
@@ -109,3 +110,16 @@ def test_what_is_wrong_with_many_subtasks_alike_is_said_once() -> None:
     assert group_lines([*alike, "t4: it is empty", "the plan is: odd"]) == (
         "t1, t2, t3: no role 'x'; use one; t4: it is empty; the plan is: odd"
     )
+
+
+def test_a_run_with_a_map_under_way_has_forms_for_orders_about_its_rows() -> None:
+    plain = open_run()
+    assert plain.report.plan is not None
+    (first, *rest) = plain.report.plan.subtasks
+    mapped = first.model_copy(update={"map": MapSpec(over="tickets", by="records")})
+    plan = plain.report.plan.model_copy(update={"subtasks": (mapped, *rest)})
+    run = replace(plain, report=plain.report.model_copy(update={"plan": plan}))
+    told, without = (as_html(each, live=Live("token", "nonce")) for each in (run, plain))
+    for field in ("in-retry-rows", "in-skip-rows", "in-supply-row", "as-supply-row"):
+        assert told.count(f'id="{field}"') == 1 and field not in without
+    assert "decide about rows" in told and 'name="value"' in told

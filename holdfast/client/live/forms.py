@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from holdfast.client.orders import about_rows, supply_order
 from holdfast.client.planned import Waiting
 from holdfast.contracts import Limits, Order, Plan
 from holdfast.contracts.view import RunView
@@ -14,10 +15,12 @@ from holdfast.errors import Refused
 from holdfast.intake import plans
 from holdfast.rendering.preview import price, totals
 from holdfast.state.run import State
+from holdfast.untrusted.reading import NotPlain, from_json
 
 BARE = ("pause", "resume")
 OF_SUBTASK = ("answer", "retry", "hand", "supply", "skip")
 NEEDS_WORDS = {"answer": "the answer", "supply": "the finding"}
+OF_ROWS = ("retry", "supply", "skip")
 OF_CALL = ("approve", "decline")
 _AMOUNT = re.compile(r"\$?(?=\.?[0-9])([0-9]{0,7}(?:\.[0-9]{0,20})?)")
 """Decimal itself takes more: `1_0`, digits of every script."""
@@ -32,6 +35,8 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
         return Order(call=_number(given.get("call", "0")), text=text)
     if command == "reject":
         return Order(text=text)
+    if command in OF_ROWS and "rows" in given:
+        return _of_rows(command, subtask, given)
     if command in OF_SUBTASK:
         if command in NEEDS_WORDS and not text:
             raise Refused(f"{NEEDS_WORDS[command]} is empty; write one")
@@ -41,6 +46,20 @@ def order_of(command: str, given: Mapping[str, str], view: RunView) -> Order:
         caps = Limits(dollars=dollars, model_calls=view.model_calls_cap, tokens=view.tokens_cap)
         return Order(limits=caps)
     raise Refused(f"{command!r:.40} is not an order of this page")
+
+
+def _of_rows(command: str, subtask: str, given: Mapping[str, str]) -> Order:
+    """Return an order about rows of a map; none of them named is never the whole subtask."""
+    rows = given["rows"].strip()
+    if not rows:
+        raise Refused("no row is named; write the ids of items, or failed")
+    if command != "supply":
+        return Order(subtask_id=subtask, **about_rows(rows))
+    try:
+        value = from_json(given.get("value", ""))
+    except NotPlain as error:
+        raise Refused(f'the result: {error}; write JSON, a text as "text"') from error
+    return supply_order(subtask, row=rows, value=value)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,16 @@ class Wanted(Arguments):
         False, description="Let a playbook that can do without models ask them, too."
     )
     role: str = Field("", description="Give the whole goal to one agent of this role.")
+    lane: Literal["now", "batch", "auto"] | None = Field(
+        None,
+        description="How the rows of a plan's maps are asked: batch costs half and takes up to a"
+        " day. Left out: as the plan says.",
+    )
+    reuse: str = Field(
+        "",
+        max_length=200,
+        description="The id of a run: what its maps have of equal rows is taken over, unpaid.",
+    )
 
 
 class PreviewArguments(Wanted):

@@ -192,12 +192,32 @@ def _always(run: Pictured, live: Live) -> Element:
     if lost:
         retry = _form(live, "retry", "Retry", "In other words", choices=lost)
         forms.append(("try a subtask again", retry))
+    if maps := _maps(run):
+        forms.append(("decide about rows", div[_of_rows(live, maps)]))
     if open_ones:
         forms.append(("skip a subtask", _form(live, "skip", "Skip", "Why", choices=open_ones)))
     now = f"New cap in dollars (now {money(run.view.dollars_cap)})"
     forms.append(("raise the cap", _form(live, "raise_cap", "Raise the cap", now)))
     names = ", ".join(name for name, _ in forms)
     return details(".tell")[summary[f"Tell the run: {names}"], [each for _, each in forms]]
+
+
+def _maps(run: Pictured) -> list[str]:
+    """Return the maps whose rows are known."""
+    unknown = ("waiting", "skipped", "cancelled")
+    mapped = (id for id, subtask in run.subtasks.items() if subtask.map is not None)
+    return [id for id in mapped if run.status(id) not in unknown]
+
+
+def _of_rows(live: Live, maps: Sequence[str]) -> list[Element]:
+    """Return the orders about rows of maps."""
+    some, one = ("rows", "Rows: failed, or ids with commas"), ("rows", "Row, by its id")
+    result = ("value", "Its result, as JSON")
+    return [
+        _form(live, "retry", "Retry rows", choices=maps, typed=(some,), own="retry-rows"),
+        _form(live, "skip", "Skip rows", choices=maps, typed=(some,), own="skip-rows"),
+        _form(live, "supply", "Supply a row", choices=maps, typed=(one, result), own="supply-row"),
+    ]
 
 
 def _edit(live: Live) -> Element:
@@ -234,26 +254,33 @@ def _form(
     choices: Sequence[str] = (),
     chosen: str = "subtask",
     hint: str = "",
+    typed: Sequence[tuple[str, str]] = (),
+    own: str = "",
 ) -> Element:
     """Return one order: a button, with what is to be chosen and typed. `of`: what it is about;
-    `chosen`: the name of what `choices` are.
+    `chosen`: the name of what `choices` are; `typed`: names and labels of fields, in place of the
+    one that is labelled `text`; `own`: what its fields are called by on the page.
     """
     given = {"token": live.token, "command": command, **dict([of] if of else [])}
-    own = f"{command}-{of[1]}" if of else command
-    name = "dollars" if command == "raise_cap" else "text"
+    own = own or (f"{command}-{of[1]}" if of else command)
+    if text:
+        typed = (("dollars" if command == "raise_cap" else "text", text),)
     selected = label(".field.few")[
         chosen.capitalize(),
         select(name=chosen, id=f"of-{own}")[
             (option(value=each)[short(each, 60)] for each in choices)
         ],
     ]
-    typed = label(".field")[text, box(id=f"in-{own}", name=name, type="text", autocomplete="off")]
+    boxes = [
+        label(".field")[about, box(id=f"{place}-{own}", name=name, type="text", autocomplete="off")]
+        for place, (name, about) in zip(("in", "as"), typed, strict=False)
+    ]
     return form(".order", method="post", action="order")[
         (box(type="hidden", name=key, value=value) for key, value in given.items()),
         div(".fields")[
             span(".soft.small")[hint] if hint else None,
             selected if choices else None,
-            typed if text else None,
+            boxes,
         ],
         button(type="submit", class_="first" if command in FIRST else None)[said],
     ]
