@@ -72,6 +72,8 @@ class BatchLane:
     batches: Batches
     journal: Journal
     budget: Budget | None = None
+    earlier: bool = False
+    """True if its results were read before the run was reset."""
     looks: ClassVar[Sequence[float]] = LOOKS
 
     def __post_init__(self) -> None:
@@ -79,6 +81,11 @@ class BatchLane:
         ids = json.dumps([id_of(row) for row in self.tally.wanted.rows])
         material = self.tally.material
         self.key = key_of(f"batch {ids}", material.run, material.call.id)
+
+    @property
+    def _read_key(self) -> str:
+        """The name in the journal of that the batch's results were read."""
+        return f"{self.key}/read"
 
     def _choose(self) -> list[Row]:
         """Return as many of the first rows as fit into one batch and its reservation."""
@@ -241,12 +248,17 @@ class BatchLane:
         """
         waiting = {id_of(row): row for row in self.tally.wanted.rows}
         why = "its batch was not made"
+        # On its first attempt only an execution that was reset can have read it before.
+        first = activity.info().attempt == 1
+        self.earlier = first and await self.journal.answer(self._read_key) is not None
         for batch in (material.batch,) if material.batch else material.suspects:
             if await self._read(batch, waiting, sure=bool(material.batch)):
                 why = "it was not in its batch"
                 break
         for row in waiting.values():
             self.tally.leave(row, why)
+        with suppress(Exception):
+            await self.journal.record(self._read_key, why)
         if self.budget is not None:
             paid = self.tally.dollars if self.tally.priced else None
             await finish(self.budget.settle_batch(self.key, paid))
@@ -291,7 +303,7 @@ class BatchLane:
             (self.tally.refuse if result.invalid else self.tally.leave)(row, result.why)
             return
         try:
-            self.tally.take(row, dump_answer(result.answer))
+            self.tally.take(row, dump_answer(result.answer), earlier=self.earlier)
         except PossiblyBilled as error:
             self.tally.lose(row, error)
 

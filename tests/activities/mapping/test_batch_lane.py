@@ -94,6 +94,8 @@ async def test_a_batch_brings_each_row_at_half_the_price(tmp_path: Path) -> None
     assert done.bill.dollars == pytest.approx(simulator.log.dollars, abs=Decimal("0.00005"))
     assert paid_once(simulator, 40) and simulator.log.steps["create"] == 1
     assert twice.outcomes == done.outcomes
+    # Who reads it once more goes on from a point before that, and has paid it already.
+    assert (done.bill.earlier, twice.bill.earlier) == (False, True)
     full = [PRICES.price(told.call.model.id, done.bill.usage)] if told.call.model else []
     assert full[0] and done.bill.dollars and full[0] > Decimal("1.9") * done.bill.dollars
 
