@@ -28,6 +28,8 @@ from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
 from holdfast.ports import ModelAnswer, ModelRequest
 
+ROWS = "ask_rows"
+"""The activity that asks rows of a map at once: what batches answered is in no journal."""
 _KEY: ContextVar[str] = ContextVar("key")
 """The journal's key of the call that is prepared just now."""
 
@@ -59,13 +61,15 @@ class _Model:
     digest: str = ""
     """SHA-256 of the answer that it was given, as recorded; empty: there is none."""
     missing: list[str] = field(default_factory=list)
-    """The activities whose answers it does not have."""
+    """The activities of whose answers it lacks any."""
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:  # noqa: ARG002
         self.asked = True
-        found = await self.kept.answer(_KEY.get())
+        found, key = await self.kept.answer(_KEY.get()), activity.info().activity_id
         if found is None:
-            self.missing.append(activity.info().activity_id)
+            # A row that was left was never sent, and another activity asked it.
+            if activity.info().activity_type != ROWS or await self.kept.sent(_KEY.get()):
+                self.missing += [key] if key not in self.missing else []
             raise CallRefused("its answer is not in the journal of this machine")
         self.digest = sha256(found.encode("utf-8", "surrogatepass")).hexdigest()
         return load_answer(found)
@@ -122,7 +126,8 @@ class KeptAnswers:
         self.asking: Mapping[str, Callable[..., Any]] = {
             each.__name__: each for each in served.asking if each.__name__ in KINDS
         }
-        """The activities that ask models, by their types."""
+        """The activities that ask models for one answer, by their types."""
+        self._rows = {each.__name__: each for each in served.asking if each.__name__ == ROWS}
 
     @property
     def missing(self) -> list[str]:
@@ -133,7 +138,7 @@ class KeptAnswers:
         """Have one of these activities answered from the journal. PayloadLost if the store lacks
         what it was given.
         """
-        asks = self.asking[info.activity_type]
+        asks = {**self.asking, **self._rows}[info.activity_type]
         types = activity._Definition.must_from_callable(asks).arg_types
         self._model.asked, self._model.digest, reply = False, "", None
         environment = ActivityEnvironment()

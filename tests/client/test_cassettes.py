@@ -16,6 +16,7 @@ import pytest
 
 from holdfast.cli.commands.care import export
 from holdfast.cli.screen.exits import Code, Exit
+from holdfast.contracts import Plan
 from holdfast.deployment.settings import HOME
 from holdfast.replaying.cassette import Cassette
 from holdfast.simulator.script import Script
@@ -24,6 +25,22 @@ from holdfast.testing import CassetteError, deployed
 
 pytestmark = pytest.mark.anyio
 LOOKS = {"rules": [{"call": "take_turn", "turn": 1, "tools": [{"name": "calculate"}]}]}
+TICKETS = {"tickets": 'text:{"t": "one"}\n{"t": "two"}'}
+MAPPED = Plan.model_validate(
+    {
+        "goal": "Which rates changed?",
+        "subtasks": [
+            {
+                "id": "t1",
+                "title": "The kinds",
+                "instruction": "Say which kind of ticket {t} is.",
+                "role": "writer",
+                "map": {"over": "tickets", "by": "records", "lane": "now"},
+            },
+            {"id": "t2", "title": "Rates", "instruction": "Compare them.", "role": "analyst"},
+        ],
+    }
+)
 INPUTS = {"rates": "text:2.0, then 2.5"}
 
 
@@ -86,8 +103,8 @@ async def test_a_run_that_is_over_is_exported_as_a_cassette_that_answers_it_agai
 ) -> None:
     live, exported = tmp_path / "live.yaml", tmp_path / "exported.yaml"
     async with deployed(LOOKS, cassette=live, record=True) as deployment:
-        run = await deployment.hf.start("Which rates changed?", inputs=INPUTS, dollars=1)
-        await run.report()
+        run = await deployment.hf.start(plan=MAPPED, inputs=TICKETS, dollars=1)
+        report = await run.report()
         code = await export.play(deployment.hf.connection, run.id, exported, inputs=False)
         for answer in (Path(os.environ["HOLDFAST_STATE_DIR"]) / "journal").glob("*.answer"):
             answer.unlink()
@@ -97,6 +114,10 @@ async def test_a_run_that_is_over_is_exported_as_a_cassette_that_answers_it_agai
     assert code == Code.COMPLETE and one.settings == other.settings
     assert {each.digest: each for each in one.calls} == {each.digest: each for each in other.calls}
     assert len(one.calls) == len(other.calls) > 5
+    assert sum("for one item of many" in each.asked for each in other.calls) == 2
+    async with deployed(cassette=exported) as deployment:
+        again = await (await deployment.hf.start(plan=MAPPED, inputs=TICKETS, dollars=1)).report()
+    assert (again.status, again.answer) == ("complete", report.answer)
 
 
 async def test_a_cassette_of_an_open_run_says_that_it_is_a_part(

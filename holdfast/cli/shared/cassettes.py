@@ -12,7 +12,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 
 from holdfast.activities.recording import recorded
-from holdfast.client.kept_answers import KeptAnswers, place_in
+from holdfast.client.kept_answers import ROWS, KeptAnswers, place_in
 from holdfast.intake.connection import Connection
 from holdfast.replaying.cassette import Cassette
 from holdfast.untrusted.known_secrets import KnownSecrets
@@ -25,10 +25,13 @@ async def cassette_of(
     cassette = Cassette(inputs=inputs)
     known = KnownSecrets(connection.settings.secrets)
     kept = KeptAnswers(connection, lambda endpoint: recorded(endpoint, cassette, known))
+    batches = list[str]()
     async for info, payloads in _scheduled(connection.client, run_id):
-        if info.activity_type in kept.asking:
+        if info.activity_type in (*kept.asking, ROWS):
             await kept.again(info, payloads)
-    return cassette, kept.missing
+        elif info.activity_type == "collect_rows":
+            batches.append(f"{info.activity_id} (rows by batch)")
+    return cassette, [*kept.missing, *batches]
 
 
 async def _scheduled(
