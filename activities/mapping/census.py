@@ -99,7 +99,7 @@ class Census:
 
     def shown_bytes(self, item: Item) -> int:
         """Return the bytes that an item shows a model."""
-        return AROUND_BYTES + sum(_size(name, value) for name, value in item.fields.items())
+        return AROUND_BYTES + sum(_sizes(item.fields).values())
 
     def _see(self, names: tuple[str, ...]) -> None:
         self.fields = tuple(one_line(name)[:ID_LETTERS] for name in names)
@@ -129,7 +129,7 @@ class Census:
             name = place
         shown = fields if not self.shown else {each: fields.get(each) for each in self.shown}
         broken = raw.broken
-        sizes = {} if broken else {each: _size(each, value) for each, value in fields.items()}
+        sizes = {} if broken else _sizes(fields)
         size = sum(sizes.get(each, 0) for each in shown)
         if size > SHOWN_BYTES:
             broken = f"shows a model {size:,} bytes; at most {SHOWN_BYTES:,} are asked"
@@ -204,10 +204,15 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
+def _sizes(fields: Mapping[str, JsonValue]) -> dict[str, int]:
+    """Return the bytes of fields in the prompt of their row: a text alone, or entries of JSON."""
+    text = fields.get(TEXT_FIELD)
+    if len(fields) == 1 and isinstance(text, str):
+        return {TEXT_FIELD: _bytes_of(text)}
+    return {name: _size(name, value) for name, value in fields.items()}
+
+
 def _size(name: str, value: JsonValue) -> int:
-    """Return the bytes of a field in the prompt of its row, a text alone or an entry of JSON."""
-    if name == TEXT_FIELD and isinstance(value, str):
-        return _bytes_of(value)
     return _bytes_of(json.dumps(value, ensure_ascii=False)) + _bytes_of(name) + ENTRY_BYTES
 
 

@@ -61,7 +61,7 @@ def problems(spec: dict[str, Any] | None = None, **fields: Any) -> tuple[str, ..
         ),
         (
             {},
-            {"instruction": "Label {subject} so: {{kind}"},
+            {"instruction": "Label each {subject} with a word, so: {{kind}"},
             "instruction: the brace in '}' has no other half; for a brace as it is write it twice",
         ),
         ({"reduce": "Merge them."}, {"role": "form"}, "map.reduce: it merges texts"),

@@ -55,6 +55,7 @@ async def test_later_outcomes_win_and_repeated_rows_have_that_of_their_twin(
         "items": 4,
         "complete": 3,
         "failed": 1,
+        "broken": 1,
         "repeated": 1,
         "asked": 3,
     }
