@@ -277,8 +277,8 @@ def _start(state: State, move: Move) -> State:
         case AskPerson():
             return update(state, move.subtask_id, lambda each: replace(each, asked=state.now))
         case AskRaise():
-            told: dict[str, object] = {"short_of": move.short_of, "short_least": move.least}
-            return replace(state, short=move.why, short_since=state.now, **told)
+            state = replace(state, short_of=move.short_of, short_least=move.least)
+            return replace(state, short=move.why, short_since=state.now)
         case PassOver():
             return passing.hand_to_second(state, move)
         case Stop():

@@ -37,7 +37,12 @@ MAPPED = Plan.model_validate(
                 "role": "writer",
                 "map": {"over": "tickets", "by": "records", "lane": "now"},
             },
-            {"id": "t2", "title": "Rates", "instruction": "Compare them.", "role": "analyst"},
+            {
+                "id": "t2",
+                "title": "Rates",
+                "instruction": "Compare the rates of this month with those before.",
+                "role": "analyst",
+            },
         ],
     }
 )
