@@ -58,7 +58,7 @@ from holdfast.telemetry.otel.exporting import spans_wanted
 from holdfast.temporal.connection import Target, connect
 from holdfast.temporal.own_server import configured_target
 from holdfast.upkeep.daily import keep_clean
-from holdfast.workers.held import Held, hand_back
+from holdfast.workers.held import Held, hand_back, hand_back_given
 from holdfast.workers.served import Lookout
 from holdfast.workflows import WORKFLOWS
 
@@ -156,10 +156,12 @@ async def serve(
     process has all duties, its siblings end with it. `around`: next to each activity.
     """
     told = _told_to_end(first=first)
-    client = await connect(target, CONNECT_SECONDS)
     holding = StateDir.of(settings).held
-    await hand_back(client, holding)
     held = Held(holding)
+    client = await connect(target, CONNECT_SECONDS, held.identity)
+    lost = await hand_back(client, holding)
+    # Beside the work: many runs may be open.
+    handing = asyncio.create_task(hand_back_given(client, target.task_queue, lost))
     lookout = Lookout(embedded=target.embedded)
     served = with_evals(with_schedules(served, settings, target), settings, target)
     started = _registered(client, target, settings, served, (gate, lookout), (held, *around))
@@ -185,6 +187,7 @@ async def serve(
     await drain(started, siblings)
     await served.close()
     held.close()
+    handing.cancel()
     for task in waiting:
         task.cancel()
     log.info("ended")

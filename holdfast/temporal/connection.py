@@ -197,14 +197,18 @@ def read_configuration() -> ClientConnectConfig:
     return ClientConfig.load_client_connect_config()
 
 
-async def connect(target: Target, seconds: float = 5.0) -> Client:
-    """Return a client of the target's server, trying for up to `seconds`. Raises Unreachable."""
+async def connect(target: Target, seconds: float = 5.0, identity: str = "") -> Client:
+    """Return a client of the target's server, trying for up to `seconds`. `identity`: its name at
+    the server, by default the SDK's. Raises Unreachable.
+    """
     # Without a store nothing is kept outside: a starter that only lists runs needs none.
     store = store_at(target.store_url) if target.store_url else None
     options: dict[str, Any] = {}
     if not target.embedded:
         options |= read_configuration()
     options |= {"target_host": target.address, "namespace": target.namespace}
+    if identity:
+        options["identity"] = identity
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         left = deadline - asyncio.get_running_loop().time()

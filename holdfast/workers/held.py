@@ -2,7 +2,9 @@
 
 The server learns of a worker that died when heartbeats are missed, after ten seconds. A worker that
 starts on the same machine knows sooner: it reads what the dead one held, and hands it back at once.
-A process that lives, frozen or not, keeps its file locked, and the kernel drops the lock with it.
+What the dead one had been given and not begun stands in no file: the server has it under the dead
+one's identity, which is the file's name. A process that lives, frozen or not, keeps its file
+locked, and the kernel drops the lock with it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,8 +26,9 @@ from typing import Any
 
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflowservice.v1 import ResetStickyTaskQueueRequest
-from temporalio.client import Client
+from temporalio.client import AsyncActivityHandle, Client
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
@@ -38,6 +42,10 @@ MOST_BYTES = 16 * 2**20
 TRIMMED_BYTES = 2**18
 """Size at which a file is emptied when nothing is held."""
 PATIENCE = timedelta(seconds=5)
+MOST_RUNS = 1_000
+"""Open runs that are looked through for what a dead worker had been given, the newest first."""
+LOOKS = 20
+"""Runs that are looked at at once."""
 logger = logging.getLogger(__name__)
 
 
@@ -48,6 +56,18 @@ class Attempt:
     token: bytes
     workflow_id: str
     run_id: str
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """What processes that died leave: their names, and the attempts that they had begun."""
+
+    names: frozenset[str] = frozenset()
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def runs(self) -> set[tuple[str, str]]:
+        return {(each.workflow_id, each.run_id) for each in self.attempts}
 
 
 class Held(Interceptor):
@@ -65,6 +85,11 @@ class Held(Interceptor):
         self._open: set[int] = set()
         self._last = 0
         self._size = 0
+
+    @property
+    def identity(self) -> str:
+        """The name of this process at the server: no other, before or after it, has the same."""
+        return f"{self._path.name}@{socket.gethostname()}"
 
     def _locked(self) -> int:
         file = private.open_file(self._path, os.O_RDWR | os.O_APPEND)
@@ -119,24 +144,69 @@ class _Noted(ActivityInboundInterceptor):
             self._held.end(number)
 
 
-async def hand_back(client: Client, folder: Path) -> int:
+async def hand_back(client: Client, folder: Path) -> LeftBehind:
     """Tell the server which attempts ended because their process died on this machine, so that it
-    gives them out again at once; how many there were. What it knows no more of is left alone.
+    gives them out again at once. What it knows no more of is left alone.
     """
     lost = await asyncio.to_thread(_left_behind, folder)
-    runs = {(each.workflow_id, each.run_id) for each in lost}
+    handles = (client.get_async_activity_handle(task_token=each.token) for each in lost.attempts)
     await asyncio.gather(
-        *(_failed(client, each) for each in lost), *(_unstick(client, *run) for run in runs)
+        *(_fail(each) for each in handles), *(_unstick(client, *run) for run in lost.runs)
     )
-    if lost:
-        logger.info("handed back %d attempts of a worker that died", len(lost))
-    return len(lost)
+    if lost.attempts:
+        logger.info("handed back %d attempts of a worker that died", len(lost.attempts))
+    return lost
 
 
-async def _failed(client: Client, attempt: Attempt) -> None:
-    handle = client.get_async_activity_handle(task_token=attempt.token)
+async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
+    """Hand back what dead processes had been given and not begun, in the open runs of a queue, and
+    return how much that was.
+    """
+    if not lost.names:
+        return 0
+    runs = dict.fromkeys(sorted(lost.runs))
+    query = f"ExecutionStatus = 'Running' AND TaskQueue = {json.dumps(queue)}"
     with suppress(RPCError):
+        async for each in client.list_workflows(query, limit=MOST_RUNS, rpc_timeout=PATIENCE):
+            runs[each.id, each.run_id] = None
+    at_once = asyncio.Semaphore(LOOKS)
+
+    async def of_run(workflow_id: str, run_id: str) -> int:
+        async with at_once:
+            given = await _given_to(client, workflow_id, run_id, lost.names)
+            return sum(await asyncio.gather(*(_fail(each) for each in given)))
+
+    count = sum(await asyncio.gather(*(of_run(*each) for each in runs)))
+    if count:
+        logger.info("handed back %d attempts that a worker that died had not begun", count)
+    return count
+
+
+async def _given_to(
+    client: Client, workflow_id: str, run_id: str, names: frozenset[str]
+) -> Sequence[AsyncActivityHandle]:
+    try:
+        handle = client.get_workflow_handle(workflow_id, run_id=run_id)
+        seen = (await handle.describe(rpc_timeout=PATIENCE)).raw_description
+    except RPCError:
+        return ()
+    started = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    return [
+        client.get_async_activity_handle(
+            workflow_id=workflow_id, run_id=run_id, activity_id=each.activity_id
+        )
+        for each in seen.pending_activities
+        if each.state == started and each.last_worker_identity.partition("@")[0] in names
+    ]
+
+
+async def _fail(handle: AsyncActivityHandle) -> bool:
+    """Return False if the server knew no more of it."""
+    try:
         await handle.fail(WorkerDied("its worker died"), rpc_timeout=PATIENCE)
+    except RPCError:
+        return False
+    return True
 
 
 async def _unstick(client: Client, workflow_id: str, run_id: str) -> None:
@@ -147,8 +217,9 @@ async def _unstick(client: Client, workflow_id: str, run_id: str) -> None:
         await client.workflow_service.reset_sticky_task_queue(request, timeout=PATIENCE)
 
 
-def _left_behind(folder: Path) -> list[Attempt]:
+def _left_behind(folder: Path) -> LeftBehind:
     """Return what dead processes held. Each file is read once: whoever locks it removes it."""
+    names: list[str] = []
     found: list[Attempt] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with suppress(OSError, EmbeddedError):
@@ -156,10 +227,11 @@ def _left_behind(folder: Path) -> list[Attempt]:
             try:
                 if flock(file, fcntl.LOCK_EX):
                     found += _open_in(os.pread(file, MOST_BYTES, 0))
+                    names.append(path.name)
                     path.unlink(missing_ok=True)
             finally:
                 os.close(file)
-    return found
+    return LeftBehind(frozenset(names), tuple(found))
 
 
 def _open_in(content: bytes) -> Iterator[Attempt]:

@@ -21,7 +21,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from holdfast.deployment.settings import HOME
 from holdfast.embedded import private
 from holdfast.temporal.connection import plugin
-from holdfast.workers.held import Attempt, Held, hand_back
+from holdfast.workers.held import Attempt, Held, LeftBehind, hand_back, hand_back_given
 
 HEARTBEAT = timedelta(seconds=60)
 PLAIN = UnsandboxedWorkflowRunner()
@@ -30,19 +30,31 @@ import asyncio, sys
 from pathlib import Path
 from temporalio import activity
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import ActivityInboundInterceptor, Interceptor, Worker
 from holdfast.workers.held import Held
 
-@activity.defn(name="work")
-async def work() -> str:
+async def stop() -> str:
     print("took it", flush=True)
     await asyncio.Event().wait()
     return "never"
 
+@activity.defn(name="work")
+async def work() -> str:
+    return await stop()
+
+class Stops(ActivityInboundInterceptor):
+    async def execute_activity(self, input):
+        return await stop()
+
+class Before(Interceptor):
+    def intercept_activity(self, next):
+        return Stops(next)
+
 async def main() -> None:
-    client = await Client.connect(sys.argv[1])
     held = Held(Path(sys.argv[3]))
-    async with Worker(client, task_queue=sys.argv[2], activities=[work], interceptors=[held]):
+    client = await Client.connect(sys.argv[1], identity=held.identity)
+    around = [held] if sys.argv[4] == "begun" else [Before(), held]
+    async with Worker(client, task_queue=sys.argv[2], activities=[work], interceptors=around):
         await asyncio.Event().wait()
 
 asyncio.run(main())
@@ -67,8 +79,9 @@ class Waits:
 
 
 @pytest.mark.anyio
-async def test_what_a_killed_worker_held_goes_on_at_once(
-    env: WorkflowEnvironment, tmp_path: Path
+@pytest.mark.parametrize("how", ["begun", "given"])
+async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
+    env: WorkflowEnvironment, tmp_path: Path, how: str
 ) -> None:
     queue, folder = f"held-{uuid.uuid4().hex[:8]}", tmp_path / "held"
     config = env.client.config()
@@ -76,7 +89,7 @@ async def test_what_a_killed_worker_held_goes_on_at_once(
     client = Client(**config)
     address = client.service_client.config.target_host
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", DIES, address, queue, str(folder)),
+        *(sys.executable, "-c", DIES, address, queue, str(folder), how),
         cwd=HOME,
         stdout=subprocess.PIPE,
     )
@@ -87,11 +100,14 @@ async def test_what_a_killed_worker_held_goes_on_at_once(
                 "Waits", id=queue, task_queue=queue, result_type=str
             )
             assert await process.stdout.readline() == b"took it\n"
-            assert await hand_back(client, folder) == 0, "it lives"
+            assert await hand_back(client, folder) == LeftBehind(), "it lives"
             process.kill()
             await process.communicate()
             began = time.monotonic()
-            assert await hand_back(client, folder) == 1
+            lost = await hand_back(client, folder)
+            assert len(lost.attempts) == (how == "begun")
+            given = await hand_back_given(client, queue, lost)
+            assert given == (how == "given")
             async with Worker(client, task_queue=queue, activities=[work]):
                 assert await handle.result() == "attempt 2"
     assert time.monotonic() - began < HEARTBEAT.total_seconds() / 2
@@ -137,7 +153,7 @@ async def test_what_had_ended_is_not_handed_back_and_half_a_line_is_none(tmp_pat
     dead(held)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes() + b'[3, "aGFsZg')
-    assert await hand_back(_as_client(client), tmp_path) == 1
+    assert len((await hand_back(_as_client(client), tmp_path)).attempts) == 1
     assert client.failed == [b"open"]
 
 
@@ -156,7 +172,7 @@ async def test_a_file_of_many_attempts_is_emptied_when_none_is_open(tmp_path: Pa
 async def test_rubbish_among_the_files_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "rubbish").write_bytes(b"\xff\x00 not json\n[1]\n[1, 2, 3, 4]\n{}\nnull\n")
     (tmp_path / "link").symlink_to("/etc/passwd")
-    assert await hand_back(_as_client(Silent()), tmp_path) == 0
+    assert (await hand_back(_as_client(Silent()), tmp_path)).attempts == ()
 
 
 def _as_client(silent: Silent) -> Client:

@@ -66,7 +66,7 @@ def asking(endpoint: Endpoint) -> set[int]:
         client = await connect(endpoint.target)
         who = await find_pollers(client, [endpoint.target.task_queue])
         (each,) = who.values()
-        return {int(one.identity.partition("@")[0]) for one in each if one.alive}
+        return {int(one.identity.partition("-")[0]) for one in each if one.alive}
 
     with suppress(RPCError, Unreachable):
         return asyncio.run(found())
@@ -125,7 +125,7 @@ def who_worked(endpoint: Endpoint) -> set[int]:
         client = await connect(endpoint.target)
         history = await client.get_workflow_handle(RUN_ID).fetch_history()
         begun = [each.activity_task_started_event_attributes for each in history.events]
-        return {int(each.identity.partition("@")[0]) for each in begun if each.identity}
+        return {int(each.identity.partition("-")[0]) for each in begun if each.identity}
 
     return asyncio.run(found())
 
