@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution
 
 from holdfast.contracts.past import RunTook
 from holdfast.contracts.search import MEMO_TOOK, RUNS
@@ -28,8 +28,17 @@ async def read_past(client: Client, queue: str) -> tuple[RunTook, ...]:
     """
     query = f"{RUNS} AND ExecutionStatus = 'Completed' AND TaskQueue = '{queue}'"
     found = client.list_workflows(query, limit=LOOKED_AT, page_size=LOOKED_AT, rpc_timeout=PATIENCE)
-    told = [await each.memo_value(MEMO_TOOK, "", type_hint=str) async for each in found]
-    return tuple(run for text in told if (run := read_told(text)) is not None)
+    told = [await _read_one(each) async for each in found]
+    return tuple(run for run in told if run is not None)
+
+
+async def _read_one(run: WorkflowExecution) -> RunTook | None:
+    try:
+        return read_told(await run.memo_value(MEMO_TOOK, "", type_hint=str))
+    except Exception as error:
+        # Whoever starts workflows writes memos, in whatever encoding: the other runs still count.
+        log.debug("the memo of %s cannot be read: %s", run.id, error)
+        return None
 
 
 @dataclass

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 from test_map_preview import planned as planned_map
 
 from driving import BRIEFING, Drive, model, subtask
+from holdfast.cli.checks.previews import check_previews
 from holdfast.contracts import Briefing, Goal, Plan, Subtask
 from holdfast.contracts.past import RowTook, RunTook, Took
 from holdfast.contracts.search import MEMO_TOOK
@@ -33,7 +38,8 @@ from holdfast.rules.past import (
 )
 from holdfast.rules.preview import predict
 from holdfast.state.run import State
-from holdfast.temporal.past import ClosedRuns
+from holdfast.temporal.connection import Target
+from holdfast.temporal.past import ClosedRuns, read_past
 from outcomes import AMPLE, begun, end, in_flight
 
 COST = st.lists(st.integers(0, 10**9), min_size=LEAST, max_size=60)
@@ -285,6 +291,41 @@ def test_previews_are_held_against_what_runs_paid() -> None:
     found = calibrate([*runs, RunTook(paid=5)])
     assert found is not None and (found.runs, found.within, found.off) == (5, 4, 0.5)
     assert calibrate([RunTook(paid=5)]) is None
+
+
+class Listing:
+    """A server that lists runs by their memos; one that is an error cannot be decoded."""
+
+    def __init__(self, *memos: object) -> None:
+        self.memos = memos
+
+    async def list_workflows(self, *_: object, **__: object) -> AsyncIterator[object]:
+        for kept in self.memos:
+            if isinstance(kept, RPCError):
+                raise kept
+
+            async def value(*_: object, kept: object = kept, **__: object) -> object:
+                if isinstance(kept, Exception):
+                    raise kept
+                return kept
+
+            yield SimpleNamespace(id="run", memo_value=value)
+
+
+@pytest.mark.anyio
+async def test_a_memo_that_cannot_be_read_hides_no_other_run() -> None:
+    text = tell_run(ended())
+    client: Any = Listing("{", RuntimeError("no such encoding"), text, "", 7, text)
+    assert await read_past(client, "queue") == (read_told(text),) * 2
+
+
+@pytest.mark.anyio
+async def test_doctor_says_why_it_knows_nothing_of_previews() -> None:
+    refused: Any = Listing(RPCError("no visibility", RPCStatusCode.UNIMPLEMENTED, b""))
+    target = Target("", embedded=False)
+    (check,) = await check_previews(refused, target)
+    assert (check.mark, check.name) == ("note", "previews") and "no visibility" in check.detail
+    assert await check_previews(Listing(), target) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.anyio

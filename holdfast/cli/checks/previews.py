@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.rules.past import Calibration, calibrate
@@ -13,9 +14,13 @@ from holdfast.text import pluralize
 
 async def check_previews(client: Client, target: Target) -> list[Checkup]:
     """Compare what the latest closed runs cost with what their previews said; nothing where there
-    are none. RPCError.
+    are none.
     """
-    found = calibrate(await read_past(client, target.task_queue))
+    try:
+        found = calibrate(await read_past(client, target.task_queue))
+    except RPCError as error:
+        why = f"priced by sizes alone: the server lists no closed runs: {error}"
+        return [Checkup("models", "previews", "note", why)]
     return [Checkup("models", "previews", "ok", say_calibration(found))] if found else []
 
 
