@@ -65,6 +65,7 @@ from holdfast.contracts import (
     Subtask,
 )
 from holdfast.contracts.errors import BadGoal, BlobLost, CapTooSmall
+from holdfast.contracts.goals import RoleAsWas
 from holdfast.contracts.past import RunTook
 from holdfast.plans import mapping, validity
 from holdfast.ports import Pricing, Store
@@ -212,7 +213,7 @@ class Preparation:
             if proving and proving.by and proving.lacking:
                 not_run += (Omission(what="the test command", why=proving.lacking),)
             briefing = Briefing(
-                roles=await self._keep_prompts(served.roles) if goal.use_models else served.roles,
+                roles=await self._roles_of(goal, served.roles),
                 playbook=self._card(playbook, plan) if playbook else None,
                 inputs=inputs,
                 models=self._cards(goal) if goal.use_models else (),
@@ -288,6 +289,40 @@ class Preparation:
             known = ", ".join(sorted(self.catalogue.playbooks))
             raise BadGoal(f"unknown playbook {goal.playbook!r}; known: {known}") from None
 
+    async def _roles_of(self, goal: Goal, cards: tuple[RoleCard, ...]) -> tuple[RoleCard, ...]:
+        """Return the roles as the run has them: as their files are now, but for those that a fork
+        has otherwise. Raise BadGoal if the text of one is gone.
+        """
+        if not goal.use_models:
+            return cards
+        others = {each.name: each for each in goal.fork.roles} if goal.fork else {}
+        kept = await self._keep_prompts(cards)
+        return tuple(
+            [
+                await self._as_was(each, others[each.name]) if each.name in others else each
+                for each in kept
+            ]
+        )
+
+    async def _as_was(self, card: RoleCard, was: RoleAsWas) -> RoleCard:
+        try:
+            told = await self.store.get(was.prompt)
+        except BlobLost:
+            raise BadGoal(
+                f"role {card.name!r}: the text that the fork is to be told is no longer in the"
+                " store; start a new run in place of a fork"
+            ) from None
+        now = self.catalogue.roles[card.name].prompt
+        return card.model_copy(
+            update={
+                "tier": was.tier,
+                "effort": was.effort,
+                "prompt": was.prompt,
+                "prompt_bytes": card.prompt_bytes - len(now.encode()) + len(told),
+                "model": self.pricing.card(was.tier, was.model) if was.model else None,
+            }
+        )
+
     async def _keep_prompts(self, cards: Iterable[RoleCard]) -> tuple[RoleCard, ...]:
         """Return the roles with the prompt that each keeps from now on, whatever its file says
         later.
@@ -317,6 +352,8 @@ class Preparation:
         if self.untold:
             raise BadGoal(self.untold)
         cards = (*self.pricing.cards(), self.pricing.planner())
+        for each in goal.fork.roles if goal.fork else ():
+            cards += (self.pricing.card(each.tier, each.model),) if each.model else ()
         unpriced = [card.id for card in cards if card and not card.prices]
         if unpriced and self.capped:
             raise BadGoal(

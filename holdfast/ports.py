@@ -27,6 +27,7 @@ from holdfast.contracts import (
     MadeFile,
     ModelCard,
     Synthesis,
+    Tier,
     Usage,
 )
 
@@ -328,6 +329,10 @@ class Pricing(Protocol):
 
     def cards(self) -> tuple[ModelCard, ...]:
         """Return one card per tier served; a card without steps is unpriced."""
+        ...
+
+    def card(self, tier: Tier, model: str) -> ModelCard:
+        """Return the card of any model, were it to serve a tier."""
         ...
 
     def planner(self) -> ModelCard | None:

@@ -127,7 +127,7 @@ class Prices:
 
     def cards(self) -> tuple[ModelCard, ...]:
         """Return a card per tier that this deployment serves; one without steps is unpriced."""
-        return tuple(self._card(tier, model) for tier, model in self._models.items())
+        return tuple(self.card(tier, model) for tier, model in self._models.items())
 
     def planner(self) -> ModelCard | None:
         """Return the card of the model that is set to plan, of the tier that it serves, else of the
@@ -137,9 +137,10 @@ class Prices:
             return None
         serving = [tier for tier, model in self._models.items() if model == self._planner]
         named = [tier for tier in self._models if tier in self._planner]
-        return self._card([*serving, *named, PLAN.policy.tier][0], self._planner)
+        return self.card([*serving, *named, PLAN.policy.tier][0], self._planner)
 
-    def _card(self, tier: Tier, model: str) -> ModelCard:
+    def card(self, tier: Tier, model: str) -> ModelCard:
+        """Return the card of any model, were it to serve a tier."""
         steps = self.steps(model)
         source = self.file.source if model in self.file.steps else library_source()
         return ModelCard(

@@ -159,7 +159,7 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
         WORK,
         f"{what}-{subtask.id}",
         gathering.for_work(state, progress),
-        model=state.brief.model(tier),
+        model=state.brief.model(tier, subtask.role),
         progress=progress,
         role=gathering.role_of(state, subtask),
         smaller=smaller,

@@ -55,4 +55,4 @@ def _may_share(state: State, progress: Progress) -> bool:
     size = sum(each.size if each.enclosed else size_of_change(each) for each in given)
     size += sum(len(each.content) for each in gathering.needed_findings(state, subtask))
     # By itself: for a role's prompt alone nobody waits.
-    return worth_caching(state.brief.model(progress.tier), size)
+    return worth_caching(state.brief.model(progress.tier, role.name), size)

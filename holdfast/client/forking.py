@@ -5,7 +5,7 @@ is taken over.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.client.ended import read_end
@@ -34,6 +34,18 @@ from holdfast.plans import validity
 from holdfast.rules.unread import subtasks_to_redo
 
 
+class Change(Protocol):
+    """What a fork does otherwise than its run."""
+
+    def touches(self, subtask: Subtask) -> bool:
+        """True if it changes this subtask."""
+        ...
+
+    def applied(self, subtask: Subtask) -> Subtask:
+        """Return a subtask that it touches, changed."""
+        ...
+
+
 @dataclass(frozen=True)
 class ForkChange:
     """The change of a fork. Without a subtask, only what the run did not finish is done again."""
@@ -43,8 +55,10 @@ class ForkChange:
     tier: Tier | None = None
     role: str = ""
 
+    def touches(self, subtask: Subtask) -> bool:
+        return subtask.id == self.subtask_id
+
     def applied(self, subtask: Subtask) -> Subtask:
-        """Return the changed subtask."""
         given = {"instruction": self.instruction, "tier": self.tier, "role": self.role}
         return subtask.model_copy(update={name: value for name, value in given.items() if value})
 
@@ -68,7 +82,10 @@ async def wished_fork(
         raise Refused(f"run {run_id} is of the project {goal.project!r}; add {OPTION} FOLDER of it")
     goal = goal.model_copy(update={"project": settings.name})
     named = {name: getattr(limits, name) for name in limits.model_fields_set}
-    wanted = fork_goal(goal, report, change, settings.project).model_copy(
+    known = [each.id for each in keep_plan(report).subtasks]
+    if change.subtask_id and change.subtask_id not in known:
+        raise Refused(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")
+    wanted = fork_goal(goal, report, change, Catalogue.of(settings.project)).model_copy(
         update={
             "limits": goal.limits.model_copy(update=named),
             "approval": approval or goal.approval,
@@ -111,15 +128,21 @@ async def _read_finished(connection: Connection, run_id: str) -> tuple[Goal, Rep
     return goal, ended.report
 
 
-def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | None = None) -> Goal:
+def fork_goal(
+    goal: Goal, report: Report, change: Change, catalogue: Catalogue | None = None
+) -> Goal:
     """Return the same goal with the changed plan, on the inputs that the run has pinned, and with
-    the findings that the change does not touch.
+    the findings that the change does not touch. `catalogue`: of the run's project; None: what is
+    shipped.
 
     Refused lists every mistake in the changed plan.
     """
-    plan = _change(_keep_plan(report), change)
+    was = keep_plan(report)
+    changed = [each.id for each in was.subtasks if change.touches(each)]
+    subtasks = (change.applied(each) if each.id in changed else each for each in was.subtasks)
+    plan = was.model_copy(update={"subtasks": tuple(subtasks)})
     names = [each.name for each in goal.inputs]
-    catalogue = Catalogue.of(project)
+    catalogue = catalogue or Catalogue.load()
     roles, unusable = catalogue.roles_for(goal.playbook), catalogue.unusable_for(goal.playbook)
     longest = goal.limits.subtask_timeout_seconds
     wrong = validity.problems(
@@ -127,7 +150,7 @@ def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | No
     )
     if wrong:
         raise plans.refuse_plan(f"the plan of {report.run_id} with this change", wrong)
-    again = subtasks_to_redo(plan, report.findings, change.subtask_id)
+    again = subtasks_to_redo(plan, report.findings, changed)
     kept = tuple(
         each
         for each in report.findings
@@ -137,7 +160,7 @@ def fork_goal(goal: Goal, report: Report, change: ForkChange, project: Path | No
     return goal.model_copy(update={"plan": plan, "fork": fork, "pinned": report.inputs})
 
 
-def _keep_plan(report: Report) -> Plan:
+def keep_plan(report: Report) -> Plan:
     """Return the plan as it ran, without what a revision dropped and nothing needs, and without
     the verification of its remarks, which the fork plans by itself.
     """
@@ -152,16 +175,6 @@ def _keep_plan(report: Report) -> Plan:
             )
         }
     )
-
-
-def _change(plan: Plan, change: ForkChange) -> Plan:
-    known = [each.id for each in plan.subtasks]
-    if change.subtask_id and change.subtask_id not in known:
-        raise Refused(f"there is no subtask {change.subtask_id!r}; known: {', '.join(known)}")
-    subtasks = tuple(
-        change.applied(each) if each.id == change.subtask_id else each for each in plan.subtasks
-    )
-    return plan.model_copy(update={"subtasks": subtasks})
 
 
 def describe_fork(goal: Goal) -> str:

@@ -81,6 +81,8 @@ class RoleCard(Contract):
     """Source, to end a sentence with; empty: it is shipped."""
     group: str = ""
     """The group that it stands in on a large menu; after a comma, what the group is for."""
+    model: ModelCard | None = Field(default=None, exclude_if=lambda card: card is None)
+    """The model that serves its tier, for this role alone; None: that of the deployment."""
 
 
 class PlaybookCard(Contract):
@@ -217,9 +219,12 @@ class Briefing(Contract):
                 return card
         raise KeyError(name)
 
-    def model(self, tier: Tier) -> ModelCard:
-        """Return the model of a tier. KeyError if none serves it."""
-        for card in self.models:
+    def model(self, tier: Tier, role: str = "") -> ModelCard:
+        """Return the model of a tier, for a role that may have its own. KeyError if none serves
+        it.
+        """
+        own = (card.model for card in self.roles if card.name == role)
+        for card in (*filter(None, own), *self.models):
             if card.tier == tier:
                 return card
         raise KeyError(tier)

@@ -14,6 +14,7 @@ from holdfast.contracts.base import (
     PLANNED_SUBTASK_LIMIT,
     AnswerKind,
     Contract,
+    Effort,
     InputForm,
     InputKind,
     Money,
@@ -247,6 +248,18 @@ class AnswerForm(Contract):
         return self.kind in ("json", "table")
 
 
+class RoleAsWas(Contract):
+    """A role as a fork has it, whatever its file says by now."""
+
+    name: str
+    tier: Tier
+    effort: Effort
+    prompt: str
+    """Digest of its system prompt in the store."""
+    model: str = ""
+    """Id of the model that serves its tier, for this role alone; empty: the deployment's."""
+
+
 class Fork(Contract):
     """What a run takes over from a finished one: findings that its change does not touch."""
 
@@ -254,6 +267,8 @@ class Fork(Contract):
     findings: tuple[Finding, ...] = ()
     inputs: tuple[PinnedInput, ...] = ()
     """Inputs as the finished run pinned them; a finding is taken over only if they are the same."""
+    roles: tuple[RoleAsWas, ...] = Field(default=(), exclude_if=lambda roles: not roles)
+    """Roles that are not as their files are now; empty: all are."""
 
 
 class Reuse(Contract):

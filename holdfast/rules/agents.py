@@ -113,7 +113,7 @@ def goal_of(state: State, progress: Progress, tier: Tier) -> AgentGoal:
     return AgentGoal(
         work=work,
         role=role,
-        model=state.brief.model(tier),
+        model=state.brief.model(tier, role.name),
         slice=Slice(dollars=state.ledger.cap.dollars, calls=0, tokens=0),
         resume=progress.resume,
         turns=most_turns(state, progress),

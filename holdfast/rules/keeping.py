@@ -342,7 +342,7 @@ def _least_of_try(state: State, subtask: Subtask, tier: Tier) -> Amount:
     role = gathering.role_of(state, alone)
     tokens = input_tokens(WORK, gathering.for_work(state, progress)) + role.prompt_bytes
     *_, room = rooms(most_written(subtask))
-    return reservation(state.brief.model(tier), tokens, room)
+    return reservation(state.brief.model(tier, role.name), tokens, room)
 
 
 def _in_turn(works: list[Amount]) -> Amount:

@@ -49,7 +49,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
     assert spec is not None and progress.tier != "none", "a map asks a model"
     served = [each.tier for each in state.brief.models]
     tier = next(each for each in tiers(state.brief, progress.tier) if each in served)
-    card, found = state.brief.model(tier), _items(state, spec)
+    card, found = state.brief.model(tier, subtask.role), _items(state, spec)
     row = row.model_copy(update={"kind": "map", "tier": tier})
     if found is None:
         return _uncounted(state, row, spec, card)

@@ -125,7 +125,7 @@ def models_of(state: State, progress: Progress) -> tuple[ModelCard, ...]:
     while above is not None:
         found += [above] if above in served else []
         above = _above(above)
-    return tuple(state.brief.model(each) for each in found)
+    return tuple(state.brief.model(each, progress.subtask.role) for each in found)
 
 
 def _above(tier: Tier) -> Tier | None:

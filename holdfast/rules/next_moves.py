@@ -265,7 +265,8 @@ def _too_dear(state: State, progress: Progress) -> bool:
     if progress.subtask.map is not None:
         return False
     tokens = policies.PROMPT_OVERHEAD_TOKENS + role.prompt_bytes
-    one = reservation(state.brief.model(progress.tier), tokens, _room_due(progress))
+    model = state.brief.model(progress.tier, role.name)
+    one = reservation(model, tokens, _room_due(progress))
     return not state.ledger.fits(one)
 
 

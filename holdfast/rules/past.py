@@ -154,6 +154,8 @@ def mark_of(brief: Briefing, role: str, tier: str) -> str:
     """
     card = next((each for each in brief.roles if each.name == role), None)
     models = [each for each in brief.models if each.tier == tier or (card and card.team)]
+    if card and card.model and card.model.tier == tier:
+        models = [card.model]
     known = {"id", "prices", "search"}
     prices = [each.model_dump(mode="json", include=known) for each in models]
     said = json.dumps([brief.endpoint, prices, card.effort if card else ""])

@@ -7,7 +7,7 @@ prompt is read, and what a lens examines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from holdfast.contracts import Finding, Plan, Subtask
 from holdfast.state import graph
@@ -32,8 +32,10 @@ def find_unread(
     return {name: ids for name, ids in missed.items() if name not in read}
 
 
-def subtasks_to_redo(plan: Plan, findings: Iterable[Finding], changed: str = "") -> tuple[str, ...]:
-    """Return what a fork does anew: the changed subtask, what has no complete finding, what
+def subtasks_to_redo(
+    plan: Plan, findings: Iterable[Finding], changed: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return what a fork does anew: the changed subtasks, what has no complete finding, what
     answered without an input that nobody opened, and everything that builds on these.
     """
     found = tuple(findings)
@@ -43,6 +45,6 @@ def subtasks_to_redo(plan: Plan, findings: Iterable[Finding], changed: str = "")
     for subtask in plan.subtasks:
         if subtask.id in again:
             continue
-        if subtask.id == changed or subtask.id not in kept or subtask.id in blind:
+        if subtask.id in changed or subtask.id not in kept or subtask.id in blind:
             again |= dict.fromkeys((subtask.id, *graph.dependents(plan.subtasks, subtask.id)))
     return tuple(again)

@@ -37,9 +37,11 @@ from holdfast.contracts import (
     Omission,
     PinnedInput,
     Plan,
+    Tier,
     Usage,
 )
 from holdfast.contracts.errors import BadGoal
+from holdfast.contracts.goals import RoleAsWas
 from holdfast.deployment.extras import needs
 from holdfast.deployment.settings import HOME
 from holdfast.ports import Store
@@ -62,6 +64,11 @@ class Cards:
 
     def cards(self) -> tuple[ModelCard, ...]:
         return self._cards
+
+    def card(self, tier: Tier, model: str) -> ModelCard:
+        return next(each for each in BRIEFING.models if each.tier == tier).model_copy(
+            update={"id": model}
+        )
 
     def price(self, model: str, usage: Usage) -> Decimal | None:
         raise AssertionError("nothing is paid in preparing")
@@ -218,6 +225,23 @@ async def test_a_fork_reads_nothing_of_its_inputs_again_and_is_refused_if_the_st
     said = await refusal(preparation, fork)
     assert said.startswith(f"input {pinned.name!r}: what run first read of it is no longer in")
     assert said.endswith("start a new run in place of a fork")
+
+
+async def test_a_fork_may_have_roles_otherwise_than_their_files_and_is_refused_without_their_text(
+    preparation: Preparation, store: DirectoryStore
+) -> None:
+    usual = (await prepare(preparation, goal())).role("analyst")
+    kept = await store.put(b"You are brief.")
+    was = RoleAsWas(name="analyst", tier="haiku", effort="low", prompt=kept, model="other")
+    fork = Fork(run_id="first", roles=(was,))
+    role = (await prepare(preparation, goal(fork=fork))).role("analyst")
+    assert (role.tier, role.effort, role.prompt) == ("haiku", "low", kept)
+    assert role.model is not None and (role.model.id, role.model.tier) == ("other", "haiku")
+    shorter = len(preparation.catalogue.roles["analyst"].prompt.encode()) - len(b"You are brief.")
+    assert role.prompt_bytes == usual.prompt_bytes - shorter
+    lost = was.model_copy(update={"prompt": "0" * 64})
+    said = await refusal(preparation, goal(fork=Fork(run_id="first", roles=(lost,))))
+    assert said.startswith("role 'analyst': the text that the fork is to be told is no longer in")
 
 
 async def test_a_repository_is_pinned_with_the_revision_it_differs_from(
