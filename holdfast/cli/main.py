@@ -47,6 +47,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "compare": "runs.compare",
         "list": "runs.list",
         "fork": "runs.fork",
+        "what-if": "runs.what_if",
         "inbox": "runs.inbox",
         "baseline": "runs.baseline",
         "eval": "runs.eval",

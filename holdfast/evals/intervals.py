@@ -6,7 +6,9 @@ few trials, too, and for rates of 0 and 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
+from statistics import fmean, stdev
 
 Z = 1.959964
 
@@ -32,3 +34,14 @@ def difference(before: tuple[int, int], after: tuple[int, int]) -> tuple[float, 
     down = sqrt((other - low_other) ** 2 + (high_one - one) ** 2)
     up = sqrt((high_other - other) ** 2 + (one - low_one) ** 2)
     return change - down, change + up
+
+
+def mean(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """Return the mean of a few values with its bounds, by Student's t; None of fewer than two."""
+    if len(values) < 2:
+        return None
+    middle, free = fmean(values), len(values) - 1
+    # Fisher's expansion of t: two digits are right from three values on.
+    t = Z + (Z**3 + Z) / (4 * free) + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * free**2)
+    margin = t * stdev(values) / sqrt(len(values))
+    return middle, middle - margin, middle + margin

@@ -63,6 +63,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "POLICY": ("", "nope", "Skip ", "skip,allow"),
     "OWNER/NAME": ("", "x", "a/b/c", "../x", "a b/c", "é/x"),
     "SCHEDULE": ("", "a b", "../x", "x" * 65, "-x"),
+    "MODEL": ("", " ", "a b"),
     "TEMPLATE": ("", "a b", "../x", "x" * 300, "-x"),
     "NAME=WORDS": ("", "x", "=", "=x", "a=", "a b", "\u00e9=x"),
     "RUN": WRONG_IDS,
@@ -92,6 +93,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
     "template": ("save", "r1"), "certify": ("tech-support",), "eval": ("judge",),
+    "what-if": ("--role", "analyst", "--tier", "haiku"),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.contracts.evals import EvalGoal, Mark, Trial
 from holdfast.evals import rules
-from holdfast.evals.intervals import difference, wilson
+from holdfast.evals.intervals import difference, mean, wilson
 from holdfast.evals.tally import SuiteTally, compare, tally_suites
 
 
@@ -108,3 +108,10 @@ def test_what_was_not_run_has_not_passed() -> None:
     left = rules.not_run(Trial(run="x", suite="s", case="c", asked=""), "no money")
     [tally] = tally_suites([mark("a"), left], {"s": 100})
     assert (tally.whole.trials, tally.whole.not_run, tally.held) == (1, 1, False)
+
+
+def test_a_mean_has_bounds_from_two_values_on_as_students_t_has_them() -> None:
+    assert mean([1.0]) is None
+    found = mean([1.0, 2.0, 3.0, 4.0, 5.0])
+    # t of four degrees of freedom is 2.776, and the standard error 0.707.
+    assert found is not None and [round(each, 1) for each in found] == [3.0, 1.1, 4.9]

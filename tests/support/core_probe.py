@@ -48,6 +48,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "template": ("list",),
     "certify": ("code-review",),
     "eval": ("judge",),
+    "what-if": ("--role", "analyst", "--tier", "haiku"),
     "github": ("--pull", "1", "--repository", "a/b"),
     **dict.fromkeys(
         ("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve", "slack"), ()

@@ -1,0 +1,134 @@
+"""A run beside its fork: which is better, by what code can tell and by a judge."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from holdfast.contracts import AnswerForm, Finding, Gap, Report, Try
+from holdfast.rendering.pairs import Cost, Decided, Pair, cost_of, decide, settle
+from holdfast.rendering.what_if import ForkPrice, Judging, LeftOut, WhatIf, as_markdown, tell_price
+
+GAP = Gap(subtask_id="t1", title="t1", status="failed", why="no")
+TABLE = AnswerForm(kind="table")
+
+
+def report(run_id: str = "a", answer: str = "Yes.", **fields: Any) -> Report:
+    known: dict[str, Any] = {"status": "complete", "goal": "g", **fields}
+    return Report(run_id=run_id, answer=answer, **known)
+
+
+def found(*verdicts: str, dollars: str = "0.01") -> tuple[Finding, ...]:
+    tries = tuple(Try(number=n, tier="haiku", verdict=each) for n, each in enumerate(verdicts, 1))
+    return (Finding(subtask_id="t1", status="complete", tries=tries, dollars=Decimal(dollars)),)
+
+
+@pytest.mark.parametrize(
+    ("run", "fork", "verdict", "why"),
+    [
+        ({}, {"status": "failed", "answer": ""}, "worse", "failed, complete before"),
+        ({"status": "deadline_partial"}, {}, "better", "complete, deadline partial before"),
+        ({"gaps": (GAP, GAP)}, {"gaps": (GAP,)}, "better", "1 gap, 2 before"),
+        (
+            {"form": TABLE, "document": {"rows": []}},
+            {"form": TABLE},
+            "worse",
+            "its answer is not in the form that was asked for",
+        ),
+        ({}, {"flags": ("x",)}, "worse", "1 statement without support, 0 before"),
+        (
+            {"findings": found("accepted")},
+            {"findings": found("failed_checks", "accepted")},
+            "worse",
+            "checks and criteria refused 1 of its drafts, 0 before",
+        ),
+        ({}, {"answer": " Yes.\n"}, "equal", "the answer is the same"),
+        # The weightier counts.
+        ({"flags": ("x",)}, {"status": "failed"}, "worse", "failed, complete before"),
+    ],
+)
+def test_code_decides_what_it_can(
+    run: dict[str, Any], fork: dict[str, Any], verdict: str, why: str
+) -> None:
+    decided = decide(report(**run), report(**fork), ["t1"])
+    assert decided == Decided.model_validate({"verdict": verdict, "by": "code", "why": why})
+
+
+def test_answers_that_only_differ_in_words_are_left_to_a_judge() -> None:
+    assert decide(report(), report(answer="No."), ["t1"]) is None
+
+
+def test_what_was_not_done_again_decides_and_costs_nothing() -> None:
+    one, other = report(findings=found("accepted")), report(findings=found("refusal", "accepted"))
+    assert decide(one, other, ["t2"]) == decide(one, one, ["t2"])
+    assert cost_of(other, ["t2"]) == Cost()
+    assert cost_of(other, ["t1"]) == Cost(dollars=Decimal("0.01"), tries=2)
+
+
+def test_a_judge_that_follows_the_order_of_the_answers_decides_nothing() -> None:
+    assert settle(["better", "better"], "clearer").verdict == "better"
+    torn = settle(["better", "worse"], "clearer")
+    assert torn.verdict == "equal" and "in the other order" in torn.why
+    assert settle(["equal", "worse"], "").verdict == "equal"
+
+
+# ---------------------------------------------------------------- as it is told
+
+PRICE = ForkPrice(
+    run="r1",
+    title="Which rates?",
+    again=("t2",),
+    calls_of_run=4,
+    calls=3,
+    low=Decimal("0.01"),
+    expected=Decimal("0.02"),
+    high=Decimal("0.3"),
+)
+MADE = WhatIf(
+    change="role analyst with tier haiku",
+    forks=(PRICE, PRICE.model_copy(update={"run": "r2"})),
+    unusable=(LeftOut(run="r3", why="its history is gone"),),
+    judging=Judging(model="opus", expected=Decimal("0.05"), high=Decimal(1)),
+    budget=Decimal(2),
+)
+
+
+def pair(run: str, verdict: str, now: str) -> Pair:
+    return Pair(
+        run=run,
+        fork=f"{run}f",
+        title="g",
+        decided=Decided.model_validate({"verdict": verdict, "by": "judge", "why": "clearer"}),
+        before=Cost(dollars=Decimal("0.02"), seconds=4),
+        now=Cost(dollars=Decimal(now), seconds=2),
+        calls_of_run=4,
+        calls_asked=3,
+        paid=Decimal("0.03"),
+        judging=Decimal("0.01"),
+    )
+
+
+def to_type(command: str, run: str) -> str:
+    return f"holdfast {command} {run}"
+
+
+def test_the_price_says_what_is_asked_and_what_is_left_out() -> None:
+    assert tell_price(MADE) == (
+        "2 forks: 6 calls, of 8 of their runs; $0.04 expected, at most $0.60."
+        " What code cannot tell apart opus judges, in both orders: $0.05 if that is all of it."
+    )
+    said = as_markdown(MADE, to_type)
+    assert "`r3`: its history is gone" in said and "| r1 |" in said
+
+
+def test_the_result_says_what_got_better_what_it_saved_and_where_to_look() -> None:
+    pairs = (pair("r1", "better", "0.01"), pair("r2", "worse", "0.005"))
+    said = as_markdown(MADE.model_copy(update={"pairs": pairs}), to_type)
+    assert "Of 2 runs 1 came out better, 1 worse, 0 equal." in said
+    assert "before and \\$0.0150 now, 62% cheaper (-\\$0.0125 a run" in said
+    assert "Asked were 6 calls, where their runs asked 8." in said
+    assert "Paid: \\$0.06 (\\$0.04 expected), and \\$0.02 for the judge." in said
+    looked = said[said.index("To look at") :]
+    assert looked.index("holdfast compare r2 r2f") < looked.index("holdfast compare r1 r1f")
