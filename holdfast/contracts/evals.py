@@ -197,6 +197,7 @@ class Mark(Contract):
     run: str
     suite: str = ""
     case: str
+    form: Literal["run", "call", "tool"] = "run"
     passed: bool = False
     wrong: tuple[str, ...] = ()
     """A sentence for each thing that does not hold."""

@@ -35,6 +35,7 @@ def mark_outcome(trial: Trial, asked: Asked, outcome: Outcome) -> Scored:
         run=trial.run,
         suite=trial.suite,
         case=trial.case,
+        form=case.form,
         passed=not wrong,
         wrong=tuple(why for whys in wrong.values() for why in whys),
         kinds=kinds,

@@ -121,7 +121,7 @@ def _tally(marks: list[Mark]) -> Tally:
         judged=sum((each.judged for each in run), Decimal(0)),
         seconds=sum(each.seconds for each in run),
         why=tuple([*whys][:MOST_WHY]),
-        runs=tuple(each.run for each in failed[:MOST_WHY]),
+        runs=tuple(each.run for each in failed if each.form == "run")[:MOST_WHY],
         kinds={
             kind: (
                 sum(kind in each.kinds and kind not in each.missed for each in run),

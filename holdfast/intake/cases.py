@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Approval, Goal
 from holdfast.contracts.evals import Case
+from holdfast.deployment.settings import Settings
+from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import goal_of
+from holdfast.intake.planted import repository_of
 from holdfast.intake.requests import Document, RunRequest, read_request
+from holdfast.intake.suites import is_planted
 
 SINGLE_DOLLARS = "0.50"
 """The cap of a single call, where its case says none."""
@@ -26,8 +33,9 @@ async def goal_of_case(case: Case, catalogue: Catalogue, connection: Connection)
         given |= {"goal": case.name, "plan": None}
     if case.form != "run" and "dollars" not in {**given, **_limits(given)}:
         given["dollars"] = SINGLE_DOLLARS
-    request = _with_files(read_request(given, case.name), catalogue)
     settings, embedded = connection.settings, connection.target.embedded
+    given["inputs"] = _with_repositories(given.get("inputs", {}), settings)
+    request = _with_files(read_request(given, case.name), catalogue)
     goal = await goal_of(request.wish(settings), catalogue, settings, embedded=embedded)
     if case.tool:
         return goal.model_copy(update={"use_models": False})
@@ -37,6 +45,23 @@ async def goal_of_case(case: Case, catalogue: Catalogue, connection: Connection)
 def _limits(given: Mapping[str, Any]) -> Mapping[str, Any]:
     limits = given.get("limits")
     return limits if isinstance(limits, dict) else {}
+
+
+def _with_repositories(inputs: Any, settings: Settings) -> dict[str, Any]:
+    """Return inputs with the repositories of two states made, where a worker of this machine reads
+    them.
+    """
+    made = dict(inputs)
+    for name, given in inputs.items():
+        if is_planted(given):
+            told = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:32]
+            states = (_state(given["before"]), _state(given["after"]))
+            made[name] = str(repository_of(*states, StateDir.of(settings).inputs / told / name))
+    return made
+
+
+def _state(given: Any) -> Path | Mapping[str, str]:
+    return Path(given) if isinstance(given, str) else given
 
 
 def _with_files(request: RunRequest, catalogue: Catalogue) -> RunRequest:

@@ -34,6 +34,7 @@ from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
 from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
 from holdfast.calls.fix import FixMaterial, fix_prompt
+from holdfast.calls.grade import GradeMaterial, grade_prompt
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
 from holdfast.calls.match import MatchMaterial, match_prompt
 from holdfast.calls.plan import PlanMaterial, plan_prompt
@@ -253,6 +254,17 @@ PROMPTS = {
                 question="Which?", findings=(COMPLETE, PARTIAL), sources=SOURCES, about=ABOUT
             ),
             CONTENTS,
+        ),
+    ),
+    "grade": (
+        SYSTEM["grader"],
+        grade_prompt(
+            GradeMaterial(
+                goal="Compare two years",
+                answer="It grew from 3 to 4",
+                rubric="It names both years",
+                about=ABOUT,
+            )
         ),
     ),
     "digest": (

@@ -63,7 +63,7 @@ async def test_an_eval_is_priced_run_told_and_compared(
     shown = page.read_text()
     assert shown.startswith("# Eval sums\n\n## sums: did not hold\n")
     assert "- regression: sums/winner: 4 of 4 before, 0 of 4 now" in shown
-    assert 'winner is "", not "t1"; show eval-sums-' in shown
+    assert 'winner is "", not "t1" |' in shown
 
 
 def mark(number: int) -> Mark:
