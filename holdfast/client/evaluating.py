@@ -20,7 +20,7 @@ from temporalio.client import (
 )
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset.shelf import find_lacking, tools_for
@@ -49,6 +49,7 @@ from holdfast.intake.login import login
 
 LOOK_SECONDS = 1.0
 """How often the marks so far are asked for."""
+AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
 _RANDOM = string.ascii_lowercase + string.digits
 
 
@@ -167,7 +168,7 @@ def _fingerprint(asked: Asked) -> str:
 
 async def start_eval(
     connection: Connection, eval_id: str, goal: EvalGoal, tell: Tell = tell_nobody
-) -> WorkflowHandle[Any, EvalReport]:
+) -> None:
     """Start an eval, or go on with the one of this id: what has run is only marked again."""
     check_id(eval_id)
     await require_worker(connection, tell, models=any(each.cap for each in goal.trials))
@@ -186,7 +187,6 @@ async def start_eval(
     except WorkflowAlreadyStartedError as error:
         if await _type_of(connection, eval_id) != EVALUATION:
             raise Refused(f"--id {eval_id!r} is in use by a run; choose another id") from error
-    return connection.client.get_workflow_handle(eval_id, result_type=EvalReport)
 
 
 async def _type_of(connection: Connection, eval_id: str) -> str:
@@ -194,11 +194,25 @@ async def _type_of(connection: Connection, eval_id: str) -> str:
 
 
 async def follow_eval(
+    connection: Connection, eval_id: str, tell: Callable[[EvalReport], None] = lambda _: None
+) -> EvalReport:
+    """Return the report of an eval when it is over; `tell` is called with what there is so far. It
+    waits for a server that is away. RunFailed if the eval closed without a report.
+    """
+    while True:
+        try:
+            return await _follow(_handle(connection, eval_id), tell)
+        except WorkflowFailureError as error:
+            raise RunFailed(f"eval {eval_id} has no report: {error.cause}") from error
+        except RPCError as error:
+            if error.status not in AWAY:
+                raise
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _follow(
     handle: WorkflowHandle[Any, EvalReport], tell: Callable[[EvalReport], None]
 ) -> EvalReport:
-    """Return the report of an eval when it is over; `tell` is called with what there is so far.
-    RunFailed if it closed without one.
-    """
     ending = asyncio.ensure_future(handle.result())
     try:
         while not (await asyncio.wait([ending], timeout=LOOK_SECONDS))[0]:
@@ -206,7 +220,9 @@ async def follow_eval(
             with suppress(RPCError, WorkflowQueryFailedError):
                 tell(await handle.query("report", result_type=EvalReport))
         return ending.result()
-    except WorkflowFailureError as error:
-        raise RunFailed(f"eval {handle.id} has no report: {error.cause}") from error
     finally:
         ending.cancel()
+
+
+def _handle(connection: Connection, eval_id: str) -> WorkflowHandle[Any, EvalReport]:
+    return connection.client.get_workflow_handle(eval_id, result_type=EvalReport)

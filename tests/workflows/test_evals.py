@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import WorkflowHandle, WorkflowHistory
 
 from conftest import Runs
-from holdfast.client.evaluating import follow_eval, start_eval, trials_of
+from holdfast.client.evaluating import start_eval, trials_of
 from holdfast.contracts.evals import EvalGoal, EvalReport, Mark
 from holdfast.intake.connection import Connection
 from holdfast.intake.suites import read_suite
@@ -72,13 +72,14 @@ async def begun(
     trials = await trials_of(connection, [read_suite(folder)], eval_id, runs=options.pop("runs", 1))
     # One at a time, so that a line of the script is for the case that it was written for.
     goal = EvalGoal(name="offers", trials=trials, dollars=Decimal(5), concurrency=1)
-    return await start_eval(connection, eval_id, goal.model_copy(update=options))
+    await start_eval(connection, eval_id, goal.model_copy(update=options))
+    return connection.client.get_workflow_handle(eval_id, result_type=EvalReport)
 
 
 async def made(runs: Runs, handle: WorkflowHandle[Any, EvalReport]) -> dict[str, Mark]:
     """The marks by case, once the history has replayed."""
     async with asyncio.timeout(60):
-        report = await follow_eval(handle, lambda _: None)
+        report = await handle.result()
     events = [*(await handle.fetch_history()).events]
     replayed = await play(WorkflowHistory(handle.id, events), WORKFLOWS, runs.store)
     assert replayed.differences == ()

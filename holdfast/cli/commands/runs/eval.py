@@ -132,10 +132,10 @@ async def run(connection: Connection, suites: tuple[Suite, ...], options: EvalOp
     goal = EvalGoal(name=name, trials=trials, dollars=options.dollars)
     if not await _priced(connection, goal, eval_id, options):
         return Code.COMPLETE if options.dry else Code.DECLINED
-    handle = await start_eval(connection, eval_id, goal, tell)
+    await start_eval(connection, eval_id, goal, tell)
     say(f"Eval: {eval_id}", "bold")
     say(f"Leave it with Ctrl-C; {to_type('cancel', eval_id)} ends it.", "dim")
-    report = await follow_eval(handle, _Standing().tell)
+    report = await follow_eval(connection, eval_id, _Standing().tell)
     return finish(report, suites, options)
 
 
@@ -157,8 +157,8 @@ async def _priced(
 ) -> bool:
     """Say what an eval is expected to cost; True if it is to be run."""
     asking = goal.model_copy(update={"only_prices": True})
-    handle = await start_eval(connection, f"{eval_id}.prices", asking, tell)
-    prices = (await follow_eval(handle, lambda _: None)).prices
+    await start_eval(connection, f"{eval_id}.prices", asking, tell)
+    prices = (await follow_eval(connection, f"{eval_id}.prices")).prices
     if options.dry and options.as_json:
         report = EvalReport(name=goal.name, prices=prices, trials=len(goal.trials))
         put_json(report.model_dump_json(indent=2))
