@@ -172,7 +172,8 @@ async def _run(
             done = len(report.marks)
             tell(f"{name}: {done} of {len(trials)} done, {money(report.dollars)} so far")
 
-    return await follow_eval(await start_eval(connection, name, goal), said)
+    await start_eval(connection, name, goal)
+    return await follow_eval(connection, name, said)
 
 
 async def _read(connection: Connection, mark: Mark) -> Report | None:

@@ -66,7 +66,7 @@ def command(
     ] = 1,
     dollars: Annotated[
         str | None,
-        typer.Option("--dollars", metavar="N", help="The most for all of it. Default: 5."),
+        typer.Option("--dollars", metavar="DOLLARS", help="The most for all of it. Default: 5."),
     ] = None,
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost: nothing is paid.")
