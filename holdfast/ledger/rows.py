@@ -125,6 +125,16 @@ def price_rows(
     return min(low, high), min(expected, high), high
 
 
+def least_rows(card: ModelCard, sizes: RowSizes, lane: Lane, written: int) -> Decimal:
+    """Return what the rows cost if each finds its beginning in the cache, as soon after an earlier
+    run, and writes so many tokens.
+    """
+    shared = ceil(sizes.shared / BYTES_PER_TOKEN)
+    own = sizes.bytes // max(sizes.rows, 1) // BYTES_PER_TOKEN
+    usage = Usage(input_tokens=own, cache_read_tokens=shared, output_tokens=written)
+    return sizes.rows * _price(at_lane(card, lane), usage)
+
+
 def usual_written(form: Mapping[str, JsonValue]) -> tuple[int, int]:
     """Return the tokens that a result of this JSON schema is assumed to have, in its envelope: the
     low case, and the expected one. Without a schema it is text.

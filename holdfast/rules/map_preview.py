@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from math import ceil
 from typing import Literal
 
@@ -20,6 +20,7 @@ from holdfast.ledger.ranges import PLACES, Range, range_of, total_of
 from holdfast.ledger.rows import (
     WRITTEN,
     RowSizes,
+    least_rows,
     price_rows,
     usual_written,
     worst_rows,
@@ -64,6 +65,8 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         _lane(each, card, usual, bound, written, cached=cached, state=state, texts=texts)
         for each in LANES
     )
+    if kept.rows and state.brief.capabilities.caching and worth_caching(card, usual.shared):
+        lanes = tuple(_with_cache(each, card, usual, written[0]) for each in lanes)
     taken = next(each for each in lanes if each.lane == takes)
     one = replace(bound, rows=min(bound.rows, AT_A_TIME))
     one = replace(one, bytes=min(bound.bytes, one.rows * bound.longest))
@@ -209,6 +212,15 @@ def _lane(
         uncached=None if uncached is None else uncached.quantize(PLACES, rounding=ROUND_UP),
         seconds=round(work if lane == "now" or not usual.rows else BATCH_SECONDS, 1),
     )
+
+
+def _with_cache(lane: LanePrice, card: ModelCard, usual: RowSizes, written: int) -> LanePrice:
+    """Return the price of a lane, whose rows may find what they begin with in the cache: the run
+    whose rows are taken over may have just left it there.
+    """
+    low = least_rows(card, usual, lane.lane, min(written, usual.max_output))
+    low = min(low, lane.low or Decimal(0)).quantize(PLACES, rounding=ROUND_DOWN)
+    return lane.model_copy(update={"low": low})
 
 
 def _merging(card: ModelCard, texts: int, max_output: int, lane: Taken) -> Range:

@@ -233,6 +233,17 @@ def test_only_the_rows_that_an_earlier_run_does_not_have_are_priced() -> None:
     assert merged.expected and merged.expected > 1
 
 
+def test_few_rows_to_come_may_find_their_beginning_in_the_cache_of_the_run_before() -> None:
+    long = "Say in one word which kind of ticket this is: " + "a rule of the house; " * 1_000
+    (progress,) = planned(instruction=long).work.values()
+    asked = asked_of(gathering.for_map(planned(instruction=long), progress))
+    kept = KeptItems(rows=9_995, bytes=3_998_000, asked=asked)
+    row, _ = mapped(with_kept(kept, instruction=long))
+    uncached, _ = mapped(with_kept(kept, instruction=long, capabilities=Capabilities()))
+    assert row.low and row.expected and row.low < row.expected / 5
+    assert (row.expected, row.high) == (uncached.expected, uncached.high)
+
+
 @pytest.mark.parametrize(
     ("kept", "why"),
     [
