@@ -47,6 +47,18 @@ class PlanShape(Contract):
     """The most instructions that name no matter or no form, and edges without a reason; None: any
     number.
     """
+    filler: int | None = None
+    """The most subtasks that only coordinate, review everything or merge findings."""
+    inputs: Texts = ()
+    """Inputs of which each is given to a subtask."""
+    maps: Texts | None = None
+    """The inputs that are mapped, and no others; None: any."""
+    attempts: int = 0
+    """Subtasks, at least, that attempt one question of which the best answer is taken."""
+    composed: int | None = None
+    """The most roles that are composed for it."""
+    bounded: bool | None = None
+    """True if each subtask must have a bound of its own, False if none may."""
 
 
 class Found(Contract):
@@ -71,6 +83,8 @@ class Must(Contract):
     matches: Texts = ()
     """Patterns (RE2, any case, at most 200 characters) of which each matches."""
     matches_not: Texts = ()
+    told: Texts = ()
+    """Like `matches`, where the reasons of a run's gaps may say it, too."""
     has: dict[str, JsonValue] = Field(default_factory=dict)
     """Values of the answer's data by their places, as `winner` or `rows.0.rate`."""
     result: dict[str, JsonValue] = Field(default_factory=dict)

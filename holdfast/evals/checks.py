@@ -14,8 +14,9 @@ from typing import Any
 import re2
 from pydantic import JsonValue
 
-from holdfast.contracts import Check, Plan
+from holdfast.contracts import Check, Plan, Subtask
 from holdfast.contracts.evals import Case, Found, Must, PlanShape
+from holdfast.evals.filler import is_filler
 from holdfast.evals.outcomes import Outcome
 from holdfast.ledger.ranges import format_price
 from holdfast.plans import concreteness
@@ -76,6 +77,13 @@ def _matches_not(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     for pattern in patterns:
         if found := _pattern(pattern).search(outcome.text):
             yield f"{found[0]!r:.{SHOWN}} matches {pattern!r}"
+
+
+def _told(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
+    said = "\n".join((outcome.text, *(each.why for each in outcome.gaps)))
+    for pattern in patterns:
+        if not _pattern(pattern).search(said):
+            yield f"neither answer nor gaps match {pattern!r}"
 
 
 def _pattern(pattern: str) -> Any:
@@ -180,6 +188,33 @@ def _misfits(shape: PlanShape, plan: Plan) -> Iterator[str]:
         vague = [*concreteness.problems(plan, plan.goal), *concreteness.needless_edges(plan)]
         if len(vague) > shape.vague:
             yield f"{len(vague)} vague parts, at most {shape.vague} may be: {vague[0]}"
+    yield from _strays(shape, plan)
+
+
+def _strays(shape: PlanShape, plan: Plan) -> Iterator[str]:
+    """Yield what a plan has beside its graph that it should not have, or lacks."""
+    subtasks = plan.subtasks
+    filler = [each.title for each in subtasks if is_filler(each)]
+    if shape.filler is not None and len(filler) > shape.filler:
+        yield f"{len(filler)} subtasks do none of the work, at most {shape.filler} may: {filler[0]}"
+    given = {name for each in subtasks for name in (*each.inputs, *_mapped(each))}
+    yield from (f"no subtask has the input {name}" for name in shape.inputs if name not in given)
+    mapped = sorted({name for each in subtasks for name in _mapped(each)})
+    if shape.maps is not None and mapped != sorted(shape.maps):
+        wanted = " and ".join(shape.maps) or "nothing"
+        yield f"{' and '.join(mapped) or 'nothing'} is mapped, not {wanted}"
+    best = max([len(subtasks) * (plan.strategy == "select"), *map(len, plan.choices)])
+    if best < shape.attempts:
+        yield f"{best} attempts at one question, at least {shape.attempts} are wanted"
+    if shape.composed is not None and len(plan.roles) > shape.composed:
+        yield f"{len(plan.roles)} roles are composed, at most {shape.composed} may be"
+    bounded = [bool(each.timeout_seconds or each.max_output) for each in subtasks]
+    if shape.bounded is not None and any(each != shape.bounded for each in bounded):
+        yield "a subtask has no bound" if shape.bounded else "a subtask has a bound"
+
+
+def _mapped(subtask: Subtask) -> tuple[str, ...]:
+    return (subtask.map.over,) if subtask.map else ()
 
 
 def _only(what: str, wanted: tuple[str, ...], given: list[str]) -> Iterator[str]:
@@ -238,6 +273,7 @@ _CHECKS: Mapping[str, Callable[[Any, Outcome], Iterator[str]]] = {
     "says_not": _says_not,
     "matches": _matches,
     "matches_not": _matches_not,
+    "told": _told,
     "has": _has,
     "result": _result,
     "cites": _cites,

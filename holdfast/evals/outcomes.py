@@ -46,7 +46,7 @@ def of_report(report: Report, why: str = "") -> Outcome:
         status=report.status,
         why=why,
         text=report.answer or _told_in(report.plan),
-        document=dict(report.data) or None if report.document is None else report.document,
+        document=_data_of(report),
         plan=report.plan,
         findings=report.findings,
         gaps=report.gaps,
@@ -60,6 +60,14 @@ def of_report(report: Report, why: str = "") -> Outcome:
         assumed=report.assumed,
         seconds=max(report.timings.makespan - report.timings.waited, 0.0),
     )
+
+
+def _data_of(report: Report) -> JsonValue:
+    """Return the answer as data, or what the only agent handed up as data."""
+    if report.document is not None:
+        return report.document
+    alone = report.findings[0].data if len(report.findings) == 1 else {}
+    return dict(report.data) or dict(alone) or None
 
 
 def _told_in(plan: Plan | None) -> str:

@@ -219,7 +219,7 @@ def _must(given: object, where: str) -> Must:
         raise Refused(_line(where, error)) from error
     if must == Must():
         raise Refused(f"{where}: {next(iter(given))}: says nothing; fill it or leave it out")
-    patterns = (*must.matches, *must.matches_not, *(must.finds or Found()).planted)
+    patterns = (*must.matches, *must.matches_not, *must.told, *(must.finds or Found()).planted)
     wanted = [Check(kind="regex", argument=each) for each in patterns]
     if wrong := problems([*wanted, *((must.check,) if must.check else ())]):
         raise Refused(f"{where}: {wrong[0]}")
