@@ -7,8 +7,8 @@ NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 REPO ?=
 BASE ?=
 VENV = .venv
-# One more than a small machine has cores: tests of real processes wait for much of their time.
-TESTERS ?= 3
+# Two more than a small machine has cores: tests of real processes wait for much of their time.
+TESTERS ?= 4
 # What a file sets up is set up once; the longest files begin first.
 SPREAD = --dist loadfile --no-loadscope-reorder
 PYTHON = $(VENV)/bin/python
@@ -26,8 +26,8 @@ setup: $(STAMP) ## Make .venv from requirements.lock; a second time it is alread
 demo: $(DEMO_STAMP) ## Review a small example, or REPO=path, or its changes since BASE=revision; no key, no model
 	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
-test: style ## Style, types and what a change is most likely to break, in minutes; offline
-	@$(MAKE) --no-print-directory --jobs 2 types short
+test: $(STAMP) ## Style, types and what a change is most likely to break, in minutes; offline
+	@$(MAKE) --no-print-directory --jobs 3 style types short
 
 short: $(STAMP)
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"

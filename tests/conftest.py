@@ -98,9 +98,14 @@ FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first."""
+    """The longest files first, and last those that wait for nobody: while they are left, each core
+    has something to do.
+    """
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
+    waiting = {item.path for item in items if "env" in getattr(item, "fixturenames", ())}
+    items.sort(
+        key=lambda item: (places.get(item.path.stem, len(LONGEST)), item.path not in waiting)
+    )
 
 
 def pytest_collection_finish() -> None:

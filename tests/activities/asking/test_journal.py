@@ -14,6 +14,7 @@ import pytest
 
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -207,7 +208,7 @@ def lines_of_a_killed_writer(directory: Path, kill_after: int) -> list[tuple[str
     return [(kind, int(number)) for kind, number in words]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_long(range(3)))
 async def test_a_process_killed_at_any_moment_leaves_a_readable_journal(
     tmp_path: Path, seed: int
 ) -> None:

@@ -13,6 +13,7 @@ from holdfast.contracts import Goal, Limits
 from holdfast.deployment.settings import Settings
 from holdfast.simulator.script import Rule, Script
 from holdfast.simulator.server import Simulator
+from parameters import rest_long
 from scripted import ready, subtask
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +27,9 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("limits", [{"dollars": "0.04"}, {"model_calls": 14}, {"tokens": 100_000}])
+@pytest.mark.parametrize(
+    "limits", rest_long([{"dollars": "0.04"}, {"model_calls": 14}, {"tokens": 100_000}])
+)
 async def test_twenty_parallel_subtasks_never_overshoot_together(
     runs: Runs, limits: dict[str, object]
 ) -> None:

@@ -31,7 +31,7 @@ from holdfast.untrusted.redact import redact
 from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 LENSES = tuple(sorted(name for name, each in analysers().items() if not each.lacking))
 SURVEYS = {name for name, analyser in analysers().items() if analyser.survey is not None}
@@ -220,10 +220,11 @@ async def test_a_syntax_error_is_one_remark_of_bugs_and_not_parsed_elsewhere(
     repository: Repository, bench: Bench
 ) -> None:
     repository.commit({"bad.py": "def f(:\n  )\n(((\n", "ok.py": "x = missing\n"})
-    draft = await bench.look("bugs", repository)
+    pinned = await bench.pin(repository)
+    draft = await bench.look_at("bugs", pinned)
     assert found(draft) == [("bad.py", 1, "invalid-syntax"), ("ok.py", 1, "F821")]
     for lens in ("security", "performance"):
-        draft = await bench.look(lens, repository)
+        draft = await bench.look_at(lens, pinned)
         assert (found(draft), draft.data["not_parsed"]) == ([], ["bad.py"])
         assert (draft.confidence, draft.data["files_read"]) == (None, 1)
         assert "1 file could not be parsed" in draft.content
@@ -233,10 +234,11 @@ async def test_files_in_other_encodings_are_read_or_said_not_to_be(
     repository: Repository, bench: Bench
 ) -> None:
     repository.commit({"latin.py": b"# -*- coding: latin-1 -*-\nx = '\xe9'\neval(x)\n"})
-    assert ("latin.py", 3, "B307") in found(await bench.look("security", repository))
-    assert (await bench.look("bugs", repository)).data["not_parsed"] == ["latin.py"]
+    pinned = await bench.pin(repository)
+    assert ("latin.py", 3, "B307") in found(await bench.look_at("security", pinned))
+    assert (await bench.look_at("bugs", pinned)).data["not_parsed"] == ["latin.py"]
     for lens in ("secrets", "complexity"):
-        assert (await bench.look(lens, repository)).data["not_parsed"] == []
+        assert (await bench.look_at(lens, pinned)).data["not_parsed"] == []
 
 
 NAMES = ("a b.py", "new\nline.py", "\u202egnp.py", "-rf.py", "@args.py", "q\"u,o'te.py", "é.py")
@@ -244,12 +246,15 @@ NAMES = ("a b.py", "new\nline.py", "\u202egnp.py", "-rf.py", "@args.py", "q\"u,o
 
 @pytest.mark.parametrize(
     ("lens", "code"),
-    [
-        ("bugs", "x = missing\n"),
-        ("security", "eval(x)\n"),
-        ("secrets", f"x = '{GITHUB}'\n"),
-        ("complexity", TANGLED),
-    ],
+    rest_long(
+        [
+            ("bugs", "x = missing\n"),
+            ("secrets", f"x = '{GITHUB}'\n"),
+            ("security", "eval(x)\n"),
+            ("complexity", TANGLED),
+        ],
+        first=2,
+    ),
 )
 async def test_file_names_of_any_kind_are_reported_as_they_are(
     repository: Repository, bench: Bench, lens: str, code: str

@@ -95,29 +95,30 @@ async def test_a_remark_brings_three_lines_with_its_place_marked(
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "marked"),
-    [
-        (b"import os\r\ndef f():\r\n\tif os:\r\n\t\treturn missing\r\n", "return missing"),
-        (b"import os\rdef f():\r  return missing\r", "return missing"),
-        ("def f():\n    return 漢字 + missing\n".encode(), "return 漢字 + missing"),
-        (b"def f(): return '" + b"x" * 300 + b"' + missing", "xxx' + missing"),
-        (b"\xef\xbb\xbfx = missing\n", "x = missing"),
-        (b"x = '```' + missing\n", "x = '```' + missing"),
-    ],
+MARKED = (
+    (b"import os\r\ndef f():\r\n\tif os:\r\n\t\treturn missing\r\n", "return missing"),
+    (b"import os\rdef f():\r  return missing\r", "return missing"),
+    ("def f():\n    return 漢字 + missing\n".encode(), "return 漢字 + missing"),
+    (b"def f(): return '" + b"x" * 300 + b"' + missing", "xxx' + missing"),
+    (b"\xef\xbb\xbfx = missing\n", "x = missing"),
+    (b"x = '```' + missing\n", "x = '```' + missing"),
 )
+
+
 async def test_the_mark_stands_below_the_place_in_any_line(
-    repository: Repository, bench: Bench, content: bytes, marked: str
+    repository: Repository, bench: Bench
 ) -> None:
-    repository.commit({"a.py": content})
-    remarks = await seen(bench, repository, "bugs", "F821")
-    rows = code_of(remarks[-1]).splitlines()
-    at = next(place for place, row in enumerate(rows) if row.startswith(">"))
-    assert marked in rows[at]
-    wide = rows[at].replace("漢", "漢-").replace("字", "字-")
-    assert wide[rows[at + 1].index("^") :].startswith("missing")
-    assert all(len(row) <= 78 for row in rows)
-    assert len(rows[0]) > 3 or "```" not in "".join(rows[1:-1])
+    repository.commit({f"a{n}.py": content for n, (content, _) in enumerate(MARKED)})
+    found = {each.file: each for each in await seen(bench, repository, "bugs", "F821")}
+    assert len(found) == len(MARKED)
+    for n, (_, marked) in enumerate(MARKED):
+        rows = code_of(found[f"a{n}.py"]).splitlines()
+        at = next(place for place, row in enumerate(rows) if row.startswith(">"))
+        assert marked in rows[at]
+        wide = rows[at].replace("漢", "漢-").replace("字", "字-")
+        assert wide[rows[at + 1].index("^") :].startswith("missing")
+        assert all(len(row) <= 78 for row in rows)
+        assert len(rows[0]) > 3 or "```" not in "".join(rows[1:-1])
 
 
 async def test_a_statement_put_together_is_shown_to_the_part_that_makes_it_a_hole(
@@ -154,7 +155,8 @@ async def test_no_secret_is_in_the_lines_around_a_remark(
     }
     settings = f"DB_PASSWORD=hunter2\nGH={GITHUB}\nspring.datasource.password: letmein\n"
     repository.commit({**around, "app.properties": settings, "key.pem": f"{KEY}\n"})
-    drafts = [await bench.look(lens, repository) for lens in ("bugs", "secrets", "security")]
+    pinned = await bench.pin(repository)
+    drafts = [await bench.look_at(lens, pinned) for lens in ("bugs", "secrets", "security")]
     text = "".join(draft.model_dump_json() for draft in drafts)
     for secret in (GITHUB[4:], "short", "MIIEow", "tiny", "hunter2", "letmein"):
         assert secret not in text
@@ -200,8 +202,9 @@ async def test_what_a_comment_of_the_code_says_itself_is_no_remark(
     repository: Repository, bench: Bench
 ) -> None:
     repository.commit({"a.py": "# TODO: mend this\n# FIXME: and this\nx = 1\n"})
+    pinned = await bench.pin(repository)
     for lens in analysers():
-        assert not remarks_of(await bench.look(lens, repository)), lens
+        assert not remarks_of(await bench.look_at(lens, pinned)), lens
 
 
 def test_advice_is_whole_sentences_for_rules_of_lenses_that_there_are() -> None:

@@ -14,6 +14,8 @@ from holdfast.contracts import FileKind, Remark
 from holdfast.contracts.remarks import merge_remarks, rank_remarks
 from repositories import Bench, Repository, remarks_of
 
+pytestmark = pytest.mark.usefixtures("secrets_found_here")
+
 NONE = Attributes()
 
 

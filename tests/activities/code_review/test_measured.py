@@ -143,6 +143,7 @@ def test_the_planted_defects_are_many_and_each_has_its_line() -> None:
         assert not any(change.finds for change in garden.look_alikes)
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_three_quarters_of_what_is_planted_in_python_is_found_and_no_look_alike() -> None:
     (garden,) = (each for each in planted.gardens() if each.language == "Python")

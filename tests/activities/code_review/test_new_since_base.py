@@ -47,30 +47,52 @@ def found(draft: Draft) -> list[tuple[str, int, bool]]:
     return sorted((each.rule, each.line, not each.new_since) for each in remarks_of(draft))
 
 
-@pytest.mark.parametrize(
-    ("lens", "file", "base", "gone", "rule", "line"),
-    rest_long([
-        ("bugs", "a.py", "import shutil\n\n\ndef f(a):\n    shutil.rmtree(a)\n",
+def by_file(draft: Draft, files: Files) -> list[list[tuple[str, int, bool]]]:
+    """The same of each file."""
+    seen = remarks_of(draft)
+    return [
+        sorted((each.rule, each.line, not each.new_since) for each in seen if each.file == name)
+        for name in files
+    ]
+
+
+BROKEN_ELSEWHERE = {
+    "bugs": (
+        ("a.py", "import shutil\n\n\ndef f(a):\n    shutil.rmtree(a)\n",
          "import shutil\n", "F821", 4),
-        ("bugs", "a.py", "def f(a):\n    total = 0\n    for x in a:\n        total += x\n"
+        ("b.py", "def f(a):\n    total = 0\n    for x in a:\n        total += x\n"
          "    return total\n", "    total = 0\n", "F821", 3),
-        ("bugs", "a.py", "from b import c, d\n\n\ndef f():\n    return c(d)\n", ", d", "F821", 5),
-        ("javascript", "a.js", "export function f(a) {\n  const done = a + 1;\n  return done;\n}\n",
+        ("c.py", "from b import c, d\n\n\ndef f():\n    return c(d)\n", ", d", "F821", 5),
+    ),
+    "javascript": (
+        ("a.js", "export function f(a) {\n  const done = a + 1;\n  return done;\n}\n",
          "  const done = a + 1;\n", "no-undef", 2),
-        ("javascript", "a.ts", "import { g } from './g';\nexport const f = (a: number) => g(a);\n",
+        ("b.ts", "import { g } from './g';\nexport const f = (a: number) => g(a);\n",
          "import { g } from './g';\n", "no-undef", 1),
-        ("shell", "a.sh", '#!/bin/sh\ndir=a\nls "$dir"\n', "dir=a\n", "SC2154", 2),
-    ], first=2),
-)  # fmt: skip
+    ),
+    "shell": (
+        ("a.sh", '#!/bin/sh\ndir=a\nls "$dir"\n', "dir=a\n", "SC2154", 2),
+    ),
+}  # fmt: skip
+"""By lens: a file, what is deleted of it, and the remark that this brings in another line."""
+
+
+@pytest.mark.parametrize("lens", rest_long(BROKEN_ELSEWHERE))
 async def test_a_deletion_breaks_a_line_that_the_change_did_not_touch(
-    tmp_path: Path, lens: str, file: str, base: str, gone: str, rule: str, line: int
+    tmp_path: Path, lens: str
 ) -> None:
-    draft = await look(tmp_path, lens, {file: base}, {file: base.replace(gone, "", 1)})
-    said = [each for each in found(draft) if each[0] == rule]
-    assert said == [(rule, line, False)]
-    (remark,) = (each for each in remarks_of(draft) if each.rule == rule)
-    assert remark.excerpt is not None and remark.fingerprint
-    assert remark.new_since == draft.data["base"]
+    cases = BROKEN_ELSEWHERE[lens]
+    base: Files = {file: text for file, text, *_ in cases}
+    head: Files = {file: text.replace(gone, "", 1) for file, text, gone, *_ in cases}
+    draft = await look(tmp_path, lens, base, head)
+    rules = {rule for *_, rule, _ in cases}
+    remarks = [each for each in remarks_of(draft) if each.rule in rules]
+    assert sorted((each.file, each.rule, each.line) for each in remarks) == [
+        (file, rule, line) for file, _, _, rule, line in cases
+    ]
+    for remark in remarks:
+        assert remark.excerpt is not None and remark.fingerprint
+        assert remark.new_since == draft.data["base"]
 
 
 async def test_a_renamed_file_is_compared_with_what_it_was(tmp_path: Path) -> None:
@@ -81,73 +103,63 @@ async def test_a_renamed_file_is_compared_with_what_it_was(tmp_path: Path) -> No
     assert found(draft) == [("F821", 34, False)]
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "expected", "old"),
-    rest_long([
-        # Only its spaces were edited, or its line moved.
-        ("print(nope)\n", "if True:\n    print( nope )\n", [], 1),
-        ("print(nope)\nx = 1\ny = 2\nz = 3\n", "x = 1\ny = 2\nz = 3\nprint(nope)\n", [], 1),
-        # One is repaired, and an equal one comes elsewhere: it did not move.
-        ("if True:\n    print(nope)\nx = 1\ny = 2\nz = 3\n",
-         "if True:\n    print(1)\nx = 1\ny = 2\nz = 3\nif False:\n    print(nope)\n",
-         [("F821", 7, True)], 0),
-        # Of two equal ones one goes; a third one comes, at the beginning or at the end.
-        ("print(nope)\nx = 1\nprint(nope)\n", "x = 1\nprint(nope)\n", [], 0),
-        ("print(nope)\nx = 1\nprint(nope)\n", "print(nope)\n" * 2 + "x = 1\nprint(nope)\n",
-         [("F821", 2, True)], 0),
-        ("print(nope)\nx = 1\n", "print(nope)\nx = 1\nprint(nope)\n", [("F821", 3, True)], 0),
-        # In one line one name is known again and another one is not.
-        ("import b\nx = 1\nprint(a, b)\n", "import a\nx = 1\nprint(a, b)\n",
-         [("F821", 3, False)], 0),
-        # The line says something else.
-        ("print(nope)\n", "print(nope, 1)\n", [("F821", 1, True)], 0),
-        # What suppressed it in the base is gone, and it is not.
-        ("# ruff: noqa\nprint(nope)\n", "print(nope)\n", [], 0),
-        ("print(nope)  # noqa\n", "print(nope)\n", [("F821", 1, True)], 0),
-    ], first=3),
+KNOWN: tuple[tuple[str, str, list[tuple[str, int, bool]], int], ...] = (
+    # Only its spaces were edited, or its line moved.
+    ("print(nope)\n", "if True:\n    print( nope )\n", [], 1),
+    ("print(nope)\nx = 1\ny = 2\nz = 3\n", "x = 1\ny = 2\nz = 3\nprint(nope)\n", [], 1),
+    # One is repaired, and an equal one comes elsewhere: it did not move.
+    ("if True:\n    print(nope)\nx = 1\ny = 2\nz = 3\n",
+     "if True:\n    print(1)\nx = 1\ny = 2\nz = 3\nif False:\n    print(nope)\n",
+     [("F821", 7, True)], 0),
+    # Of two equal ones one goes; a third one comes, at the beginning or at the end.
+    ("print(nope)\nx = 1\nprint(nope)\n", "x = 1\nprint(nope)\n", [], 0),
+    ("print(nope)\nx = 1\nprint(nope)\n", "print(nope)\n" * 2 + "x = 1\nprint(nope)\n",
+     [("F821", 2, True)], 0),
+    ("print(nope)\nx = 1\n", "print(nope)\nx = 1\nprint(nope)\n", [("F821", 3, True)], 0),
+    # In one line one name is known again and another one is not.
+    ("import b\nx = 1\nprint(a, b)\n", "import a\nx = 1\nprint(a, b)\n",
+     [("F821", 3, False)], 0),
+    # The line says something else.
+    ("print(nope)\n", "print(nope, 1)\n", [("F821", 1, True)], 0),
+    # What suppressed it in the base is gone, and it is not.
+    ("# ruff: noqa\nprint(nope)\n", "print(nope)\n", [], 0),
+    ("print(nope)  # noqa\n", "print(nope)\n", [("F821", 1, True)], 0),
 )  # fmt: skip
-async def test_what_the_base_has_too_is_not_new(
-    tmp_path: Path, base: str, head: str, expected: list[tuple[str, int, bool]], old: int
-) -> None:
-    draft = await look(tmp_path, "bugs", {"a.py": base}, {"a.py": head})
-    assert found(draft) == expected
-    assert draft.data["old"] == old
+"""Of a file: in the base, in the head, what is found, and how many of its remarks are old."""
+
+
+async def test_what_the_base_has_too_is_not_new(tmp_path: Path) -> None:
+    base: Files = {f"a{n}.py": each[0] for n, each in enumerate(KNOWN)}
+    head: Files = {f"a{n}.py": each[1] for n, each in enumerate(KNOWN)}
+    draft = await look(tmp_path, "bugs", base, head)
+    assert by_file(draft, base) == [each[2] for each in KNOWN]
+    assert draft.data["old"] == sum(each[3] for each in KNOWN)
 
 
 BROKEN = "def f(:\n"
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "expected", "unknown"),
-    rest_long(
-        [
-            # It does not parse any more, because of a line that is there still.
-            ("def f(\n):\n    pass\n", "):\n    pass\n", [("invalid-syntax", 1, False)], False),
-            ("x = 1\n", f"x = 1\n{BROKEN}", [("invalid-syntax", 2, True)], False),
-            # It parses now: what there was before nobody knows.
-            (f"print(nope)\n{BROKEN}", "print(nope)\nprint(nil)\n", [("F821", 2, True)], True),
-            # It did not parse before either.
-            (f"x = 1\ny = 1\n{BROKEN}", f"x = 2\ny = 1\n{BROKEN}", [], True),
-            (
-                f"x = 1\ny = 1\n{BROKEN}",
-                f"x = = 1\ny = 1\n{BROKEN}",
-                [("invalid-syntax", 1, True)],
-                True,
-            ),
-        ],
-        first=2,
-    ),
+UNREADABLE: tuple[tuple[str, str, list[tuple[str, int, bool]]], ...] = (
+    # It does not parse any more, because of a line that is there still.
+    ("def f(\n):\n    pass\n", "):\n    pass\n", [("invalid-syntax", 1, False)]),
+    ("x = 1\n", f"x = 1\n{BROKEN}", [("invalid-syntax", 2, True)]),
+    # It parses now: what there was before nobody knows.
+    (f"print(nope)\n{BROKEN}", "print(nope)\nprint(nil)\n", [("F821", 2, True)]),
+    # It did not parse before either.
+    (f"x = 1\ny = 1\n{BROKEN}", f"x = 2\ny = 1\n{BROKEN}", []),
+    (f"x = 1\ny = 1\n{BROKEN}", f"x = = 1\ny = 1\n{BROKEN}", [("invalid-syntax", 1, True)]),
 )
+"""Of a file: in the base, which of the last three nobody can read, in the head, what is found."""
+
+
 async def test_where_either_side_does_not_parse_no_more_is_said_than_is_known(
     tmp_path: Path,
-    base: str,
-    head: str,
-    expected: list[tuple[str, int, bool]],
-    unknown: bool,
 ) -> None:
-    draft = await look(tmp_path, "bugs", {"a.py": base}, {"a.py": head})
-    assert found(draft) == expected
-    assert ("bugs could not read the base of 1 file" in str(draft.data["notes"])) is unknown
+    base: Files = {f"a{n}.py": each[0] for n, each in enumerate(UNREADABLE)}
+    head: Files = {f"a{n}.py": each[1] for n, each in enumerate(UNREADABLE)}
+    draft = await look(tmp_path, "bugs", base, head)
+    assert by_file(draft, base) == [each[2] for each in UNREADABLE]
+    assert "bugs could not read the base of 3 files" in str(draft.data["notes"])
 
 
 async def test_a_key_that_was_there_is_not_new_and_no_value_of_the_base_is_told(

@@ -19,6 +19,8 @@ from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Finding, Narrowing, Remark, Synthesis
 from repositories import Bench, Repository, remarks_of
 
+pytestmark = pytest.mark.usefixtures("secrets_found_here")
+
 TOML = """\
 [review]
 paths_out = ["legacy/", "*.gen.py"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from holdfast.contracts import Draft, Finding, Remark, Sightings
 from holdfast.contracts.remarks import blocks_change
 from holdfast.rendering.foremost import HARMS, OTHER, harm_of
 from holdfast.rendering.remarks import code_of
-from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [
@@ -69,118 +69,124 @@ async def test_a_name_that_is_gone_is_told_where_another_file_imports_it(
     assert remark.new_since and remark.excerpt is not None
 
 
-@pytest.mark.parametrize(
-    "user",
-    rest_long(
-        [
-            "from shop.cart import *\n\nprint(total([1]))\n",
-            "try:\n    from shop.cart import total\nexcept ImportError:\n    total = sum\n",
-            "from other.cart import total\n\nprint(total([1]))\n",
-            "import shop.cart\n\nprint(getattr(shop.cart, 'total'))\n",
-            "from typing import TYPE_CHECKING\n\n"
-            "if TYPE_CHECKING:\n    from shop.cart import total\n",
-            "def show(total):\n    return total([1])\n",
-        ],
-        first=2,
-    ),
+# One look for a whole table: the repository and the program that looks are most of what one costs.
+IMPORTER = "from shop.cart import total\n\nprint(total([1]))\n"
+"""What breaks where no line of a table says otherwise."""
+MAYBE_NONE = (
+    "from shop.cart import *\n\nprint(total([1]))\n",
+    "try:\n    from shop.cart import total\nexcept ImportError:\n    total = sum\n",
+    "from other.cart import total\n\nprint(total([1]))\n",
+    "import shop.cart\n\nprint(getattr(shop.cart, 'total'))\n",
+    "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from shop.cart import total\n",
+    "def show(total):\n    return total([1])\n",
 )
-async def test_a_use_that_may_be_none_is_no_remark(
-    repository: Repository, bench: Bench, user: str
-) -> None:
-    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
-    head = MODULE.replace("def total", "def sum_of")
-    assert told(await look(repository, bench, base, {**base, "shop/cart.py": head})) == []
+MAYBE_THERE = (
+    "\n\ndef __getattr__(name):\n    return sum\n",
+    "\nglobals()['to' + 'tal'] = sum\n",
+    "\nfrom elsewhere import *\n",
+    "\ntotal = sum\n",
+)
 
 
-@pytest.mark.parametrize(
-    "more",
-    rest_long(
-        [
-            "\n\ndef __getattr__(name):\n    return sum\n",
-            "\nglobals()['to' + 'tal'] = sum\n",
-            "\nfrom elsewhere import *\n",
-            "\ntotal = sum\n",
-        ]
-    ),
-)
+def shops(*pairs: tuple[str, str]) -> dict[str, str | bytes]:
+    """A package for each pair of what uses it and what its module says."""
+    return {
+        name: text
+        for n, (user, cart) in enumerate(pairs)
+        for name, text in (
+            (f"shop{n}/__init__.py", ""),
+            (f"shop{n}/cart.py", cart),
+            (f"use{n}.py", user.replace("shop.", f"shop{n}.")),
+        )
+    }
+
+
+async def test_a_use_that_may_be_none_is_no_remark(repository: Repository, bench: Bench) -> None:
+    users = (IMPORTER, *MAYBE_NONE)
+    base = shops(*((each, MODULE) for each in users))
+    head = shops(*((each, MODULE.replace("def total", "def sum_of")) for each in users))
+    assert told(await look(repository, bench, base, head)) == [("use0.py", 1, "removed-name")]
+
+
 async def test_a_module_that_may_still_have_a_name_breaks_nobody(
-    repository: Repository, bench: Bench, more: str
+    repository: Repository, bench: Bench
 ) -> None:
-    user = "from shop.cart import total\n\nprint(total([1]))\n"
-    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
-    head = MODULE.replace("def total", "def sum_of") + more
-    assert told(await look(repository, bench, base, {**base, "shop/cart.py": head})) == []
+    gone = MODULE.replace("def total", "def sum_of")
+    more = ("", *MAYBE_THERE)
+    base = shops(*((IMPORTER, MODULE) for _ in more))
+    head = shops(*((IMPORTER, gone + each) for each in more))
+    assert told(await look(repository, bench, base, head)) == [("use0.py", 1, "removed-name")]
 
 
-@pytest.mark.parametrize(
-    ("call", "fits"),
-    rest_long(
-        [
-            ("total([1])", False),
-            ("total([1], 'EUR')", True),
-            ("total([1], currency='EUR')", True),
-            ("total(*things)", True),
-            ("total([1], **things)", True),
-        ],
-        first=2,
-    ),
-)
 async def test_a_call_is_told_if_it_fitted_and_does_not_any_more(
-    repository: Repository, bench: Bench, call: str, fits: bool
+    repository: Repository, bench: Bench
 ) -> None:
-    user = f"from shop.cart import total\n\nthings = []\nprint({call})\n"
+    user = (
+        "from shop.cart import total\n\nthings = []\n"
+        "print(total([1]))\n"
+        "print(total([1], 'EUR'))\n"
+        "print(total([1], currency='EUR'))\n"
+        "print(total(*things))\n"
+        "print(total([1], **things))\n"
+    )
     base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": MODULE, "use.py": user}
     head = MODULE.replace("total(items)", "total(items, currency)")
     draft = await look(repository, bench, base, {**base, "shop/cart.py": head})
-    assert told(draft) == ([] if fits else [("use.py", 4, "changed-signature")])
+    assert told(draft) == [("use.py", 4, "changed-signature")]
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "call", "why"),
-    [
-        (
-            "page, limit=10",
-            "page, *, limit=10",
-            "total([1], 5)",
-            "it takes 1 positional argument at most, and gets 2; `limit` must be named",
-        ),
-        ("a, b", "a", "total(1, 2)", "it takes 1 positional argument at most, and gets 2"),
-        ("a", "", "total(1)", "it takes no positional argument, and gets 1"),
-    ],
-)
 async def test_too_many_arguments_are_told_with_those_that_must_be_named_now(
-    repository: Repository, bench: Bench, was: str, now: str, call: str, why: str
+    repository: Repository, bench: Bench
 ) -> None:
-    user = f"from shop.cart import total\n\nprint({call})\n"
-    cart = f"def total({was}):\n    return 1\n"
-    base: dict[str, str | bytes] = {"shop/__init__.py": "", "shop/cart.py": cart, "use.py": user}
-    head = cart.replace(f"({was})", f"({now})")
-    (remark,) = remarks_of(await look(repository, bench, base, {**base, "shop/cart.py": head}))
-    assert remark.message.endswith(f": {why}")
+    two = "it takes 1 positional argument at most, and gets 2"
+    calls = (
+        ("page, limit=10", "page, *, limit=10", "[1], 5", f"{two}; `limit` must be named"),
+        ("a, b", "a", "1, 2", two),
+        ("a", "", "1", "it takes no positional argument, and gets 1"),
+    )
+
+    def files(side: int) -> dict[str, str | bytes]:
+        cart = "def total({0}):\n    return 1\n"
+        user = "from shop.cart import total\n\nprint(total({0}))\n"
+        return shops(*((user.format(each[2]), cart.format(each[side])) for each in calls))
+
+    said = {
+        e.file: e.message for e in remarks_of(await look(repository, bench, files(0), files(1)))
+    }
+    assert [*said] == ["use0.py", "use1.py", "use2.py"]
+    for message, (*_, why) in zip(said.values(), calls, strict=True):
+        assert message.endswith(f": {why}")
 
 
-@pytest.mark.parametrize(
-    ("was", "now", "user", "line"),
-    [
-        ("app/files.py", "app/moves.py", "from app.files import total\n\nprint(total([1]))\n", 1),
-        ("util.js", "helpers.js", 'import { add } from "./util.js";\n\nadd(1, 2);\n', 1),
-        ("lib/util.js", "lib/add.js", 'const { add } = require("./lib/util");\nadd(1, 2);\n', 1),
-    ],
-)
 async def test_a_file_that_was_only_renamed_breaks_whoever_imports_it_by_its_old_name(
-    repository: Repository, bench: Bench, was: str, now: str, user: str, line: int
+    repository: Repository, bench: Bench
 ) -> None:
-    text = MODULE if was.endswith("py") else "export function add(a, b) {\n  return a + b;\n}\n"
-    importer = "use.py" if was.endswith("py") else "use.js"
-    base = repository.commit({"app/__init__.py": "", was: text, importer: user})
-    repository.git("mv", was, now)
+    script = "export function {0}(a, b) {{\n  return a + b;\n}}\n"
+    moves = {"app/files.py": "app/moves.py", "util.js": "helpers.js", "lib/util.js": "lib/add.js"}
+    base = repository.commit(
+        {
+            "app/__init__.py": "",
+            "app/files.py": MODULE,
+            "util.js": script.format("add"),
+            "lib/util.js": script.format("put"),
+            "use.py": "from app.files import total\n\nprint(total([1]))\n",
+            "use.js": 'import { add } from "./util.js";\n\nadd(1, 2);\n',
+            "old.js": 'const { put } = require("./lib/util");\nput(1, 2);\n',
+        }
+    )
+    for was, now in moves.items():
+        repository.git("mv", was, now)
     repository.commit()
     pinned = await bench.pin(repository, base)
-    assert pinned.scope.endswith("1 file renamed, nothing is uncommitted")
+    assert pinned.scope.endswith("3 files renamed, nothing is uncommitted")
     assert "uses" not in await find_idle(bench.store, pinned.digest)
-    (remark,) = remarks_of(await bench.look_at("uses", pinned))
-    assert (remark.file, remark.line, remark.rule) == (importer, line, "removed-module")
-    assert f"it is `{now}` now" in remark.message and now in remark.suggestion
+    found = remarks_of(await bench.look_at("uses", pinned))
+    assert {(each.file, each.line, each.rule) for each in found} == {
+        (importer, 1, "removed-module") for importer in ("use.py", "use.js", "old.js")
+    }
+    for each in found:
+        (now,) = (now for now in moves.values() if f"it is `{now}` now" in each.message)
+        assert now in each.suggestion
 
 
 async def test_agents_see_in_the_diff_that_a_file_was_only_renamed(
@@ -260,14 +266,17 @@ async def test_a_check_that_moved_or_went_with_what_it_guarded_is_no_remark(
     assert told(await look(repository, bench, base, {"a.py": moved, "b.py": "x = 1\n"})) == []
 
 
-@pytest.mark.parametrize("asks", ["user.may_see(order)", "user.mayEdit(order)", "allowed_to(user)"])
 async def test_a_deleted_check_is_told_by_the_ways_in_which_rights_are_asked_for(
-    repository: Repository, bench: Bench, asks: str
+    repository: Repository, bench: Bench
 ) -> None:
-    check = f"    if not {asks}:\n        raise Refused(order)\n"
-    load = f"def load(user, number):\n    order = find(number)\n{check}    return order\n"
-    draft = await look(repository, bench, {"a.py": load}, {"a.py": load.replace(check, "")})
-    assert told(draft) == [("a.py", 2, "deleted-check")]
+    ways = ("user.may_see(order)", "user.mayEdit(order)", "allowed_to(user)")
+    load = "def load(user, number):\n    order = find(number)\n{0}    return order\n"
+    check = "    if not {0}:\n        raise Refused(order)\n"
+    base: dict[str, str | bytes] = {
+        f"a{n}.py": load.format(check.format(each)) for n, each in enumerate(ways)
+    }
+    draft = await look(repository, bench, base, dict.fromkeys(base, load.format("")))
+    assert told(draft) == [(name, 2, "deleted-check") for name in base]
 
 
 async def test_a_check_that_another_function_gains_does_not_stand_for_a_deleted_one(
@@ -295,21 +304,22 @@ MADE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("instead", "is_told"),
-    [
-        ("", True),
-        ("    if left > 9:\n        raise Refused(left)\n", True),
-        ("    if not callable(kind) or not isinstance(kind, type):\n        raise Other\n", False),
-        ("    check(isinstance(kind, type))\n", False),
-    ],
-)
 async def test_a_deleted_precondition_is_told_unless_an_added_check_names_half_of_what_it_did(
-    repository: Repository, bench: Bench, instead: str, is_told: bool
+    repository: Repository, bench: Bench
 ) -> None:
-    base, head = MADE.format(GUARD), MADE.format(instead)
-    draft = await look(repository, bench, {"a.py": base}, {"a.py": head})
-    assert [rule for _, _, rule in told(draft)] == (["deleted-check"] if is_told else [])
+    async def rules(*instead: str) -> list[str]:
+        base: dict[str, str | bytes] = {f"a{n}.py": MADE.format(GUARD) for n in range(len(instead))}
+        head: dict[str, str | bytes] = {
+            f"a{n}.py": MADE.format(each) for n, each in enumerate(instead)
+        }
+        return [rule for *_, rule in told(await look(repository, bench, base, head))]
+
+    assert (
+        await rules("", "    if left > 9:\n        raise Refused(left)\n") == ["deleted-check"] * 2
+    )
+    both = "    if not callable(kind) or not isinstance(kind, type):\n        raise Other\n"
+    assert await rules(both) == []
+    assert await rules("    check(isinstance(kind, type))\n") == []
 
 
 async def test_a_precondition_that_is_renamed_or_whose_refusal_is_now_supported_is_no_remark(
@@ -358,7 +368,7 @@ RUST_TEST = "#[test]\nfn {0}() {{\n    assert_eq!({0}_of(cart), 1);\n    assert!
 TESTS = {
     "tests/test_cart.py": (PYTHON_TEST, "    assert cart\n", "@pytest.mark.skip\n"),
     "cart.test.js": (JS_TEST, "  expect(cart).toBe(2);\n", "it('has"),
-    "cart_test.go": (GO_TEST, "\tassert.NotNil(t, Sum)\n", "\tif Sum"),
+    "cart_test.go": (GO_TEST, "\tassert.NotNil(t, {0})\n", "\tif Sum"),
     "src/test/CartTest.java": (JAVA_TEST, "    assertNotNull(c);\n", "  @Disabled\n"),
     "spec/cart_spec.rb": (RUBY_TEST, "  expect(cart).to be\n", "it 'has"),
     "src/cart.rs": (RUST_TEST, "    assert!(cart.is());\n", "#[ignore]\n"),
@@ -366,71 +376,94 @@ TESTS = {
 SKIPPED = {"it('has": "it.skip('has", "it 'has": "xit 'has", "\tif Sum": "\tt.Skip()\n\tif Sum"}
 
 
-@pytest.mark.parametrize("path", rest_long(TESTS))
-async def test_tests_that_a_change_deletes_skips_or_weakens_are_told(
-    repository: Repository, bench: Bench, path: str
-) -> None:
+def changes_of_tests(path: str) -> Iterator[tuple[int, str, str, str, list[str]]]:
+    """What a change makes of a file of two tests: in which change, the text in the base, that in
+    the head, where it stands then, and the rules that are told. Each has names of its own.
+    """
     test, assertion, skip = TESTS[path]
-    first, second, third = (test.format(each) for each in ("Sum", "Count", "Owner"))
     start = "class CartTest {\n" if path.endswith("java") else ""
-    base = start + first + second
+    mark = re.sub(r"\W", "", path).title()
+    whole, _, ending = path.rpartition(".")
 
-    async def changed(head: str, at: str = path) -> list[str]:
-        draft = await look(repository, bench, {path: base, "other.txt": "1"}, {at: head})
-        (repository.path / at).unlink()
-        for remark in remarks_of(draft):
+    def tests(case: int) -> tuple[str, str, str, str]:
+        names = [f"{each}{case}{mark}" for each in ("Sum", "Count", "Owner")]
+        first, second, third = map(test.format, names)
+        return start + first + second, start + first, third, assertion.format(names[0])
+
+    base, less, _, _ = tests(0)
+    yield 0, base, less, path, ["deleted-test"]
+    base, _, _, asserts = tests(1)
+    yield 0, base, base.replace(asserts, "", 1), path, ["deleted-assertion"]
+    base, *_ = tests(2)
+    skipped = (
+        base.replace(skip, SKIPPED[skip], 1)
+        if skip in SKIPPED
+        else (start + skip + base.removeprefix(start))
+    )
+    yield 0, base, skipped, path, ["skipped-test"]
+    base, less, third, _ = tests(3)
+    yield 1, base, less + third, path, []
+    base, *_ = tests(4)
+    yield 2, base, base, f"{whole}2.{ending}", []
+    base, _, third, _ = tests(5)
+    yield 3, base, base + third, path, []
+
+
+async def test_tests_that_a_change_deletes_skips_or_weakens_are_told(
+    repository: Repository, bench: Bench
+) -> None:
+    for change in range(4):
+        base: dict[str, str | bytes] = {f"{change}/other.txt": "1"}
+        head: dict[str, str | bytes] = {}
+        expected: list[tuple[str, str]] = []
+        for path in TESTS:
+            for n, (of, was, now, at, rules) in enumerate(changes_of_tests(path)):
+                if of == change:
+                    base[f"{change}/{n}/{path}"], head[f"{change}/{n}/{at}"] = was, now
+                    expected += [(f"{change}/{n}/{path}", rule) for rule in rules]
+        remarks = remarks_of(await look(repository, bench, base, head))
+        for remark in remarks:
             assert blocks_change(remark) and code_of(remark)
             assert HARMS[harm_of(remark)] == OTHER
-        return [each.rule for each in remarks_of(draft)]
-
-    assert await changed(start + first) == ["deleted-test"]
-    assert await changed(start + first + third) == []
-    assert await changed(base, f"{path.rpartition('.')[0]}2.{path.rpartition('.')[2]}") == []
-    assert await changed(start + first.replace(assertion, "") + second) == ["deleted-assertion"]
-    assert await changed(base.replace(skip, SKIPPED.get(skip, skip), 1)) == (
-        [] if skip not in SKIPPED else ["skipped-test"]
-    )
-    if skip not in SKIPPED:
-        assert await changed(start + skip + first + second) == ["skipped-test"]
-    assert await changed(base + third) == []
+        assert sorted((each.file, each.rule) for each in remarks) == sorted(expected)
+        assert bool(expected) == (change == 0)
 
 
 REPLACED = {
-    "tests/test_a.py": "def test_a():\n    x = run()\n    {0}\n",
-    "a.test.js": "it('runs', () => {{\n  const x = run();\n  {0}\n}});\n",
+    "py": "def test_a{0}():\n    x = run()\n    {1}\n",
+    "js": "it('runs {0}', () => {{\n  const x = run();\n  {1}\n}});\n",
 }
-
-
-@pytest.mark.parametrize(
-    ("path", "strong", "weak", "is_told"),
-    rest_long(
-        [
-            ("tests/test_a.py", "assert x == 3", "assert x is not None", True),
-            ("tests/test_a.py", "assert x == 3", "assert x", True),
-            ("tests/test_a.py", "x.assert_called_once_with(3)", "assert x.called", True),
-            (
-                "tests/test_a.py",
-                "with pytest.raises(Refused):\n        go(x)",
-                "assert go(x) is not None",
-                True,
-            ),
-            ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x);", True),
-            ("a.test.js", "expect(x).toEqual(3);", "expect(x).toBeDefined();", True),
-            ("tests/test_a.py", "assert x == 3", "assert x == 4", False),
-            ("tests/test_a.py", "assert x == 3", "assert other is not None", False),
-            ("tests/test_a.py", "assert x == True", "assert x", False),
-            ("tests/test_a.py", "assert x == 3", "assert near(x, 3)", False),
-            ("a.test.js", "assert.strictEqual(x, 3);", "assert.ok(x === 3);", False),
-        ],
-        first=3,
-    ),
+WEAKER = (
+    ("py", "assert x == 3", "assert x is not None", True),
+    ("py", "assert x == 3", "assert x", True),
+    ("py", "x.assert_called_once_with(3)", "assert x.called", True),
+    ("py", "with pytest.raises(Refused):\n        go(x)", "assert go(x) is not None", True),
+    ("js", "assert.strictEqual(x, 3);", "assert.ok(x);", True),
+    ("js", "expect(x).toEqual(3);", "expect(x).toBeDefined();", True),
+    ("py", "assert x == 3", "assert x == 4", False),
+    ("py", "assert x == 3", "assert other is not None", False),
+    ("py", "assert x == True", "assert x", False),
+    ("py", "assert x == 3", "assert near(x, 3)", False),
+    ("js", "assert.strictEqual(x, 3);", "assert.ok(x === 3);", False),
 )
+
+
 async def test_an_assertion_that_a_weaker_one_of_the_same_name_replaces_is_told(
-    repository: Repository, bench: Bench, path: str, strong: str, weak: str, is_told: bool
+    repository: Repository, bench: Bench
 ) -> None:
-    base, head = (REPLACED[path].format(each) for each in (strong, weak))
-    draft = await look(repository, bench, {path: base}, {path: head})
-    assert [rule for _, _, rule in told(draft)] == (["weakened-assertion"] if is_told else [])
+    def files(side: int) -> dict[str, str | bytes]:
+        return {
+            f"tests/test_a{n}.py" if each[0] == "py" else f"a{n}.test.js": (
+                REPLACED[each[0]].format(n, each[side])
+            )
+            for n, each in enumerate(WEAKER)
+        }
+
+    draft = await look(repository, bench, files(1), files(2))
+    expected = [path for path, each in zip(files(1), WEAKER, strict=True) if each[3]]
+    assert sorted((path, rule) for path, _, rule in told(draft)) == sorted(
+        (path, "weakened-assertion") for path in expected
+    )
 
 
 async def test_when_all_tests_are_deleted_one_remark_names_them_and_with_their_subject_none(
@@ -465,26 +498,33 @@ GUARDED = {
 }
 
 
-@pytest.mark.parametrize("path", rest_long(GUARDED))
 async def test_a_new_handler_without_the_guard_of_all_others_is_told(
-    repository: Repository, bench: Bench, path: str
+    repository: Repository, bench: Bench
 ) -> None:
-    handler, guard, start = GUARDED[path]
-    orders, carts = handler.format("orders"), handler.format("carts")
-    end = "}\n" if start else ""
-    bare = handler.replace(guard, "")
-
-    async def added(*more: str, first: str = orders) -> list[tuple[str, int, str]]:
-        base: dict[str, str | bytes] = {path: start + first + carts + end}
-        text = start + first + carts + "".join(more) + end
-        return told(await look(repository, bench, base, {path: text}))
-
-    ((_, line, rule),) = await added(bare.format("refunds"))
-    assert rule == "unguarded-handler" and line > (start + orders + carts).count("\n")
-    assert await added(handler.format("refunds")) == []
-    assert await added(bare.format("health"), bare.format("login")) == []
-    assert await added(bare.format("refunds"), first=bare.format("orders")) == []
-    assert await added(bare.format("refunds"), first="") == [], "one is no custom"
+    base: dict[str, str | bytes] = {}
+    head: dict[str, str | bytes] = {}
+    expected = {}
+    for path, (handler, guard, start) in GUARDED.items():
+        orders, carts = handler.format("orders"), handler.format("carts")
+        end = "}\n" if start else ""
+        bare = handler.replace(guard, "")
+        cases = (
+            (orders, bare.format("refunds")),
+            (orders, handler.format("refunds")),
+            (orders, bare.format("health") + bare.format("login")),
+            (bare.format("orders"), bare.format("refunds")),
+            # One is no custom.
+            ("", bare.format("refunds")),
+        )
+        for n, (first, more) in enumerate(cases):
+            base[f"{n}/{path}"] = start + first + carts + end
+            head[f"{n}/{path}"] = start + first + carts + more + end
+        expected[f"0/{path}"] = (start + orders + carts).count("\n")
+    found = told(await look(repository, bench, base, head))
+    assert sorted((path, rule) for path, _, rule in found) == sorted(
+        (path, "unguarded-handler") for path in expected
+    )
+    assert all(line > expected[path] for path, line, _ in found)
 
 
 async def test_a_function_that_its_file_calls_is_a_helper_and_no_handler(

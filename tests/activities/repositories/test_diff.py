@@ -38,22 +38,31 @@ async def diff_of(bench: Bench, repository: Repository, base: str = "HEAD") -> s
     return (await bench.store.get(change.diff)).decode() if change.diff else ""
 
 
-@pytest.mark.parametrize("seed", range(12))
 async def test_a_diff_is_laid_out_as_git_does_and_each_line_has_its_number(
-    repository: Repository, bench: Bench, seed: int
+    repository: Repository, bench: Bench
 ) -> None:
-    chance = random.Random(seed)
+    names = [f"{seed:02}.txt" for seed in range(12)]
+    changed = {name: changed_lines(random.Random(seed)) for seed, name in enumerate(names)}
+    repository.commit({name: "\n".join(old) + "\n" for name, (old, _) in changed.items()})
+    for name, (_, new) in changed.items():
+        repository.write(name, "\n".join(new) + "\n")
+    told = (repository.git("diff", "--no-color", "--", name) for name in names)
+    expected = [[*numbered(each.splitlines()[2:])] for each in told if each]
+    _, *shown = (await diff_of(bench, repository)).split("--- a/")
+    # The larger a difference, the later it comes.
+    assert sorted([f"--- a/{each}".splitlines() for each in shown]) == sorted(expected)
+    assert len(expected) >= 8
+
+
+def changed_lines(chance: random.Random) -> tuple[list[str], list[str]]:
+    """The lines of a file before and after some of them went and some came."""
     old = [f"line {chance.random()}" for _ in range(chance.randrange(1, 60))]
     new = [
         each
         for line in old
         for each in chance.choice([[line]] * 6 + [[], [line, f"new {chance.random()}"]])
     ] or ["all of it went"]
-    repository.commit({"a.txt": "\n".join(old) + "\n"})
-    repository.write("a.txt", "\n".join(new) + "\n")
-    told = repository.git("diff", "--no-color")
-    shown = (await diff_of(bench, repository)).splitlines()
-    assert shown == [*numbered(told.splitlines()[2:])]
+    return old, new
 
 
 def numbered(lines: list[str]) -> Iterator[str]:
