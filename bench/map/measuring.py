@@ -56,6 +56,14 @@ class Done:
     log: dict[str, Any]
 
     @property
+    def expected(self) -> Decimal:
+        return sum((each.expected or Decimal(0) for each in self.preview.subtasks), Decimal(0))
+
+    @property
+    def high(self) -> Decimal:
+        return sum((each.high or Decimal(0) for each in self.preview.subtasks), Decimal(0))
+
+    @property
     def charged(self) -> Decimal:
         return Decimal(str(self.log["dollars"]))
 

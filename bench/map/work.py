@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from bench.instruments.deployment import planned
 from holdfast.contracts import Goal, GoalInput, Subtask
 from holdfast.contracts.plans import Lane, MapSpec
+from holdfast.simulator.wire import BYTES_PER_TOKEN
 
 KINDS = (
     "amber",
@@ -93,7 +95,14 @@ class Work:
             inputs=("lots",),
             role="researcher",
             tier="haiku",
-            map=MapSpec(over="lots", by="records", id="id", lane=self.lane, result=RESULT),
+            map=MapSpec(
+                over="lots",
+                by="records",
+                id="id",
+                lane=self.lane,
+                result=RESULT,
+                usual_output=usual_output(),
+            ),
         )
         goal = planned(
             (subtask,),
@@ -107,14 +116,30 @@ class Work:
         )
 
 
+def result_of(number: int) -> dict[str, str]:
+    """Return the scripted result of a kind of lot, whose note has 610 to 920 characters."""
+    return {"label": KINDS[number], "note": "a note of words. " * (36 + 3 * (number % 7))}
+
+
+def usual_output() -> int:
+    """Return the tokens of a scripted answer, as the simulator counts them: no schema says how long
+    a note is, so the plan does.
+    """
+    answers = [
+        json.dumps({"result": result_of(number), "why_failed": "", "status": "complete"})
+        for number in range(len(KINDS))
+    ]
+    return ceil(sum(ceil(len(each) / BYTES_PER_TOKEN) for each in answers) / len(answers))
+
+
 def script() -> dict[str, Any]:
     """Return a script that answers rows by their kind, each with a note of its own length."""
     rules: list[dict[str, Any]] = [
         {"call": "row", "text": "It needs care.", "turn": 1, "answer": "malformed"}
     ]
     for number, kind in enumerate(KINDS):
-        result = {"label": kind, "note": "a note of words. " * (36 + 3 * (number % 7))}
-        rules.append({"call": "row", "text": f"about {kind}.", "fields": {"result": result}})
+        fields = {"result": result_of(number)}
+        rules.append({"call": "row", "text": f"about {kind}.", "fields": fields})
     return {
         "seed": 3,
         "latencies": {"row": list(LATENCY)},

@@ -40,6 +40,10 @@ class MapSpec(Contract):
     """Percent of the items that may fail; beyond it the map stops and asks."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of one item's result, closed objects only; empty: the role's, else text."""
+    usual_output: int = Field(default=0, ge=0, le=8_000)
+    """Tokens of one usual answer, of which the price said before is made; 0: assumed by the form of
+    the result.
+    """
     reduce: str = ""
     """How the texts of all items are merged into one; empty: they are not."""
 

@@ -110,6 +110,8 @@ class MapPreview(Contract):
     takes: Literal["now", "batch"] = "now"
     why: str = ""
     """Why it takes that lane, as the rest of a sentence."""
+    written: int = 0
+    """Tokens of a usual answer, where its plan states none: an assumption."""
     lanes: tuple[LanePrice, ...] = ()
 
 

@@ -44,7 +44,6 @@ WRITTEN = (50, 200)
 """Tokens that a row is assumed to write whose result is text: the low case, and the expected one.
 """
 ENVELOPE_BYTES = len('{"result": , "why_failed": "", "status": "complete"}')
-JSON_BYTES_PER_TOKEN = 3
 STRING_BYTES = (12, 100)
 """Bytes of a string in a result that no enum bounds: the low case, and the expected one."""
 LIST_ITEMS = (1, 3)
@@ -135,14 +134,18 @@ def least_rows(card: ModelCard, sizes: RowSizes, lane: Lane, written: int) -> De
     return sizes.rows * _price(at_lane(card, lane), usage)
 
 
-def usual_written(form: Mapping[str, JsonValue]) -> tuple[int, int]:
-    """Return the tokens that a result of this JSON schema is assumed to have, in its envelope: the
-    low case, and the expected one. Without a schema it is text.
+def usual_written(form: Mapping[str, JsonValue], stated: int = 0) -> tuple[int, int]:
+    """Return the tokens that an answer is assumed to have: the low case, and the expected one.
+
+    A schema bounds no string, so a plan that knows its answers states their length; else a string
+    that no enum bounds is taken to be a line, and a result without a schema a short text.
     """
+    if stated:
+        return ceil(stated / 2), stated
     if not form:
         return WRITTEN
     low, expected = (
-        ceil((ENVELOPE_BYTES + _usual_bytes(form, k)) / JSON_BYTES_PER_TOKEN) for k in (0, 1)
+        ceil((ENVELOPE_BYTES + _usual_bytes(form, k)) / BYTES_PER_TOKEN) for k in (0, 1)
     )
     return low, expected
 

@@ -179,6 +179,11 @@ def _mapped(row: PreviewRow, about: MapPreview) -> Iterator[str]:
         yield f"  {about.note}"
     if about.barred:
         yield f"  nothing is paid as it stands: {about.barred}"
+    if about.written:
+        yield (
+            f"  an answer is taken to have {about.written:,} tokens; if you know better, say"
+            " `usual_output` in its map"
+        )
     how = "goes by batches" if about.takes == "batch" else "asks at once"
     yield f"{row.id} {how}: {about.why}"
 

@@ -36,7 +36,7 @@ ROW_SECONDS = WRITTEN[1] / policies.OUTPUT_TOKENS_PER_SECOND
 """Usual time of one call about one item."""
 BATCH_SECONDS = 3_600.0
 """Within which most batches end."""
-RULES_BYTES = 1_440
+RULES_BYTES = 1_500
 """What all maps are told, and the marks around what stands before each item."""
 AT_A_TIME = 100
 """Rows that are paid for together, at least."""
@@ -59,7 +59,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
     cached = usual.rows > 2 and state.brief.capabilities.caching
     cached = cached and worth_caching(card, usual.shared)
     takes, why = choose_lane(state, spec)
-    written = usual_written(form_of(gathering.for_work(state, progress)))
+    written = usual_written(form_of(gathering.for_work(state, progress)), spec.usual_output)
     texts = found.asked if spec.reduce else 0
     lanes = tuple(
         _lane(each, card, usual, bound, written, cached=cached, state=state, texts=texts)
@@ -85,6 +85,7 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         at_once=state.goal.limits.concurrency,
         takes=takes,
         why=why,
+        written=0 if spec.usual_output else min(written[1], row_room(subtask)),
         lanes=lanes,
     )
     prices = {"low": taken.low, "expected": taken.expected, "high": taken.high}
@@ -201,7 +202,7 @@ def _lane(
     low, expected, _ = price_rows(card, usual, lane, cached=cached, written=written)
     _, _, high = price_rows(card, bound, lane, cached=cached)
     uncached = price_rows(card, usual, lane, written=written)[1] if cached else None
-    merges = _merging(card, texts, usual.max_output, lane)
+    merges = _merging(card, texts, min(written[1], usual.max_output), lane)
     if not card.prices:
         merges = (None, None, None)
     sums = [total_of(pair) for pair in zip((low, expected, high), merges, strict=True)]
@@ -223,10 +224,11 @@ def _with_cache(lane: LanePrice, card: ModelCard, usual: RowSizes, written: int)
     return lane.model_copy(update={"low": low})
 
 
-def _merging(card: ModelCard, texts: int, max_output: int, lane: Taken) -> Range:
-    """Return what it costs to merge so many texts, level by level, until one is left."""
+def _merging(card: ModelCard, texts: int, size: int, lane: Taken) -> Range:
+    """Return what it costs to merge so many texts of this size, level by level, until one is
+    left.
+    """
     whole = [Decimal(0)] * 3
-    size = min(WRITTEN[1], max_output)
     while texts > 1:
         groups = ceil(texts / max(policies.MERGED_TOKENS // size, 2))
         read = texts * size * context.EXPECTED_BYTES_PER_TOKEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 
@@ -9,8 +10,12 @@ import pytest
 from pydantic import JsonValue
 
 from driving import BRIEFING, START, subtask
+from holdfast.activities.mapping.wanted import shape_of
+from holdfast.activities.prompts.files import system_prompts
 from holdfast.calling import gathering
+from holdfast.calls.row import ROW, row_beginning
 from holdfast.calls.rows import asked_of
+from holdfast.calls.work import Told
 from holdfast.contracts import Capabilities, Goal, Limits, PinnedInput, Plan, Subtask
 from holdfast.contracts.goals import ItemsFound, KeptItems, Reuse
 from holdfast.contracts.plans import Lane, MapSpec
@@ -196,7 +201,7 @@ def test_rows_with_a_short_form_are_priced_at_its_length_and_not_at_that_of_a_te
     form: dict[str, JsonValue] = {"type": "object", "properties": {"kind": kinds}}
     low, expected = usual_written(form)
     # {"result": {"kind": "billing"}, "why_failed": "", "status": "complete"} has 71 characters.
-    assert 71 / 4 < low == expected < 71 / 2
+    assert 71 / 4 < low == expected < 71 / 4 * 1.05
     short = mapped(planned(lane="now", result=form))[1].lanes[0]
     text = mapped(planned(lane="now"))[1].lanes[0]
     assert short.expected and text.expected and short.expected < text.expected
@@ -284,3 +289,25 @@ def test_a_map_that_cannot_begin_names_the_least_cap_under_which_it_does() -> No
     assert isinstance(next_moves(with_cap(state, waiting.least))[0], StartMap)
     less = with_cap(state, asked.least - Decimal("0.0001"))
     assert isinstance(next_moves(less)[0], AskRaise)
+
+
+def test_rows_are_priced_at_what_they_are_told_and_at_the_answers_that_their_plan_states() -> None:
+    text: JsonValue = {"type": "string"}
+    form: dict[str, JsonValue] = {"type": "object", "properties": {"label": text, "note": text}}
+    state = planned(lane="now", result=form, usual_output=210)
+    now = mapped(state)[1].lanes[0]
+    work = gathering.for_work(state, state.work["classify"])
+    role = Told({}, role="x" * state.brief.role("researcher").prompt_bytes)
+    told = row_beginning(work, role, system_prompts()[ROW.prompt])
+    shared = len(told.encode()) + len(json.dumps(shape_of(form).asked))
+    read = shared * FOUND.asked + FOUND.shown(("subject", "text"))
+    bill = (Decimal(read) / 4 + 5 * 210 * FOUND.asked) / 1_000_000
+    assert now.expected == pytest.approx(bill, rel=Decimal("0.05"))
+    assert now.low and now.low < now.expected
+
+
+def test_an_assumed_length_of_answers_is_said_and_a_stated_one_is_not() -> None:
+    said = "an answer is taken to have 200 tokens; if you know better, say `usual_output`"
+    assert said in "\n".join(totals(predict(planned()), Decimal(100)))
+    stated = "\n".join(totals(predict(planned(usual_output=80)), Decimal(100)))
+    assert "is taken to have" not in stated
