@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from io import BytesIO
 from typing import Any
 
 from anthropic._constants import RAW_RESPONSE_HEADER
@@ -234,12 +235,15 @@ class ClaudeBatches:
 
 
 def _write(requests: Sequence[tuple[str, ModelRequest]]) -> bytes:
-    """Return the body of a batch."""
-    listed = [
-        json.dumps({"custom_id": id, "params": _params(request)}, ensure_ascii=False)
-        for id, request in requests
-    ]
-    return ('{"requests": [' + ",".join(listed) + "]}").encode("utf-8", "replace")
+    """Return the body of a batch. It has megabytes, and is in memory once."""
+    body = BytesIO()
+    body.write(b'{"requests": [')
+    for place, (id, request) in enumerate(requests):
+        told = {"custom_id": id, "params": _params(request)}
+        body.write(b"," if place else b"")
+        body.write(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+    body.write(b"]}")
+    return body.getvalue()
 
 
 def _params(request: ModelRequest) -> dict[str, Any]:

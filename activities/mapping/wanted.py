@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -36,7 +36,7 @@ from holdfast.ports import ModelRequest, PriceOf, Store
 
 MOST_MISTAKES = 5
 HEAVY_BYTES = 2**16
-"""Bytes of items beyond which they are read in a thread: the event loop serves every call."""
+"""Bytes of a blob beyond which it is read in a thread: the event loop serves every call."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,11 @@ class Row:
         """The conversation with the earlier answer; empty: there is none."""
         if not self.said:
             return ()
+        wrong = mending_prompt(self.why, checked=self.checked)
         return (
             {"role": "user", "content": self.prompt},
             {"role": "assistant", "content": self.said},
-            {"role": "user", "content": mending_prompt(self.why, checked=self.checked)},
+            {"role": "user", "content": wrong},
         )
 
     @property
@@ -127,25 +128,50 @@ async def read_wanted(
     else:
         role = roles[material.call.role]
     told = Told(contents, role=role)
-    blobs = [await store.get(each.digest) for each in material.chunks]
-    before = [await store.get(digest) for digest in material.before]
+    if material.merging is not None:
+        system = merge_beginning(work, material.merging, prompts[MERGE_RULES]).strip()
+    else:
+        system = row_beginning(work, told, prompts[ROW.prompt]).strip()
+    shape = shape_of(form_of(work))
+    rows = await _read_rows(store, material, _digest_shared(material.call, system, shape))
+    shared = len(system.encode("utf-8", "replace")) + len(json.dumps(shape.asked))
+    return Wanted(material.call, system, shape, rows, shared)
 
-    def put_together() -> Wanted:
-        if material.merging is not None:
-            system = merge_beginning(work, material.merging, prompts[MERGE_RULES]).strip()
-        else:
-            system = row_beginning(work, told, prompts[ROW.prompt]).strip()
-        shape = shape_of(form_of(work))
-        base = _digest_shared(material.call, system, shape)
-        rows = tuple(
-            _keyed(row, base, material) for row in _find_rows(material, blobs, _read_before(before))
-        )
-        shared = len(system.encode("utf-8", "replace")) + len(json.dumps(shape.asked))
-        return Wanted(material.call, system, shape, rows, shared)
 
-    if sum(map(len, blobs)) + sum(map(len, before)) < HEAVY_BYTES:
-        return put_together()
-    return await asyncio.to_thread(put_together)
+async def _read_rows(store: Store, material: RowsMaterial, base: str) -> tuple[Row, ...]:
+    """Return the rows to ask in the order of the material. Of each blob only what is asked is kept:
+    rows that are asked again may be few of very many.
+    """
+    wanted = set(material.rows)
+    before: dict[int, Outcome] = {}
+    for digest in material.before:
+        await _in_thread(_take_outcomes, await store.get(digest), wanted, before)
+    found: dict[int, Row] = {}
+
+    def take(content: bytes) -> None:
+        for item in map(Item.model_validate_json, content.splitlines()):
+            passed_over = item.broken or item.same_as is not None
+            if not passed_over and (not wanted or item.n in wanted):
+                row = _row(item, before.get(item.n), material)
+                found[item.n] = _keyed(row, base, material)
+
+    for chunk in material.chunks:
+        await _in_thread(take, await store.get(chunk.digest))
+    return tuple(found[n] for n in material.rows or found if n in found)
+
+
+async def _in_thread(take: Callable[..., None], content: bytes, *more: object) -> None:
+    if len(content) < HEAVY_BYTES:
+        take(content, *more)
+    else:
+        await asyncio.to_thread(take, content, *more)
+
+
+def _take_outcomes(content: bytes, wanted: Container[int], before: dict[int, Outcome]) -> None:
+    """Take the outcomes of wanted rows: the last one of each counts."""
+    for outcome in map(Outcome.model_validate_json, content.splitlines()):
+        if not wanted or outcome.n in wanted:
+            before[outcome.n] = outcome
 
 
 def shape_of(form: Mapping[str, Any]) -> Shape[Any, RowValue]:
@@ -172,21 +198,6 @@ def _to_value_in(form: Mapping[str, Any], answer: RowDataAnswer) -> RowValue:
     return _to_value(answer)
 
 
-def _find_rows(
-    material: RowsMaterial, blobs: Sequence[bytes], before: Mapping[int, Outcome]
-) -> Iterator[Row]:
-    """Yield the rows to ask in the order of the material."""
-    wanted = set(material.rows)
-    found: dict[int, Row] = {}
-    for blob in blobs:
-        for line in blob.splitlines():
-            item = Item.model_validate_json(line)
-            if item.broken or item.same_as is not None or (wanted and item.n not in wanted):
-                continue
-            found[item.n] = _row(item, before.get(item.n), material)
-    yield from (found[n] for n in material.rows or found if n in found)
-
-
 def _row(item: Item, earlier: Outcome | None, material: RowsMaterial) -> Row:
     prompt, tries = row_prompt(item), earlier.tries if earlier else 0
     if earlier is None or not material.mending or not earlier.raw.strip():
@@ -194,12 +205,6 @@ def _row(item: Item, earlier: Outcome | None, material: RowsMaterial) -> Row:
     most = MENDING_BYTES_PER_TOKEN * material.call.max_output
     said = earlier.raw.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
     return Row(item.n, item.id, prompt, tries, said, earlier.why, earlier.checked)
-
-
-def _read_before(blobs: Sequence[bytes]) -> dict[int, Outcome]:
-    """Return the last outcome of each row."""
-    lines = (line for blob in blobs for line in blob.splitlines())
-    return {each.n: each for each in map(Outcome.model_validate_json, lines)}
 
 
 def _digest_shared(call: Call, system: str, shape: Shape[Any, RowValue]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,9 +15,11 @@ from temporalio.testing import ActivityEnvironment
 
 from calling import claude
 from holdfast.activities.mapping.tally import Tally
+from holdfast.activities.mapping.wanted import read_wanted
+from holdfast.activities.prompts.files import system_prompts
 from holdfast.calls.about import About
 from holdfast.calls.row import shared_bytes
-from holdfast.calls.rows import Merging, RowsBeat, RowsDone
+from holdfast.calls.rows import Merging, Outcome, RowsBeat, RowsDone
 from holdfast.contracts import Bill, Check, RoleCard, Unreached, Usage
 from holdfast.contracts.errors import (
     AllowanceReached,
@@ -119,6 +122,33 @@ async def test_a_mended_row_goes_on_from_its_answer_and_says_what_is_wrong(tmp_p
     user, assistant, wrong = model.requests[-1].messages
     assert assistant["content"] == json.dumps(GOOD) and "coffee" in wrong["content"]
     assert user["content"] == model.requests[2].prompt
+
+
+async def test_of_very_many_answers_only_those_that_are_asked_again_are_kept(
+    tmp_path: Path,
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    long = "no JSON " * 800
+    blobs = []
+    for first in range(0, 2_000, 100):
+        failed = (
+            Outcome(n=n, id=f"t-{n}", status="failed", why="no JSON", raw=long)
+            for n in range(first, first + 100)
+        )
+        lines = b"".join(each.model_dump_json().encode() + b"\n" for each in failed)
+        blobs.append(await store.put(lines))
+    told = material(await chunk_of(store, items(2_000)), rows=(7, 1_999), before=tuple(blobs))
+    told = told.model_copy(update={"mending": True})
+    tracemalloc.start()
+    try:
+        roles = {"classifier": "You classify."}
+        reading = ActivityEnvironment().run(read_wanted, store, told, system_prompts(), roles)
+        wanted = await reading
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [row.n for row in wanted.rows] == [7, 1_999] and all(row.said for row in wanted.rows)
+    assert peak < 4 * 2**20 < len(blobs) * 100 * len(long), "a blob at a time"
 
 
 async def test_a_merging_call_is_told_its_own_rules_and_how_many_items_have_no_text(
