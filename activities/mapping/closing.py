@@ -19,11 +19,10 @@ from pydantic import JsonValue
 
 from holdfast.activities.asking.forms import find_mistakes
 from holdfast.activities.mapping.blobs import dump_line
-from holdfast.activities.mapping.standing import OPEN, Standing, Stood
+from holdfast.activities.mapping.standing import DONE, OPEN, Standing, Stood, fill
 from holdfast.calls.row import form_of
 from holdfast.calls.rows import (
     EMPTY,
-    Chunk,
     CloseMaterial,
     Item,
     MapTable,
@@ -104,16 +103,6 @@ async def close(store: Store, material: CloseMaterial) -> MapTable:
         files=tuple(files),
         asked=asked_of(material.work),
     )
-
-
-async def fill(
-    standing: Standing, store: Store, items: Iterable[Chunk], outcomes: Iterable[str]
-) -> None:
-    """Add all items and outcomes, the oldest first, to what stands of rows."""
-    for chunk in items:
-        await asyncio.to_thread(standing.add_items, await store.get(chunk.digest))
-    for digest in outcomes:
-        await asyncio.to_thread(standing.add_outcomes, await store.get(digest))
 
 
 TABLE, CSV = "table.jsonl", "table.csv"
@@ -369,7 +358,7 @@ def _write(
             row = row_of(stood, columns)
             lines.write(json.dumps(row, ensure_ascii=False) + "\n")
             cells.writerow(cells_of(row))
-            if outcome is not None and outcome.status in ("complete", "supplied"):
+            if outcome is not None and outcome.status in DONE:
                 for name, value in _results(outcome, columns.results).items():
                     writing.count(name, value)
             failed = outcome is not None and outcome.status == "failed"

@@ -11,7 +11,7 @@ from temporalio import activity
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.heartbeat import beating
 from holdfast.activities.asking.sending import Sending
-from holdfast.activities.mapping import batch_looks, closing, opening
+from holdfast.activities.mapping import batch_looks, closing, merging, opening
 from holdfast.activities.mapping.batch import BatchLane
 from holdfast.activities.mapping.now import NowLane
 from holdfast.activities.mapping.scanning import Inputs
@@ -84,8 +84,8 @@ class Maps:
         for an input that cannot be mapped as its plan says.
         """
         async with beating():
-            if material.merging:
-                return await opening.open_texts(self.store, material)
+            if material.of_texts:
+                return await merging.open_texts(self.store, material)
             return await opening.open_items(self.inputs, material)
 
     @activity.defn

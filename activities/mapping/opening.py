@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from holdfast.activities.mapping.blobs import dump_line, lines_of
+from holdfast.activities.mapping.blobs import dump_line
 from holdfast.activities.mapping.earlier import is_asked, read_earlier
 from holdfast.activities.mapping.scanning import Inputs, census_for
 from holdfast.activities.mapping.sources import Names, NotItems, Raw, Wanted
-from holdfast.calls.items import is_short, shown_text
 from holdfast.calls.row import row_prompt
 from holdfast.calls.rows import (
     NONE_EQUAL,
@@ -18,7 +17,6 @@ from holdfast.calls.rows import (
     Item,
     Items,
     OpenMaterial,
-    Outcome,
     asked_of,
 )
 from holdfast.calls.work import WorkMaterial
@@ -27,9 +25,6 @@ from holdfast.contracts.errors import CallRefused
 from holdfast.contracts.plans import MapSpec
 from holdfast.ports import Store
 from holdfast.text import one_line
-
-MERGED_BYTES = 8_000 * 4
-"""Bytes of the texts that are merged together."""
 
 
 @dataclass
@@ -133,81 +128,3 @@ def mapped(work: WorkMaterial) -> tuple[MapSpec, PinnedInput]:
             return spec, pinned
     known = ", ".join(each.name for each in work.inputs) or "none"
     raise CallRefused(f"there is no input {one_line(spec.over)!r:.100} to map; there are: {known}")
-
-
-# ---------------------------------------------------------------- texts to merge
-
-
-BETWEEN = " … "
-"""Between the first and the last id of texts that are merged."""
-LABEL_LETTERS = 40
-"""Characters of a field that stands beside an id."""
-LABELS = 20
-"""Items whose ids stand above one text."""
-
-
-async def open_texts(store: Store, material: OpenMaterial) -> Items:
-    """Return groups of the texts of outcomes as items, in their order, each under its items."""
-    found: dict[int, Outcome] = {}
-    for digest in material.merging:
-        for line in lines_of(await store.get(digest)):
-            outcome = Outcome.model_validate_json(line)
-            if outcome.result is not None and outcome.status in ("complete", "supplied"):
-                found[outcome.n] = outcome
-            else:
-                found.pop(outcome.n, None)
-    ordered = [found[n] for n in sorted(found)]
-    if len(ordered) <= 1:
-        text = "".join(shown_text(each.result) for each in ordered)
-        return Items(chunks=(), fields=("text",), count=0, text=text)
-    labels: dict[int, list[str]] = {}
-    for chunk in material.named:
-        content = await store.get(chunk.digest)
-        await asyncio.to_thread(_label, content, labels)
-    texts = [_labelled(each, labels.get(each.n, [])) for each in ordered]
-    chunks = Chunks(store, material.chunk_items, material.chunk_bytes)
-    groups = list(_groups(texts))
-    for n, (first, group) in enumerate(groups):
-        ids = (ordered[first].id, ordered[first + len(group) - 1].id)
-        span = BETWEEN.join((ids[0].partition(BETWEEN)[0], ids[1].rpartition(BETWEEN)[2]))
-        place = f"texts {first + 1} to {first + len(group)}"
-        await chunks.add([Item(n=n, id=span, place=place, fields={"text": "\n\n".join(group)})])
-    await chunks.flush()
-    return Items(chunks=tuple(chunks.done), fields=("text",), count=len(groups))
-
-
-def _label(content: bytes, labels: dict[int, list[str]]) -> None:
-    """Add the label of each item of a blob to those of its text."""
-    for line in lines_of(content):
-        item = Item.model_validate_json(line)
-        said = {name: value for name, value in item.fields.items() if is_short(value)}
-        named = [
-            f"{one_line(name)}: {text}"
-            for name, value in (said | item.beside).items()
-            if (text := one_line(shown_text(value))) not in ("", "null", item.id)
-            and len(text) <= LABEL_LETTERS
-        ]
-        place = item.n if item.same_as is None else item.same_as
-        labels.setdefault(place, []).append(f"[{'; '.join((one_line(item.id), *named))}]")
-
-
-def _labelled(outcome: Outcome, labels: list[str]) -> str:
-    """Return a text under the items that it is about."""
-    more = len(labels) - LABELS
-    shown = [*labels[:LABELS], *([f"[and {more:,} equal ones]"] if more > 0 else [])]
-    return f"{' '.join(shown) or f'[{one_line(outcome.id)}]'} {shown_text(outcome.result)}"
-
-
-def _groups(texts: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield groups of at least two texts, and of no more bytes than are merged together; the place
-    of its first one with each.
-    """
-    first, group, size = 0, list[str](), 0
-    for n, text in enumerate(texts):
-        bytes = len(text.encode())
-        if len(group) >= 2 and size + bytes > MERGED_BYTES:
-            yield first, group
-            first, group, size = n, [], 0
-        group.append(text)
-        size += bytes
-    yield first, group

@@ -1,9 +1,10 @@
 """What stands of each row of a map: its last outcome, kept in a file while a table is made of it.
-Blocking.
+All but `fill` is blocking.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,10 +14,13 @@ from pydantic import JsonValue
 
 from holdfast.activities.mapping.blobs import lines_of
 from holdfast.calls.items import is_short
-from holdfast.calls.rows import Item, Outcome
+from holdfast.calls.rows import Chunk, Item, Outcome
+from holdfast.ports import Store
 
 OPEN = "open"
 """Status in a table of a row that has no outcome yet."""
+DONE = ("complete", "supplied")
+"""Statuses of rows with a result."""
 SET_UP = (
     "pragma journal_mode = off",
     "pragma synchronous = off",
@@ -160,6 +164,19 @@ class Standing:
         found = self._db.execute("select status from outcomes where n = ?", (n,)).fetchone()
         return "" if found is None else str(found[0])
 
+    def texts(self) -> Iterator[tuple[Outcome, list[Item]]]:
+        """Yield each outcome with a result, in the order of its items, with the items that have no
+        other one. Ids and repetitions are to be indexed before.
+        """
+        asked = f"select n, line from outcomes where status in {DONE} order by n"
+        about = (
+            "select line from items where n = ?1 or (same = ?1 and n not in"
+            " (select n from outcomes)) order by n"
+        )
+        for n, line in self._db.execute(asked):
+            items = [Item.model_validate_json(each) for (each,) in self._db.execute(about, (n,))]
+            yield Outcome.model_validate_json(line), items
+
     def _put(self, outcomes: list[Outcome]) -> None:
         last = {each.n: each for each in outcomes}.values()
         rows = [(each.n, each.status, each.model_dump_json()) for each in last if not each.void]
@@ -168,8 +185,19 @@ class Standing:
         self._db.executemany("delete from outcomes where n = ?", void)
 
     def index(self) -> None:
-        """Make ids quick to find."""
+        """Make ids and repetitions quick to find."""
         self._db.execute("create index ids on items (id)")
+        self._db.execute("create index repetitions on items (same)")
+
+
+async def fill(
+    standing: Standing, store: Store, items: Iterable[Chunk], outcomes: Iterable[str]
+) -> None:
+    """Add all items and outcomes, the oldest first, to what stands of rows."""
+    for chunk in items:
+        await asyncio.to_thread(standing.add_items, await store.get(chunk.digest))
+    for digest in outcomes:
+        await asyncio.to_thread(standing.add_outcomes, await store.get(digest))
 
 
 def _stood(item: str, outcome: str | None, same_as: str) -> Stood:

@@ -122,6 +122,8 @@ class Items(Contract):
     """Places of the items whose outcome was taken over: they are not asked."""
     text: str = ""
     """The only text that is left, where texts are merged; empty: there are several, or none."""
+    unmerged: str = ""
+    """Texts of groups that nobody merged, under their ids."""
     unused: str = ""
     """Why nothing of an earlier run was taken over; empty: something was, or nothing was to be."""
 
@@ -143,6 +145,15 @@ class OpenMaterial(Contract):
     """
     named: tuple[Chunk, ...] = ()
     """The items of these texts, whose short fields stand beside their ids; empty: not any more."""
+    groups: tuple[Chunk, ...] = ()
+    """The groups of the level before, whose outcomes these are; empty: there is none."""
+    unmerged_bytes: int = 0
+    """Bytes of the texts of groups that nobody merged that are kept as they were."""
+
+    @property
+    def of_texts(self) -> bool:
+        """True if texts are grouped, and no input is read."""
+        return bool(self.merging or self.groups)
 
 
 ASKED_OTHERWISE = (
@@ -466,6 +477,8 @@ class MapResume(Contract):
     """Groups of texts that are merged now; then `portions` are of these."""
     merges: tuple[str, ...] = ()
     """Outcome blobs of these."""
+    unmerged: str = ""
+    """Texts of groups that nobody merged, on all levels."""
     table: MapTable | None = None
     """Made before its texts are merged."""
 

@@ -23,13 +23,12 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.mapping.closing import (
     columns_of,
-    fill,
     none_stands,
     row_of,
     unknown_row,
     value_mistakes,
 )
-from holdfast.activities.mapping.standing import Standing
+from holdfast.activities.mapping.standing import Standing, fill
 from holdfast.calls.rows import (
     Chunk,
     CollectMaterial,
@@ -190,7 +189,7 @@ async def _stand_of(client: Client, run_id: str, subtask_id: str) -> Stand:
         return stand
     ended = [each for each in found if each.type in ACTIVITIES and each.end == "completed"]
     for each in sorted(ended, key=lambda each: each.ended.event_id if each.ended else 0):
-        if each.type == "open_map" and (await _decoded(client, each.input, OpenMaterial)).merging:
+        if each.type == "open_map" and (await _decoded(client, each.input, OpenMaterial)).of_texts:
             break
         stand = await _after(client, stand, each, goal)
     return stand

@@ -205,8 +205,8 @@ MERGE_OUTPUT = 2_000
 """Tokens of a text merged of several, unless its subtask says otherwise."""
 MERGED_TOKENS = 8_000
 """Tokens of the texts that one call merges, at most."""
-MERGE_LEVELS = 8
-"""Levels of merging after which texts that do not get fewer are left as they are."""
+UNMERGED_BYTES = 16_000
+"""Bytes of the texts that nobody could merge, as whoever reads the merged one is given them."""
 
 
 def tools_queue(queue: str) -> str:

@@ -62,7 +62,7 @@ from holdfast.state.events import CutAsked, HoldAsked
 
 MOST_COLLECTS = 3
 """How often the results of a batch are read in vain."""
-UNMERGED = "could not be merged and are missing in the merged text"
+UNMERGED = "Not merged, as they came:"
 LAST = ("done", "intolerable", "stopped", "cut")
 """Ends after which nothing is asked, unless a person wants it."""
 
@@ -71,7 +71,8 @@ def first_state(goal: MapGoal, started: datetime) -> MapState:
     level = goal.resume.level
     if level and goal.orders:
         # Its rows change, and so do the texts that were merged of them.
-        anew = {"level": 0, "texts": (), "merges": (), "portions": (), "table": None}
+        empty = {"texts": (), "merges": (), "unmerged": "", "portions": ()}
+        anew = {"level": 0, "table": None, **empty}
         goal = goal.model_copy(update={"resume": goal.resume.model_copy(update=anew)})
         level = 0
     shared = shared_of(goal, merging=level > 0)
@@ -179,14 +180,14 @@ def _finish(state: MapState) -> Move:
     """Put together what stands; then merge its texts, level by level, where that is wanted."""
     spec, stands = state.goal.work.subtask.map, state.stands
     assert spec is not None
-    if not spec.reduce or state.text or stands.level >= policies.MERGE_LEVELS:
+    if not spec.reduce or state.text:
         end = _end(state, MapReport(outcome="done"))
         assert end is not None
         return end
     if stands.table is None:
         return _close(state)
     merged = stands.merges if stands.level else stands.table.outcomes or stands.outcomes
-    if not merged:
+    if not (merged or stands.level):
         return End(bill_report(state, MapReport(outcome="done")))
     material = OpenMaterial(
         work=work_of(state.goal, merging=True),
@@ -194,6 +195,8 @@ def _finish(state: MapState) -> Move:
         chunk_bytes=policies.CHUNK_BYTES,
         merging=merged,
         named=() if stands.level else stands.chunks,
+        groups=stands.texts if stands.level else (),
+        unmerged_bytes=max(policies.UNMERGED_BYTES - len(stands.unmerged.encode()), 0),
     )
     return OpenMap(asking.next_number(state, "open"), material)
 
@@ -271,7 +274,7 @@ def _land(state: MapState, move: Flying) -> MapState:
 def _take(state: MapState, event: Ended) -> MapState:
     match event.move, event.result:
         case OpenMap(material=material), Items() as items:
-            return _regroup(state, items) if material.merging else _take_items(state, items)
+            return _regroup(state, items) if material.of_texts else _take_items(state, items)
         case CloseMap(material=material), MapTable() as table:
             return _take_table(state, table, ordered=bool(material.orders))
         case AskRows() as move, RowsDone() as done:
@@ -359,10 +362,13 @@ def _step_of_order(state: MapState) -> int:
 
 def _regroup(state: MapState, items: Items) -> MapState:
     """Take in groups of texts: the next level of merging, or the one text that is left."""
+    unmerged = "\n\n".join(filter(None, (state.stands.unmerged, items.unmerged)))
+    state = _stand(state, unmerged=unmerged)
     if items.text or not items.chunks:
-        done, missing = MapReport(outcome="done"), [n for n in state.notes if UNMERGED in n]
-        # Whoever reads the text learns that it is not of all.
-        text = "\n\n".join((items.text, *(f"({each}.)" for each in missing)))
+        # Whoever reads the text learns what it is not of.
+        apart = f"{UNMERGED}\n\n{unmerged}" if unmerged else ""
+        text = "\n\n".join(filter(None, (items.text, apart)))
+        done = MapReport(outcome="done")
         return replace(state, text=text, ending=done, table=state.stands.table)
     queue = tuple(Portion(chunks=(place,)) for place, each in enumerate(items.chunks) if each.asked)
     state = replace(state, shared=shared_of(state.goal, merging=True))
@@ -528,7 +534,7 @@ def _lose(state: MapState, event: Lost) -> MapState:
 
 def _lose_file(state: MapState, move: OpenMap | CloseMap, why: str) -> MapState:
     """End without what could not be read or put together."""
-    if isinstance(move, OpenMap) and move.material.merging:
+    if isinstance(move, OpenMap) and move.material.of_texts:
         state = replace(state, notes=(*state.notes, f"texts were not merged: {why}"))
         done = MapReport(outcome="done")
         return replace(state, ending=done, table=state.stands.table)
@@ -561,10 +567,11 @@ def _note_unanswered(state: MapState, rows: tuple[int, ...], why: str) -> MapSta
 
 
 def _note_unmerged(state: MapState, groups: int, why: str = "") -> MapState:
-    """Note groups of texts that nobody merged: what is merged goes on without them."""
+    """Note groups of texts that nobody merged: their texts are told as they came."""
     if not groups:
         return state
-    note = f"{groups:,} groups of texts {UNMERGED}" + (f": {why}" if why else "")
+    note = f"{groups:,} group{'s' * (groups != 1)} of texts could not be merged"
+    note += f": {why}" if why else ""
     return replace(state, notes=(*state.notes, note))
 
 

@@ -38,7 +38,7 @@ def move_summary(state: MapState, move: Flying) -> str:
     name = state.goal.work.subtask.id
     match move:
         case OpenMap(material=material):
-            return f"{name} · {'groups of texts' if material.merging else 'read the items'}"
+            return f"{name} · {'groups of texts' if material.of_texts else 'read the items'}"
         case CloseMap(material=material):
             return f"{name} · {'carry out orders' if material.orders else 'put together'}"
         case LookAtBatches(material=material) | CancelBatches(material=material):

@@ -417,7 +417,7 @@ def test_texts_are_merged_level_by_level_until_one_is_left() -> None:
     levels = []
     while driver.report is None:
         move = driver.first()
-        if isinstance(move, OpenMap) and move.material.merging:
+        if isinstance(move, OpenMap) and move.material.of_texts:
             levels.append(move.material.merging)
             found = items(3, 3) if len(levels) == 1 else items(1, 1)
             if len(levels) == 3:
@@ -433,25 +433,44 @@ def test_texts_are_merged_level_by_level_until_one_is_left() -> None:
     assert driver.report.bill.calls == 104
 
 
-def test_a_group_of_texts_that_nobody_could_merge_is_named_in_the_merged_text() -> None:
+def test_texts_that_nobody_could_merge_stand_as_they_came_behind_the_merged_one() -> None:
     driver = Driver(goal(spec={"reduce": "Merge them into one."}), 100)
     driver.go_on()
     levels = 0
     while driver.report is None:
         move = driver.first()
-        if isinstance(move, OpenMap) and move.material.merging:
+        if isinstance(move, OpenMap) and move.material.of_texts:
             levels += 1
-            text = Items(chunks=(), fields=(), count=1, text="Some of it.")
-            driver.take(Ended(move, items(3, 3) if levels == 1 else text))
+            assert move.material.groups == (() if levels == 1 else items(3, 3).chunks)
+            assert move.material.unmerged_bytes == policies.UNMERGED_BYTES
+            text = {"text": "Some of it.", "unmerged": "[r4] Loose."}
+            last = Items(chunks=(), fields=(), count=1, **text)
+            driver.take(Ended(move, items(3, 3) if levels == 1 else last))
         elif isinstance(move, AskRows) and levels:
             rows = tuple(driver.rows_of(move))
             done = RowsDone(outcomes="o", hopeless=1, complete=len(rows) - 1, bill=bill(len(rows)))
             driver.answer(move, done)
         else:
             driver.answer(move)
-    missing = "groups of texts could not be merged and are missing in the merged text"
-    assert driver.report.text.startswith("Some of it.") and missing in driver.report.text
-    assert missing in driver.report.bill.note
+    assert driver.report.text == "Some of it.\n\nNot merged, as they came:\n\n[r4] Loose."
+    assert "1 group of texts could not be merged" in driver.report.bill.note
+
+
+def test_texts_of_which_no_group_was_merged_are_all_told_as_they_came() -> None:
+    driver = Driver(goal(spec={"reduce": "Merge them into one."}), 10)
+    driver.go_on()
+    levels = 0
+    while driver.report is None:
+        move = driver.first()
+        if isinstance(move, OpenMap) and move.material.of_texts:
+            levels += 1
+            last = Items(chunks=(), fields=(), count=0, unmerged="[r1] Loose.\n\n[r2] Hums.")
+            driver.take(Ended(move, items(1, 1) if levels == 1 else last))
+        elif isinstance(move, AskRows) and levels:
+            driver.answer(move, RowsDone(hopeless=1, bill=bill(1)))
+        else:
+            driver.answer(move)
+    assert driver.report.text.endswith("came:\n\n[r1] Loose.\n\n[r2] Hums.")
 
 
 def test_a_map_whose_rows_come_back_unasked_ends_with_the_reason() -> None:

@@ -277,6 +277,37 @@ async def test_texts_to_merge_stand_under_their_items_with_their_short_fields(
     assert last.fields["text"] == "[r1 … r2] A list\n\n[r5 … r9] Another"
 
 
+async def test_groups_that_nobody_merged_are_kept_under_their_ids_as_far_as_there_is_room(
+    mapping: Mapping,
+) -> None:
+    work = mapping.work(await mapping.pin(TICKETS), "records")
+    texts = [
+        Outcome(n=n, id=f"r{n}", status="complete", result=f"{n} " + "x" * 17_000) for n in range(6)
+    ]
+    material = OpenMaterial(
+        work=work, chunk_items=9, chunk_bytes=1 << 20, merging=(await mapping.outcomes(*texts),)
+    )
+    groups = await ActivityEnvironment().run(mapping.maps.open_map, material)
+    assert [each.id for each in await mapping.items(groups)] == [
+        "r0 … r1",
+        "r2 … r3",
+        "r4 … r5",
+    ]
+    merged = Outcome(n=1, id="r2 … r3", status="complete", result="A list")
+    refused = Outcome(n=2, id="r4 … r5", status="failed", why="it is no item")
+    above = {
+        "merging": (await mapping.outcomes(merged, refused),),
+        "groups": groups.chunks,
+        "unmerged_bytes": 40_000,
+    }
+    left = await ActivityEnvironment().run(mapping.maps.open_map, material.model_copy(update=above))
+    assert (left.chunks, left.text) == ((), "A list")
+    assert left.unmerged.startswith("[r0] 0 x") and "[r1] 1 x" in left.unmerged
+    assert left.unmerged.endswith(
+        "(Too long to stand here: the texts of r4 … r5; the table has them.)"
+    )
+
+
 async def test_fields_that_no_model_is_shown_are_kept_where_they_are_short(
     mapping: Mapping,
 ) -> None:
