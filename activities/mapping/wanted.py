@@ -25,6 +25,7 @@ from holdfast.calls.row import (
     role_file,
     row_beginning,
     row_prompt,
+    text_room,
 )
 from holdfast.calls.rows import Item, Outcome, RowsMaterial
 from holdfast.calls.work import Told
@@ -54,6 +55,8 @@ class Row:
     """What is wrong with that."""
     checked: bool = False
     """True if a check found it."""
+    room: int = 0
+    """Tokens of its answer, where that is a text."""
     key: str = ""
 
     @property
@@ -61,7 +64,7 @@ class Row:
         """The conversation with the earlier answer; empty: there is none."""
         if not self.said:
             return ()
-        wrong = mending_prompt(self.why, checked=self.checked)
+        wrong = mending_prompt(self.why, checked=self.checked, room=self.room)
         return (
             {"role": "user", "content": self.prompt},
             {"role": "assistant", "content": self.said},
@@ -127,11 +130,11 @@ async def read_wanted(
         role = (await store.get(work.prompt)).decode()
     else:
         role = roles[material.call.role]
-    told = Told(contents, role=role)
+    told, room = Told(contents, role=role), text_room(work, material.call)
     if material.merging is not None:
-        system = merge_beginning(work, material.merging, prompts[MERGE_RULES]).strip()
+        system = merge_beginning(work, material.merging, prompts[MERGE_RULES], room).strip()
     else:
-        system = row_beginning(work, told, prompts[ROW.prompt]).strip()
+        system = row_beginning(work, told, prompts[ROW.prompt], room).strip()
     shape = shape_of(form_of(work))
     rows = await _read_rows(store, material, _digest_shared(material.call, system, shape))
     shared = len(system.encode("utf-8", "replace")) + len(json.dumps(shape.asked))
@@ -204,7 +207,8 @@ def _row(item: Item, earlier: Outcome | None, material: RowsMaterial) -> Row:
         return Row(item.n, item.id, prompt, tries)
     most = MENDING_BYTES_PER_TOKEN * material.call.max_output
     said = earlier.raw.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-    return Row(item.n, item.id, prompt, tries, said, earlier.why, earlier.checked)
+    room = text_room(material.work, material.call)
+    return Row(item.n, item.id, prompt, tries, said, earlier.why, earlier.checked, room)
 
 
 def _digest_shared(call: Call, system: str, shape: Shape[Any, RowValue]) -> str:

@@ -168,14 +168,17 @@ def may_map(material: PlanMaterial) -> bool:
 MAPS = (
     "In `maps`: a subtask that is done once for each item of an input that has many. `over` names"
     " the input, `by` its unit, `id` a field whose value names an item, or nothing; `result` the"
-    " fields of each answer, with all their `values` where they are few. Plan one where each item"
-    " is to be judged by itself and there are more than one agent reads well (some 100 short texts,"
-    " 20 long ones); what code can count or query needs none. Its role sees one item at a time and"
-    " has no tools: if none fits, compose one. Its instruction may name fields in braces, then only"
-    " those are shown; its `secondary` and `acceptance_criteria` are empty, as nobody judges rows"
-    " by them. Who depends on it gets counts, some failures and a table for query_data: id, place,"
-    " status, the fields of `result`, and the items' own short fields, shown or not. Leave `maps`"
-    " empty where nothing is done item by item."
+    " fields of each answer, with all their `values` where they are few. All are text: say in the"
+    " instruction how numbers and dates are written. An answer has room for 1,000 tokens; for"
+    " longer texts say `max_output` in `bounds`. Plan one where each item is to be judged by"
+    " itself and there are more than one agent reads well (some 100 short texts, 20 long ones);"
+    " what code can count or query needs none. Its role sees one item at a time and has no tools:"
+    " the system reads the input for it, a folder as well. If no role fits, compose one. Its"
+    " instruction may name fields in braces, then only those are shown; its `secondary` and"
+    " `acceptance_criteria` are empty, as nobody judges rows by them. Who depends on it gets"
+    " counts, some failures and a table for query_data: id, place, status, the fields of `result`,"
+    " and the items' own short fields, shown or not. Leave `maps` empty where nothing is done item"
+    " by item."
 )
 
 
@@ -247,11 +250,15 @@ def list_tools(role: RoleCard) -> str:
 def _preview(pinned: PinnedInput) -> str:
     head = f"- {pinned.name}: {pinned.kind}, {pinned.size} bytes{_items(pinned)}"
     if pinned.reader:
-        return f"{head}; a document, which only a role with {pinned.reader} reads"
+        return f"{head}; a document, which only a role with {pinned.reader} reads{_or_map(pinned)}"
     if pinned.is_folder:
-        head = f"{head}; only roles with tools read it"
+        head = f"{head}; only roles with tools read it{_or_map(pinned)}"
     begins = "it begins" if pinned.size > len(pinned.preview.encode()) else "in full"
     return f"{head}; {begins}:\n{envelope(f'input {pinned.name}', pinned.preview)}"
+
+
+def _or_map(pinned: PinnedInput) -> str:
+    return f", or a map by {pinned.items.by}" if pinned.items and _items(pinned) else ""
 
 
 def _items(pinned: PinnedInput) -> str:

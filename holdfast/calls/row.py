@@ -7,6 +7,7 @@ that the endpoint reads it once; the item alone is the user turn.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
@@ -16,8 +17,8 @@ from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.findings import as_data, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.rows import Item, Merging
-from holdfast.calls.work import COMPOSED_ROLE, Told, WorkMaterial, join_rules
-from holdfast.contracts import Contract, Reply, RoleCard, Subtask
+from holdfast.calls.work import COMPOSED_ROLE, ROOM, Told, WorkMaterial, join_rules
+from holdfast.contracts import Call, Contract, Reply, RoleCard, Subtask
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS, model_policy
 
 Result = TypeVar("Result")
@@ -66,27 +67,37 @@ def row_prompt(item: Item) -> str:
     return envelope("item", json.dumps(item.fields, ensure_ascii=False))
 
 
-def mending_prompt(why: str, *, checked: bool) -> str:
+def mending_prompt(why: str, *, checked: bool, room: int = 0) -> str:
     """Return what is said to an answer that is no result; `checked`: a check failed it, not its
     form.
     """
     wrong = envelope("what is wrong with this answer", why)
-    return f"{wrong}\n\n{MEND_RESULT if checked else MEND_FORM}"
+    return "\n\n".join((wrong, MEND_RESULT if checked else MEND_FORM, *_say_room(room)))
 
 
-def merge_beginning(material: WorkMaterial, merging: Merging, rules: str) -> str:
+def text_room(material: WorkMaterial, call: Call) -> int:
+    """Return the tokens of an answer that is a text, and may need all of them; 0: it has a form."""
+    return 0 if form_of(material) else call.max_output
+
+
+def _say_room(tokens: int) -> Iterator[str]:
+    if tokens:
+        yield ROOM.format(tokens=tokens)
+
+
+def merge_beginning(material: WorkMaterial, merging: Merging, rules: str, room: int = 0) -> str:
     """Return what all groups of texts begin with: rules, how many have none, instruction."""
     told = f"{merging.items:,} items in all, of which {merging.without:,} have no text."
-    parts = (rules, *say_today(material.about), told)
+    parts = (rules, *_say_room(room), *say_today(material.about), told)
     return "\n\n".join((*parts, section("instruction", material.subtask.instruction)))
 
 
-def row_beginning(material: WorkMaterial, told: Told, rules: str) -> str:
+def row_beginning(material: WorkMaterial, told: Told, rules: str, room: int = 0) -> str:
     """Return what all rows of a map begin with: role, rules, shared inputs, findings, instruction.
     `told.contents` are its other inputs, and `told.role` is the prompt of its role.
     """
     subtask = material.subtask
-    parts = [join_rules(told.role, rules)]
+    parts = [join_rules(told.role, rules), *_say_room(room)]
     parts += [envelope(f"input {name}", text) for name, text in told.contents.items()]
     parts += [
         envelope(

@@ -106,6 +106,16 @@ def test_a_planner_is_told_of_maps_only_where_an_input_has_many_items() -> None:
     assert "9000 bytes, 5,000 records with the fields id, subject" in plan_prompt(many)
 
 
+def test_a_folder_that_may_be_mapped_is_not_said_to_be_for_roles_with_tools_alone() -> None:
+    found = ItemsFound(by="files", count=200, fields=("text",))
+    folder = PinnedInput(name="letters", kind="folder", size=9_000, items=found)
+    told = plan_prompt(PlanMaterial(goal="g", inputs=(folder,)))
+    assert "only roles with tools read it, or a map by files; " in told
+    assert "the system reads the input for it, a folder as well" in told
+    few = folder.model_copy(update={"items": found.model_copy(update={"count": 3})})
+    assert "or a map" not in plan_prompt(PlanMaterial(goal="g", inputs=(few,)))
+
+
 def answered(subtask: str, instruction: str) -> dict[str, Any]:
     whole = {
         "id": "t1",

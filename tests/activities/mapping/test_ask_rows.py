@@ -151,6 +151,24 @@ async def test_of_very_many_answers_only_those_that_are_asked_again_are_kept(
     assert peak < 4 * 2**20 < len(blobs) * 100 * len(long), "a blob at a time"
 
 
+async def test_a_row_whose_result_is_text_is_told_its_room_and_again_where_it_is_mended(
+    tmp_path: Path,
+) -> None:
+    store = DirectoryStore(tmp_path / "store")
+    chunk = await chunk_of(store, items(1))
+    room = "has room for 300 tokens; a longer one is cut off"
+    model = Saying(lambda _: ModelAnswer("It goes on", "max_tokens", CARD.id, Usage()))
+    maps = maps_on(tmp_path, model)
+    first: RowsDone = await run(maps.ask_rows, material(chunk, form={}, max_output=300))
+    assert first.failed == (0,)
+    again = {"rows": (0,), "before": (first.outcomes,), "mending": True, "max_output": 300}
+    await run(maps.ask_rows, material(chunk, form={}, **again))
+    await run(maps.ask_rows, material(chunk, max_output=300))
+    text, mended, labelled = model.requests
+    assert room in text.system and room in mended.messages[-1]["content"]
+    assert "has room for" not in labelled.system, "a form needs little of it"
+
+
 async def test_a_merging_call_is_told_its_own_rules_and_how_many_items_have_no_text(
     tmp_path: Path,
 ) -> None:
