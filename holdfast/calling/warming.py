@@ -32,6 +32,21 @@ def is_shared(state: State, progress: Progress) -> bool:
     )
 
 
+def readers(state: State, progress: Progress) -> tuple[str, ...]:
+    """Return the subtasks that will read from the cache what the call for this one, the first of
+    those that begin alike, leaves there.
+    """
+    key = key_of(progress)
+    alike = (
+        name
+        for name, each in state.work.items()
+        if each.finding is None and each.subtask.role == progress.subtask.role
+        if key_of(each) == key
+    )
+    is_first = key not in state.warmed and next(alike) == progress.subtask.id
+    return tuple(alike) if is_first else ()
+
+
 def waits(state: State, progress: Progress) -> bool:
     """True if a call that begins alike is out, and none has come back yet."""
     if not state.brief.capabilities.caching or progress.stage != "work":

@@ -482,6 +482,11 @@ class MapResume(Contract):
     table: MapTable | None = None
     """Made before its texts are merged."""
 
+    @property
+    def current(self) -> tuple[Chunk, ...]:
+        """The chunks of what is asked now: of its items, or of texts to merge."""
+        return self.texts if self.level else self.chunks
+
 
 class MapGoal(Contract):
     """The input of a map's workflow, for one segment."""

@@ -163,6 +163,8 @@ class PreviewRow(Contract):
     """What `high` would be by sizes alone, where it is by the past."""
     map: MapPreview | None = None
     """Of a subtask that is done once for each item of an input."""
+    warms: tuple[str, ...] = ()
+    """Subtasks that wait for it, as their calls begin alike, and read that from the cache."""
 
     @property
     def of_plan(self) -> bool:

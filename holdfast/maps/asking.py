@@ -8,7 +8,6 @@ from typing import Any
 from holdfast.calls.row import ROW
 from holdfast.calls.rows import (
     BatchesMaterial,
-    Chunk,
     CollectMaterial,
     Merging,
     Portion,
@@ -35,11 +34,6 @@ from holdfast.maps.state import (
 LOOK, REST_NOW = "a look at the batches", "the rest is asked at once"
 
 
-def chunks_of(state: MapState) -> tuple[Chunk, ...]:
-    """Return the chunks of what is asked now: of its items, or of texts to merge."""
-    return state.stands.texts if state.stands.level else state.stands.chunks
-
-
 # ---------------------------------------------------------------- lanes
 
 
@@ -56,9 +50,9 @@ def now_from(state: MapState) -> datetime:
     """Return from when on a map that goes by batches asks what is left at once: half of its time,
     or earlier where the rest needs more of it.
     """
-    left = sum(portions.count(chunks_of(state), each) for each in state.stands.portions)
+    left = sum(portions.count(state.stands.current, each) for each in state.stands.portions)
     out = (each.move.portion for each in state.batches.values())
-    left += sum(portions.count(chunks_of(state), each) for each in out)
+    left += sum(portions.count(state.stands.current, each) for each in out)
     needed = left * policies.ROW_SECONDS / max(state.goal.at_once, 1)
     seconds = max(state.goal.seconds_left - needed, 0.0)
     return state.started + timedelta(seconds=min(seconds, state.goal.seconds_left / 2))
@@ -107,7 +101,7 @@ def next_rows(state: MapState) -> Move | Slice | None:
 
 def most_rows(state: MapState) -> int:
     """Return the most rows of one chunk."""
-    return max((each.items for each in chunks_of(state)), default=1)
+    return max((each.items for each in state.stands.current), default=1)
 
 
 def _ask(state: MapState, free: int, rows: int) -> Move | Slice | None:
@@ -117,7 +111,7 @@ def _ask(state: MapState, free: int, rows: int) -> Move | Slice | None:
     portion, left, amount = _affordable(state, rows, policies.CHUNK_BYTES, "now")
     if not state.ledger.fits(amount):
         return _wait_or_need(state, amount)
-    asked = max(portions.count(chunks_of(state), portion), 1)
+    asked = max(portions.count(state.stands.current, portion), 1)
     share = _share(state.goal.at_once, rows) if left else asked
     at_once = min(share, asked, free)
     material = _material(state, portion, "rows", amount, at_once)
@@ -138,7 +132,7 @@ def _submit(state: MapState) -> Move | Slice | None:
         return None
     rows, size = policies.BATCH_ROWS, policies.BATCH_BYTES
     portion, left, amount = _affordable(state, rows, size, "batch")
-    few = portions.count(chunks_of(state), portion) < policies.MEND_BATCH_ROWS
+    few = portions.count(state.stands.current, portion) < policies.MEND_BATCH_ROWS
     if few and portion.step and state.batches:
         # Others of what is out will have to be mended as well.
         return None
@@ -155,9 +149,9 @@ def _affordable(
     give something back, down to one.
     """
     while True:
-        portion, left = portions.take(chunks_of(state), state.stands.portions, rows, size)
+        portion, left = portions.take(state.stands.current, state.stands.portions, rows, size)
         amount = worst(state, portion, lane, caching_of(state, lane_of(state)))
-        asked = portions.count(chunks_of(state), portion)
+        asked = portions.count(state.stands.current, portion)
         if state.ledger.fits(amount) or asked <= 1 or state.ledger.reserved:
             return portion, left, amount
         rows = asked // 2
@@ -172,7 +166,7 @@ def _wait_or_need(state: MapState, amount: Amount) -> Slice | None:
 def _material(
     state: MapState, portion: Portion, purpose: str, amount: Amount, at_once: int
 ) -> RowsMaterial:
-    goal, chunks = state.goal, chunks_of(state)
+    goal, chunks = state.goal, state.stands.current
     merging = state.stands.level > 0
     mending = portions.mends(portion.step, len(goal.models))
     call = _call(

@@ -11,7 +11,7 @@ from holdfast.contracts import Bill, ModelCard, policies
 from holdfast.contracts.plans import Lane
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
-from holdfast.ledger.rows import RowSizes, cached_for, worst_rows, worth_caching
+from holdfast.ledger.rows import RowSizes, cached_for, worst_rows, worth_warming
 from holdfast.maps import portions
 from holdfast.maps.state import MapState, OfRows
 from holdfast.state.events import Trouble
@@ -60,15 +60,28 @@ def model_of(state: MapState, portion: Portion) -> ModelCard:
 
 def caching_of(state: MapState, lane: Lane) -> Caching:
     """Return how long the endpoint is to keep what all rows begin with."""
-    goal = state.goal
-    worth = goal.capabilities.caching and worth_caching(goal.models[0], state.shared)
-    return cached_for(lane) if worth and state.stands.items > 2 else ""
+    if not state.goal.capabilities.caching:
+        return ""
+    worth = worth_warming(state.goal.models[0], _whole(state), lane)
+    return cached_for(lane) if worth else ""
+
+
+def _whole(state: MapState) -> RowSizes:
+    """Return the sizes of all that is asked on this level, so that they are the same to its end."""
+    chunks = state.stands.current
+    kept = 0 if state.stands.level else state.stands.reused
+    return RowSizes(
+        rows=sum(each.asked for each in chunks) - kept,
+        shared=state.shared,
+        bytes=sum(each.bytes for each in chunks),
+        longest=max((each.longest for each in chunks), default=0),
+        max_output=room_of(state.goal, merging=state.stands.level > 0),
+    )
 
 
 def worst(state: MapState, portion: Portion, lane: Lane, caching: Caching) -> Amount:
     """Return what is reserved for some rows."""
-    stands, model = state.stands, model_of(state, portion)
-    chunks = stands.texts if stands.level else stands.chunks
+    stands, model, chunks = state.stands, model_of(state, portion), state.stands.current
     sizes = RowSizes(
         rows=portions.count(chunks, portion),
         shared=state.shared,
@@ -106,7 +119,7 @@ def settle_lost(state: MapState, move: OfRows, trouble: Trouble) -> tuple[MapSta
 
 def bill_at_worst(state: MapState, move: OfRows) -> Bill:
     """Return the bill of rows that count at all that was reserved for them."""
-    chunks = state.stands.texts if state.stands.level else state.stands.chunks
+    chunks = state.stands.current
     model, dollars = move.material.call.model, state.ledger.reserved[move.id].dollars
     assert model is not None, "rows ask a model"
     return Bill(

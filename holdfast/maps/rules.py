@@ -219,7 +219,7 @@ def options_of(state: MapState, move: Flying) -> Options:
         case AskRows(material=material, portion=portion):
             call, work = material.call, state.goal.work
             one = exchange_seconds(work.subtask, work.timeout_seconds, call.max_output)
-            asked = portions.count(asking.chunks_of(state), portion)
+            asked = portions.count(state.stands.current, portion)
             turns = -(-asked // material.at_once)
             # Those that do not get their turn come back: the last ones get as long as all.
             most = max((turns + 1) * one, policies.ENDPOINT_SECONDS)
@@ -383,7 +383,7 @@ def _take_rows(state: MapState, move: OfRows, id: str, done: RowsDone, lane: str
     state = settle_rows(state, id, done.bill)
     stands, goal = state.stands, state.goal
     again, failed, unanswered = portions.sort_out(
-        asking.chunks_of(state), move.portion, done, len(goal.models), goal.tries
+        state.stands.current, move.portion, done, len(goal.models), goal.tries
     )
     if unanswered:
         state = _note_unanswered(state, unanswered, done.why)
@@ -545,7 +545,7 @@ def _lose_file(state: MapState, move: OpenMap | CloseMap, why: str) -> MapState:
 
 def _lose_rows(state: MapState, move: OfRows, why: str) -> MapState:
     """Ask rows again of which nobody knows what became of them; not too often."""
-    chunks, losses = asking.chunks_of(state), move.portion.losses + 1
+    chunks, losses = state.stands.current, move.portion.losses + 1
     if losses < policies.ROW_LOSSES:
         again = move.portion.model_copy(update={"losses": losses, "idle": 0})
         return _stand(state, portions=(*state.stands.portions, again))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from holdfast.calls.rows import MapGoal
-from holdfast.maps import asking
 from holdfast.maps.state import (
     AskRows,
     CancelBatches,
@@ -53,7 +52,7 @@ def move_summary(state: MapState, move: Flying) -> str:
 
 def _rows(state: MapState, move: OfRows) -> str:
     call, portion = move.material.call, move.portion
-    chunks = [asking.chunks_of(state)[each] for each in portion.chunks]
+    chunks = [state.stands.current[each] for each in portion.chunks]
     ends = [n for each in chunks for n in (each.first, each.first + each.items - 1)]
     first, last = (portion.rows[0], portion.rows[-1]) if portion.rows else (min(ends), max(ends))
     what = "texts" if state.stands.level else "rows"

@@ -106,6 +106,10 @@ def totals(plan: Preview, cap: Money) -> list[str]:
                 lines.append(f"{row.id} waits for your approval of each call of {asks}")
         elif row.map is not None:
             lines += _mapped(row, row.map)
+        if row.warms:
+            first, more = beginning(row.warms, LINES)
+            named = ", ".join((*first, *([f"{more} more"] if more else [])))
+            lines.append(f"{row.id} goes first, and leaves its beginning in the cache for {named}")
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
     lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]

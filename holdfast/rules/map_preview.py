@@ -25,6 +25,7 @@ from holdfast.ledger.rows import (
     usual_written,
     worst_rows,
     worth_caching,
+    worth_warming,
 )
 from holdfast.plans.mapping import BROKEN_REMEDY, broken_problem
 from holdfast.state.parts import Progress
@@ -56,16 +57,24 @@ def price_map(state: State, progress: Progress, row: PreviewRow, tokens: int) ->
         return _uncounted(state, row, spec, card)
     kept = _kept(state, progress, found)
     usual, bound = _sizes(state, progress, found, kept, tokens)
-    cached = usual.rows > 2 and state.brief.capabilities.caching
-    cached = cached and worth_caching(card, usual.shared)
+    caching = state.brief.capabilities.caching
     takes, why = choose_lane(state, spec)
     written = usual_written(form_of(gathering.for_work(state, progress)), spec.usual_output)
     texts = found.asked if spec.reduce else 0
     lanes = tuple(
-        _lane(each, card, usual, bound, written, cached=cached, state=state, texts=texts)
+        _lane(
+            each,
+            card,
+            usual,
+            bound,
+            written,
+            cached=caching and worth_warming(card, usual, each),
+            state=state,
+            texts=texts,
+        )
         for each in LANES
     )
-    if kept.rows and state.brief.capabilities.caching and worth_caching(card, usual.shared):
+    if kept.rows and caching and worth_caching(card, usual.shared):
         lanes = tuple(_with_cache(each, card, usual, written[0]) for each in lanes)
     taken = next(each for each in lanes if each.lane == takes)
     one = replace(bound, rows=min(bound.rows, AT_A_TIME))

@@ -192,8 +192,8 @@ def _worst_of_all(state: State, progress: Progress) -> Amount | None:
     """Return the worst case of the next answers of all its rows; None: nobody has counted them."""
     if progress.mapped.resume.portions:
         stands = first_state(goal_of(state, progress), state.now)
-        lane, queue = lane_of(state, progress), stands.stands.portions
-        due = [money.worst(stands, each, "now", money.caching_of(stands, lane)) for each in queue]
+        caching = money.caching_of(stands, lane_of(state, progress))
+        due = [money.worst(stands, each, "now", caching) for each in stands.stands.portions]
         return sum(due, Amount())
     found = _input_of(state, progress)
     if found is None or found.items is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 
 from holdfast.agent.money import predict_talk
-from holdfast.calling import context, fixing, gathering, proving, verifying
+from holdfast.calling import context, fixing, gathering, proving, verifying, warming
 from holdfast.calling.finishing import READINGS, Reading
 from holdfast.calling.reserving import fitting_call, input_tokens, usual_model, work_call
 from holdfast.calls.changes import size_of_change
@@ -32,6 +32,7 @@ from holdfast.rules.leaving import list_outlets, list_scopes, list_sent, unused_
 from holdfast.rules.prices import list_sources
 from holdfast.rules.templates import say_template, used_template
 from holdfast.state import graph
+from holdfast.state.moves import Ask
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
@@ -229,15 +230,19 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         return _agent(state, progress, row)
     ask = work_call(state, progress)
     assert ask.call.model is not None
-    tokens = _expected_tokens(state, subtask)
-    prices = _one(ask.call.model, tokens, ask.amount.dollars)
+    tokens, warms = _expected_tokens(state, subtask), tuple[str, ...]()
+    if ask.call.caching:
+        warms = warming.readers(state, progress)
+        prices = _one_alike(ask, tokens, len(subtask.instruction), writes=bool(warms))
+    else:
+        prices = _one(ask.call.model, tokens, ask.amount.dollars)
     if subtask.acceptance_criteria.strip():
         # Whoever reads the draft is paid with it.
         prices = _sum(prices, _review(state, progress))
     seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
     seconds = min(seconds, gathering.timeout_of(state, subtask))
-    update = {"tier": ask.call.tier, "tokens": tokens, "seconds": seconds, **range_of(*prices)}
-    return row.model_copy(update=update)
+    update = {"tier": ask.call.tier, "tokens": tokens, "seconds": seconds, "warms": warms}
+    return row.model_copy(update={**update, **range_of(*prices)})
 
 
 def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
@@ -246,6 +251,24 @@ def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
     low = _price(model, tokens, policies.OUTPUT_TOKENS["low"])
     expected = _price(model, tokens, policies.OUTPUT_TOKENS["expected"])
     return low, expected, reserved
+
+
+def _one_alike(ask: Ask, tokens: int, own: int, *, writes: bool) -> Range:
+    """Return the price of one of several calls that begin alike: the first one writes all but its
+    instruction, of so many bytes, to the cache, and the others read it there.
+    """
+    model = ask.call.model
+    assert model is not None
+    if not model.prices:
+        return None, None, None
+    alone = min(own // context.EXPECTED_BYTES_PER_TOKEN, tokens)
+    cache = "cache_write_tokens" if writes else "cache_read_tokens"
+    read = Usage(input_tokens=alone, **{cache: tokens - alone})
+    low, expected = (
+        price(model, read.model_copy(update={"output_tokens": policies.OUTPUT_TOKENS[case]}))
+        for case in ("low", "expected")
+    )
+    return low, expected, ask.amount.dollars
 
 
 def _sum(one: Range, other: Range) -> Range:

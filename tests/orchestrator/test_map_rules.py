@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,7 +136,7 @@ class Driver:
         self.go_on()
 
     def rows_of(self, move: AskRows | SubmitRows) -> list[int]:
-        chunks = asking.chunks_of(self.state)
+        chunks = self.state.stands.current
         return list(move.portion.rows or portions.name_rows(chunks, move.portion).rows)
 
     def first(self) -> Any:
@@ -409,6 +410,20 @@ def test_the_first_row_goes_alone_where_all_begin_with_the_same_long_text() -> N
         flying = driver.state.flights.values()
         assert all(getattr(each.move.material, "caching", "") == kept for each in flying)
         assert driver.run().resume.complete == 300
+
+
+@pytest.mark.parametrize(
+    ("lane", "rows", "kept"),
+    [("now", 2, ""), ("now", 3, "5m"), ("batch", 4, ""), ("batch", 5, "1h")],
+)
+def test_few_rows_are_warmed_only_where_that_is_cheaper(lane: Lane, rows: int, kept: str) -> None:
+    role = RoleCard(name="clerk", description="", tier="haiku", prompt_bytes=400_000)
+    driver = Driver(goal(lane, role=role, capabilities=Capabilities(caching=True)), rows)
+    driver.go_on()
+    driver.answer(driver.first())
+    first = driver.first()
+    assert isinstance(first, AskRows | SubmitRows)
+    assert first.material.caching == kept and bool(first.left) == bool(kept)
 
 
 def test_texts_are_merged_level_by_level_until_one_is_left() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from driving import BRIEFING, START, Drive, model, subtask
 from holdfast.contracts import (
     Briefing,
+    Capabilities,
     Finding,
     Fork,
     Goal,
@@ -602,3 +603,30 @@ def test_under_a_small_cap_an_agent_is_priced_by_the_model_and_the_turns_it_will
     assert preview.enough is not None
     ample = with_hands("reports", role=dear, limits={"dollars": preview.enough})
     assert (ample.subtasks[0].tier, ample.lowered) == ("sonnet", ())
+
+
+def test_calls_that_begin_alike_are_priced_as_the_cache_will_have_them() -> None:
+    book = NOTES.model_copy(update={"size": 80_000})
+    parts = [subtask(name, role="analyst") for name in ("a", "b", "c")]
+    plan = Plan(goal="C", subtasks=[p.model_copy(update={"inputs": ("notes",)}) for p in parts])
+    goal = Goal(text="Compare", plan=plan, use_models=True, limits=Limits(dollars=Decimal(50)))
+
+    def of(*, caching: bool, size: int = 80_000) -> Preview:
+        pinned = book.model_copy(update={"size": size})
+        known = {"inputs": (pinned,), "capabilities": Capabilities(caching=caching)}
+        state = apply(first_state("run", goal, START, "first"), Started(Prepare()))
+        return predict(apply(state, Prepared(BRIEFING.model_copy(update=known))))
+
+    warm, cold = of(caching=True), of(caching=False)
+    ahead, *others = warm.subtasks
+    plain = cold.subtasks[0].expected
+    assert ahead.warms == ("b", "c") and not any(each.warms for each in others)
+    assert ahead.expected and plain and ahead.expected > plain, "it writes what it reads"
+    assert all(each.expected and each.expected * 2 < plain for each in others)
+    assert warm.expected and cold.expected and warm.expected * 3 < cold.expected * 2
+    line = "a goes first, and leaves its beginning in the cache for b, c"
+    assert line in totals(warm, Decimal(50)) and line not in totals(cold, Decimal(50))
+    short = of(caching=True, size=400)
+    assert [each.expected for each in short.subtasks] == [
+        each.expected for each in of(caching=False, size=400).subtasks
+    ]
