@@ -71,7 +71,7 @@ def _whole(state: MapState) -> RowSizes:
     chunks = state.stands.current
     kept = 0 if state.stands.level else state.stands.reused
     return RowSizes(
-        rows=sum(each.asked for each in chunks) - kept,
+        rows=max(sum(each.asked for each in chunks) - kept, 0),
         shared=state.shared,
         bytes=sum(each.bytes for each in chunks),
         longest=max((each.longest for each in chunks), default=0),
