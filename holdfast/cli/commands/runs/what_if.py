@@ -62,7 +62,7 @@ def command(
         str | None,
         typer.Option(
             "--dollars",
-            metavar="N",
+            metavar="DOLLARS",
             help="The most for all of it. Default: twice what is expected, and one run's cap.",
         ),
     ] = None,
