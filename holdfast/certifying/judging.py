@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from holdfast.contracts import Report
 
 MAY_HAVE_RUN = "it may have run"
 """Stands in the note of a report about a call of which nobody knows."""
+
+AGAIN = re.compile(r"-again\d+$")
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,11 @@ def arrived(seen: Seen) -> Counter[str]:
 
 
 def _purpose(step: str) -> str:
-    """Return what a call is for: its id without the number of the try."""
+    """Return what a call is for: its id without the number of the try, whether an agent asks its
+    turn again because the answer was lost or because of what it said.
+    """
     stem, _, number = step.rpartition("-")
-    return stem if number.isdigit() and stem else step
+    return AGAIN.sub("", stem) if number.isdigit() and stem else step
 
 
 def _money(report: Report, seen: Seen, over: bool) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from holdfast.certifying.certify import NAME, Certificate, Struck
+from holdfast.certifying.watching import NOT_SEEN
 from holdfast.text import code_span, for_markdown, pluralize
 
 MOST_LINES = 20
@@ -21,6 +22,9 @@ def summarise(made: Certificate) -> str:
     what = f"{pluralize(runs, 'run')}, {made.seconds:.0f} s"
     if made.wrong:
         return f"NOT certified: {pluralize(len(made.wrong), 'line')} below ({what})"
+    if made.recorded:
+        names = ", ".join(made.recorded)
+        return f"Certified, but for what {names} would do outside, which was not done ({what})"
     return f"Certified: all holds ({what})"
 
 
@@ -51,7 +55,8 @@ def _sums(made: Certificate) -> Iterator[tuple[object, ...]]:
     yield ("not over in time", *(sum(each is None for each in group) for group in reports))
     yield ("same answer", *(sum(each.same_answer for each in group) for group in verdicts))
     yield ("answers paid again", *(sum(each.paid_again for each in group) for group in verdicts))
-    yield ("effects doubled", *(sum(each.doubled for each in group) for group in verdicts))
+    doubled = tuple(sum(each.doubled for each in group) for group in verdicts)
+    yield ("effects doubled", *(f"{each}{_of_calls(made)}" for each in doubled))
     yield ("effects told as maybe run", *(sum(len(e.told) for e in group) for group in verdicts))
     yield ("above the cap", *(sum(each.over_cap for each in group) for group in verdicts))
     yield (
@@ -62,6 +67,11 @@ def _sums(made: Certificate) -> Iterator[tuple[object, ...]]:
         "longest, s",
         *(f"{max((each.seen.seconds for each in group), default=0):.1f}" for group in both),
     )
+
+
+def _of_calls(made: Certificate) -> str:
+    """Say what a count of doubled effects is of, where effects were not let happen."""
+    return " (calls only; effects were recorded)" if made.recorded else ""
 
 
 def _about(made: Certificate) -> Iterator[str]:
@@ -87,13 +97,33 @@ def _about(made: Certificate) -> Iterator[str]:
         yield (
             f"- Not run, but recorded by the key of each call: {names}. `--run-effects` runs them."
         )
+    for tool, programs in _started(made).items():
+        named = ", ".join(map(code_span, programs))
+        yield f"- {code_span(tool)} starts {named}: what that does is not seen, nor certified."
     if not made.wanted.effects:
         yield "- MCP servers, web searches and sandboxes elsewhere were not reached."
     yield (
-        "- What own tools do by C libraries and other programs is not seen. Waits that an endpoint"
-        " asks for were cut to a second, its silence to three."
+        "- Of own tools is seen what Python tells: files opened to write, made, moved, removed;"
+        " connections; programs; also in their threads. Not seen: what C libraries and other"
+        " programs do, and what goes through files and connections that were open before the call."
     )
+    yield ("- Waits that an endpoint asks for were cut to a second, its silence to three.")
     yield ""
+
+
+def _started(made: Certificate) -> dict[str, list[str]]:
+    """Return the programs that tools were seen to start, by tool."""
+    runs = (made.plain, *(each.seen for each in (*made.kills, *made.failures)))
+    told = {
+        (each.tool, each.about.removeprefix(NOT_SEEN))
+        for run in runs
+        for each in run.noted
+        if each.place.moment == "outside" and each.about.startswith(NOT_SEEN)
+    }
+    found: dict[str, list[str]] = {}
+    for tool, program in sorted(told):
+        found.setdefault(tool, []).append(program)
+    return found
 
 
 def _kills(kills: Iterable[Struck]) -> Iterator[str]:

@@ -5,9 +5,12 @@ what counts as wrong. Whole certificates: tests/processes/test_certify.py.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sqlite3
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +29,7 @@ from holdfast.certifying.failures import FAILURES
 from holdfast.certifying.instruments import noting_tools
 from holdfast.certifying.judging import Seen, judge
 from holdfast.certifying.points import choose
-from holdfast.certifying.watching import Watch
+from holdfast.certifying.watching import Watch, outside
 from holdfast.contracts import Gap, Report
 from holdfast.deployment import extras
 
@@ -98,6 +101,14 @@ def test_an_answer_that_had_arrived_and_was_asked_again_is_named() -> None:
     verdict = judge(again, plain, TOOLS, killed=True)
     assert verdict.wrong == ("work-a: its answer had arrived and was paid again",)
     assert verdict.paid_again == 1
+    turns = seen(noted("sent", "turn-2", key="1"), noted("kept", "turn-2", key="1"))
+    asked = "turn-again1-2"
+    lost = seen(
+        noted("sent", "turn-2", key="1"),
+        noted("sent", asked, key="2"),
+        noted("kept", asked, key="2"),
+    )
+    assert judge(lost, turns, TOOLS, killed=True).wrong == (), "an agent's turn that was lost"
     lost = seen(noted("sent", key="1"), noted("sent", "work-a-2", key="2"), *again.noted[-1:])
     assert judge(lost, plain, TOOLS, killed=True).wrong == (), "the first never arrived"
 
@@ -216,6 +227,44 @@ async def test_what_is_done_outside_is_seen_also_in_threads_and_what_is_private_
         f"started {program}",
         f"wrote {out / 'kept.db'}",
     ]
+
+
+async def test_threads_of_a_call_and_odd_ways_out_are_seen(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    shared = Path("/dev/shm") / f"holdfast-{os.getpid()}"
+    told: list[str] = []
+    cached = tmp_path / "__pycache__"
+    cached.mkdir()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        with Watch(private).over(told.append):
+            thread = threading.Thread(target=(tmp_path / "thread").write_text, args=("x",))
+            thread.start()
+            thread.join()
+            pool.submit((tmp_path / "pool").write_text, "x").result()
+            (cached / "kept").write_text("x")
+            (cached / "m.cpython-311.pyc").write_text("x")
+            shared.write_text("x")
+            shared.unlink()
+            os.kill(os.getpid(), 0)
+            database = sqlite3.connect(f"file:{tmp_path}/by%20uri.db", uri=True)
+            with database:
+                database.execute("create table t (a)")
+            database.close()
+        pool.submit((tmp_path / "later").write_text, "x").result()
+    assert told == [
+        f"wrote {tmp_path / 'thread'}",
+        f"wrote {tmp_path / 'pool'}",
+        f"wrote {cached / 'kept'}",
+        f"wrote {shared}",
+        f"remove {shared}",
+        f"sent signal 0 to process {os.getpid()}",
+        f"wrote {tmp_path / 'by uri.db'}",
+    ]
+    assert outside("socket.getaddrinfo", ("secret.example", 443), "") == (
+        "reached the name server for secret.example"
+    )
+    assert outside("socket.getaddrinfo", ("127.0.0.1", 443), "") == ""
 
 
 async def test_a_noted_tool_is_the_same_to_models_and_one_with_effects_is_not_run(

@@ -121,7 +121,8 @@ async def test_a_declared_effect_is_recorded_never_run_and_told_as_maybe_run(
     assert sum(each.tool == "send" for each in kill.seen.noted) == 1, "begun, and never again"
     assert [each.what for each in made.failures] == ["503", "refusal"]
     page = render_page(made)
-    assert "Certified: all holds" in page and "Not run, but recorded" in page and "`send`" in page
+    assert "Certified, but for what send would do outside" in page
+    assert "Not run, but recorded" in page and "`send`" in page
 
 
 async def test_effects_run_for_real_only_where_that_is_asked_for(tmp_path: Path) -> None:
