@@ -99,7 +99,6 @@ def _follow_threads() -> None:
             thread.run = functools.partial(copy_context().run, thread.run)  # type: ignore[method-assign]
         start(thread)
 
-    @functools.wraps(submit)
     def submitted(
         pool: ThreadPoolExecutor, function: Callable[..., Any], /, *arguments: Any, **named: Any
     ) -> Future[Any]:
