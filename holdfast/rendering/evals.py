@@ -20,6 +20,7 @@ COLUMNS = (
     Column("time each", "number"),
     Column("why not"),
 )
+SUITES = (Column("suite"), *COLUMNS[1:5], Column("must pass", "number"))
 PRICES = (
     Column("suite"),
     Column("trials", "number"),
@@ -90,6 +91,8 @@ def blocks(
 ) -> list[Block]:
     """Return what came of an eval. `changes`: against a baseline; None: there is none."""
     made: list[Block] = []
+    if len(suites) > 1:
+        made.append(Table(SUITES, tuple(map(_summary, suites))))
     for suite in suites:
         made += _suite(suite)
     if changes is not None:
@@ -120,20 +123,23 @@ def _suite(suite: SuiteTally) -> Iterator[Block]:
         yield Paragraph(f"Checks that held: {', '.join(kinds)}.")
 
 
+def _summary(suite: SuiteTally) -> Line:
+    return Line((suite.name, *_rates(suite.whole), f"{suite.passing} %"))
+
+
 def _line(name: str, tally: Tally, *, total: bool = False) -> Line:
+    why = "" if total else "; ".join((*tally.why, *_where(tally)))
+    return Line((name, *_rates(tally), why), total=total)
+
+
+def _rates(tally: Tally) -> tuple[str, ...]:
     low, high = tally.bounds
-    count = f"{tally.passed} of {tally.trials}"
     left = f", {tally.not_run} not run" if tally.not_run else ""
-    return Line(
-        (
-            name,
-            f"{count}{left}",
-            f"{100 * low:.0f}–{100 * high:.0f} %",
-            format_price(tally.each_dollars),
-            seconds(tally.each_seconds),
-            "" if total else "; ".join((*tally.why, *_where(tally))),
-        ),
-        total=total,
+    return (
+        f"{tally.passed} of {tally.trials}{left}",
+        f"{100 * low:.0f}–{100 * high:.0f} %",
+        format_price(tally.each_dollars),
+        seconds(tally.each_seconds),
     )
 
 

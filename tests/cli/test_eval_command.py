@@ -85,9 +85,10 @@ def test_wrong_input_is_refused_before_anything_starts(
     bare_environment: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for line, why in {
-        ("eval", "jugde"): "there is no suite 'jugde' (did you mean 'judge'?); there are: judge",
+        ("eval", "jugde"): "there is no suite 'jugde' (did you mean 'judge'?); there are: critic,",
         ("eval", "judge", "--baseline", "base.json"): "--baseline base.json: not what --save",
         ("eval",): "name a suite; there are: ",
+        ("eval", "judge", "--all"): "--all and judge: leave one out",
     }.items():
         Path("base.json").write_text("{}")
         assert main([*line]) == Code.REFUSED

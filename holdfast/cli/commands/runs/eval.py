@@ -57,6 +57,9 @@ def command(
         list[str] | None,
         typer.Argument(metavar="SUITE", help="Folders in evals/; all of the project if left out."),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All suites: the project's, and those that ship.")
+    ] = False,
     tier: Annotated[
         Tier | None,
         typer.Option("--tier", metavar="TIER", help="Ask this tier's model in place of every one."),
@@ -104,19 +107,24 @@ def command(
         save=check_file(save, "--save"),
         before=_read_baseline(baseline),
     )
-    suites = read_suites(names or [], settings)
+    suites = read_suites(names or [], settings, every=every)
     return with_connection(settings, embedded, lambda connection: run(connection, suites, options))
 
 
-def read_suites(names: list[str], settings: Settings) -> tuple[Suite, ...]:
-    """Return the named suites, else all of the project. Exit for one that there is not."""
+def read_suites(names: list[str], settings: Settings, *, every: bool = False) -> tuple[Suite, ...]:
+    """Return the named suites, with `every` all, else all of the project. Exit for one that there
+    is not.
+    """
     known = list_suites(settings.project)
+    if every and names:
+        raise Exit(f"--all and {names[0]}: leave one out")
     for name in names:
         if name not in known:
             listed = ", ".join(known) or "none"
             raise Exit(f"there is no suite {name!r}{suggest(name, known)}; there are: {listed}")
     own = settings.project.resolve() if settings.project else None
-    chosen = names or [n for n, path in known.items() if own and path.is_relative_to(own)]
+    of_project = [n for n, path in known.items() if own and path.is_relative_to(own)]
+    chosen = [*known] if every else names or of_project
     if not chosen:
         raise Exit(f"name a suite; there are: {', '.join(known) or 'none'}")
     return tuple(read_suite(known[name]) for name in dict.fromkeys(chosen))
