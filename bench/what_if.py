@@ -4,7 +4,9 @@ is changed.
     python -m bench.what_if [RUNS]      prints Markdown; 50 runs by default
 
 A third of the runs has its analyst last, a third in the middle, a third first, before all others. A
-tenth of the haiku tier's first answers is not in the form that was asked for.
+tenth of the haiku tier's answers is not in the form that was asked for, a tenth of the answers of
+runs cites what nobody found, a third says the same in other words; and the judge takes whichever it
+sees first.
 """
 
 from __future__ import annotations
@@ -28,9 +30,19 @@ COLUMNS = (
     "runs", "change", "calls of the runs", "asked", "expected", "paid", "charged, judge included",
     "better, worse, equal", "seconds",
 )  # fmt: skip
+WORDS = 400
+"""Length of a scripted answer."""
+SAID = " ".join(["market"] * WORDS)
 SCRIPT = {
     "latency": [0.05, 0.2],
-    "rules": [{"call": "work", "model": "haiku", "probability": 0.1, "answer": "malformed"}],
+    "rules": [
+        {"call": "work", "model": "haiku", "probability": 0.1, "answer": "malformed"},
+        {"call": "work", "result": SAID},
+        # What nobody has found, now and then; and the same in other words.
+        {"call": "synthesize", "probability": 0.1, "result": f"{SAID} [t9]"},
+        {"call": "synthesize", "probability": 0.3, "result": f"{SAID}, in short"},
+        {"call": "synthesize", "result": SAID},
+    ],
 }
 CHANGES = (
     RoleChange("analyst", tier="haiku"),

@@ -129,7 +129,7 @@ def tell_price(made: WhatIf) -> str:
     asked = sum(each.calls for each in made.forks)
     of = sum(each.calls_of_run for each in made.forks)
     said = (
-        f"{pluralize(len(made.forks), 'fork')}: {asked} calls, of {of} of their runs;"
+        f"{asked} calls in {pluralize(len(made.forks), 'fork')}, where the runs asked {of};"
         f" {money(made.expected)} expected, at most {money(made.high)}."
     )
     if made.judging is None:

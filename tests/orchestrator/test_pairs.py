@@ -116,7 +116,7 @@ def to_type(command: str, run: str) -> str:
 
 def test_the_price_says_what_is_asked_and_what_is_left_out() -> None:
     assert tell_price(MADE) == (
-        "2 forks: 6 calls, of 8 of their runs; $0.04 expected, at most $0.60."
+        "6 calls in 2 forks, where the runs asked 8; $0.04 expected, at most $0.60."
         " What code cannot tell apart opus judges, in both orders: $0.05 if that is all of it."
     )
     said = as_markdown(MADE, to_type)
