@@ -15,7 +15,7 @@ from temporalio.exceptions import ActivityError
 from holdfast.calls.rows import MapGoal, MapReport
 from holdfast.contracts.signals import HOLD
 from holdfast.history.troubles import classify_trouble
-from holdfast.maps import asking, rules
+from holdfast.maps import batches, rules
 from holdfast.maps.state import End, Ended, Event, Flight, Lost
 from holdfast.rendering.maps import map_board, move_summary
 from holdfast.rules.timers import to_datetime
@@ -64,7 +64,7 @@ class MapWorkflow:
             telling.tell(story.tell_rows(move, self._state.goal.work.subtask.id))
             said = move_summary(self._state, move)
             self._flying[move.id] = asyncio.create_task(self._fly(flight, said), name=move.id)
-        timer = asking.timer_of(self._state)
+        timer = batches.timer_of(self._state)
         self._alarms.set({timer.name: timer} if timer else {}, self._state.now)
         workflow.set_current_details(map_board(self._state))
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from holdfast.calls.row import ROW
 from holdfast.calls.rows import (
-    BatchesMaterial,
-    CollectMaterial,
     Merging,
     Portion,
     RowsMaterial,
@@ -21,18 +19,10 @@ from holdfast.maps import portions
 from holdfast.maps.money import caching_of, model_of, room_of, work_of, worst
 from holdfast.maps.state import (
     AskRows,
-    Batch,
-    CancelBatches,
-    CollectRows,
-    LookAtBatches,
     MapState,
     Move,
     SubmitRows,
-    Timer,
 )
-
-LOOK, REST_NOW = "a look at the batches", "the rest is asked at once"
-
 
 # ---------------------------------------------------------------- lanes
 
@@ -56,26 +46,6 @@ def now_from(state: MapState) -> datetime:
     needed = left * policies.ROW_SECONDS / max(state.goal.at_once, 1)
     seconds = max(state.goal.seconds_left - needed, 0.0)
     return state.started + timedelta(seconds=min(seconds, state.goal.seconds_left / 2))
-
-
-def timer_of(state: MapState) -> Timer | None:
-    """Return what a map waits for beside what is in flight: the next look at its batches, or the
-    moment from which it asks at once.
-    """
-    waiting = [each for each in state.batches.values() if not each.ended]
-    if not waiting or state.look_at is None:
-        return None
-    switch = now_from(state)
-    pending = any(not each.cancelled for each in waiting)
-    if state.goal.lane == "auto" and pending and state.now < switch < state.look_at:
-        return Timer(REST_NOW, switch)
-    return Timer(LOOK, state.look_at) if state.now < state.look_at else None
-
-
-def look_pause(looks: int) -> timedelta:
-    first, soon, later = policies.LOOKS
-    most = soon if looks < policies.LOOKS_OFTEN else later
-    return timedelta(seconds=min(first * 1.5 ** min(looks, 20), most))
 
 
 # ---------------------------------------------------------------- rows
@@ -169,7 +139,7 @@ def _material(
     goal, chunks = state.goal, state.stands.current
     merging = state.stands.level > 0
     mending = portions.mends(portion.step, len(goal.models))
-    call = _call(
+    call = call_for(
         state,
         model_of(state, portion),
         purpose,
@@ -205,7 +175,7 @@ def next_number(state: MapState, purpose: str) -> int:
     return state.numbers.get(purpose, 0) + 1
 
 
-def _call(state: MapState, model: ModelCard, purpose: str, **more: Any) -> Call:
+def call_for(state: MapState, model: ModelCard, purpose: str, **more: Any) -> Call:
     goal = state.goal
     return Call(
         kind=ROW.name,
@@ -221,42 +191,3 @@ def _call(state: MapState, model: ModelCard, purpose: str, **more: Any) -> Call:
         project=goal.project,
         **more,
     )
-
-
-# ---------------------------------------------------------------- open batches
-
-
-def next_of_batches(state: MapState, *, cancel: bool) -> Move | None:
-    """Return what is done next with the open batches: one that has ended is read, the others are
-    looked at. `cancel`: nobody waits for them any more.
-    """
-    flying = [each.move for each in state.flights.values()]
-    reading = [each.batch for each in flying if isinstance(each, CollectRows)]
-    for key, batch in state.batches.items():
-        if batch.ended and not reading:
-            return _collect(state, key, batch)
-    if any(isinstance(each, CancelBatches | LookAtBatches) for each in flying):
-        return None
-    waiting = [each for each in state.batches.values() if not each.ended]
-    # One of several that may be ours is never cancelled: the others belong to somebody else.
-    own = [each.submitted.batch for each in waiting if not each.cancelled]
-    if cancel and any(own):
-        about = _about(state, "cancel", tuple(filter(None, own)))
-        return CancelBatches(about.call.number, about)
-    if waiting and state.look_at is not None and state.now >= state.look_at:
-        about = _about(state, "look", tuple(id for each in waiting for id in each.ids))
-        return LookAtBatches(about.call.number, about)
-    return None
-
-
-def _collect(state: MapState, key: str, batch: Batch) -> CollectRows:
-    material = CollectMaterial(
-        rows=batch.move.material,
-        batch=batch.submitted.batch,
-        suspects=() if batch.submitted.batch else batch.submitted.suspects,
-    )
-    return CollectRows(next_number(state, "collect"), material, key)
-
-
-def _about(state: MapState, purpose: str, ids: tuple[str, ...]) -> BatchesMaterial:
-    return BatchesMaterial(call=_call(state, state.goal.models[0], purpose), batches=ids)

@@ -25,6 +25,7 @@ from holdfast.calls.rows import (
 )
 from holdfast.contracts import policies
 from holdfast.contracts.policies import Options
+from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
@@ -225,3 +226,17 @@ class MapState:
     cut_at: datetime | None = None
     ending: MapReport | None = None
     """How the segment ends once nothing is in flight, where that is settled."""
+
+    @property
+    def over(self) -> MapReport | None:
+        """How the segment ends once nothing is in flight; None: it goes on."""
+        if self.cut:
+            return MapReport(outcome="cut", why=self.cut)
+        if self.ending is None and self.held:
+            return MapReport(outcome="more")
+        return self.ending
+
+
+def stand(state: MapState, **changes: object) -> MapState:
+    """Return a state whose rows stand otherwise."""
+    return replace(state, stands=state.stands.model_copy(update=changes))

@@ -7,37 +7,32 @@ next one goes on there: nothing is read or asked again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import ROUND_DOWN, Decimal
-from typing import Literal
-
-from pydantic import JsonValue
 
 from holdfast.calling import gathering, outages
 from holdfast.calling.reserving import tiers
 from holdfast.calls.items import named_fields
 from holdfast.calls.row import row_room, shared_bytes
-from holdfast.calls.rows import EMPTY, MapGoal, MapReport, MapResume, MapTable, RowOrder
+from holdfast.calls.rows import MapGoal, MapReport
 from holdfast.calls.turn import Slice
 from holdfast.contracts import (
     MICRODOLLAR,
     Draft,
     Escalation,
     FindingStatus,
-    Given,
     ModelCard,
-    Order,
     PinnedInput,
     Tier,
     policies,
 )
-from holdfast.contracts.orders import RowsWhich
 from holdfast.contracts.plans import Lane, MapSpec
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
 from holdfast.ledger.rows import RowSizes, worst_rows
 from holdfast.maps import money
 from holdfast.maps.rules import first_state
+from holdfast.rules import map_orders
+from holdfast.rules.map_findings import content_of, data_of, describe_rows, table_of
 from holdfast.rules.repair import CLIMB
 from holdfast.state import paying
 from holdfast.state.edits import add_bill, note_author, record_try, stop_for, update, without
@@ -51,8 +46,6 @@ LONGEST_ROW = 2**18
 """Bytes of one row, where nobody has looked at the input: a longer one is not asked."""
 FEWEST_ROWS = 10
 """Rows that a segment can pay for, at least, where there are so many."""
-MOST_VALUES = 12
-"""Values of one field that a finding counts."""
 GO_ON, STOP = "go on", "stop"
 
 
@@ -263,7 +256,7 @@ def _settle_segment(state: State, move: StartMap, report: MapReport) -> State:
     needs = report.needs
     priced = bool(move.goal.models[0].prices)
     due = Amount(needs.dollars, 0, 0 if priced else needs.tokens) if needs else Amount()
-    over = _numbers_over(move, report)
+    over = map_orders.numbers_over(move, report)
 
     def stand(each: Progress) -> Progress:
         orders = tuple(order for order in each.mapped.orders if order.number not in over)
@@ -279,7 +272,7 @@ def _settle_segment(state: State, move: StartMap, report: MapReport) -> State:
         files = report.table.files if told else each.files
         return replace(add_bill(each, bill), mapped=mapped, files=files)
 
-    state = update(_take_told(state, move, report), move.subtask_id, stand)
+    state = update(map_orders.take_told(state, move, report), move.subtask_id, stand)
     return update(state, move.subtask_id, lambda each: note_author(each, bill.model, draft=True))
 
 
@@ -312,7 +305,7 @@ def _judge(state: State, move: StartMap, report: MapReport) -> State:
 
 def _take_whole(state: State, subtask_id: str) -> State:
     draft = Draft(
-        content=_content(state, subtask_id), data=_data(state, subtask_id), confidence=None
+        content=content_of(state, subtask_id), data=data_of(state, subtask_id), confidence=None
     )
 
     def accepted(each: Progress) -> Progress:
@@ -347,18 +340,18 @@ def take_answer(state: State, subtask_id: str, answer: str, by: str = "") -> Sta
 
 def _hand_up(state: State, subtask_id: str, why: str) -> State:
     """End with what there is of its rows: as uncertain where there is any, else as failed."""
-    counts = _table(state, subtask_id).counts
+    counts = table_of(state, subtask_id).counts
     if not counts.complete + counts.supplied:
-        partial = Draft(status="failed", content=_content(state, subtask_id), why=why)
+        partial = Draft(status="failed", content=content_of(state, subtask_id), why=why)
         failed = update(
             state, subtask_id, lambda each: replace(record_try(each, "failed", why), last=partial)
         )
         return settle(failed, subtask_id, "failed", why)
-    text = _content(state, subtask_id)
+    text = content_of(state, subtask_id)
     draft = Draft(
         status="escalated",
         content=text,
-        data=_data(state, subtask_id),
+        data=data_of(state, subtask_id),
         why=why,
         escalation=Escalation(reason="confidence_too_low", why=why, partial=text),
     )
@@ -380,13 +373,13 @@ def _cut_short(state: State, subtask_id: str) -> State:
 
 def _with_partial(state: State, subtask_id: str) -> State:
     """Note what there is of a map's rows as its last draft."""
-    partial = Draft(content=_content(state, subtask_id), data=_data(state, subtask_id))
+    partial = Draft(content=content_of(state, subtask_id), data=data_of(state, subtask_id))
     return update(state, subtask_id, lambda each: replace(each, last=partial))
 
 
 def _rows_so_far(state: State, subtask_id: str) -> str:
     """Return how the rows of a map stand, as the end of why it ended; empty: nobody knows."""
-    table = _table(state, subtask_id)
+    table = table_of(state, subtask_id)
     return f"; {describe_rows(table).rstrip('.')}" if table.counts.items else ""
 
 
@@ -409,224 +402,3 @@ def _take_loss(state: State, event: MapEnded) -> State:
     if failures >= policies.TRANSPORT_TRIES:
         return settle(state, move.subtask_id, "failed", event.why)
     return state
-
-
-# ---------------------------------------------------------------- what dependents are told
-
-
-def _table(state: State, subtask_id: str) -> MapTable:
-    return state.work[subtask_id].mapped.table or MapTable()
-
-
-def _content(state: State, subtask_id: str) -> str:
-    """Return the finding of a map: its counts, and a sample of what failed."""
-    mapped, table = state.work[subtask_id].mapped, _table(state, subtask_id)
-    parts = [mapped.text] if mapped.text else []
-    parts.append(" ".join(filter(None, (describe_rows(table), _describe_answers(mapped.resume)))))
-    for field, values in table.values.items():
-        said = [f"{value} ×{count:,}" for value, count in values.items() if value != EMPTY]
-        empty = f"; {EMPTY} ×{values[EMPTY]:,}" if EMPTY in values else ""
-        more = f" and {len(said) - MOST_VALUES:,} more values" if len(said) > MOST_VALUES else ""
-        parts.append(f"{field}: {', '.join(said[:MOST_VALUES])}{more}{empty}")
-    if table.failures:
-        listed = "\n".join(f"- {each}" for each in table.failures)
-        parts.append(f"Failed rows, {len(table.failures)} of {table.counts.failed:,}:\n{listed}")
-    if table.table is not None:
-        own = f"; with the item's own {', '.join(table.own)}" if table.own else ""
-        columns = ", ".join(each for each in table.columns if each not in table.own)
-        parts.append(f"All rows stand in the table {table.table.name}: {columns}{own}.")
-    return "\n\n".join(parts)
-
-
-def describe_rows(table: MapTable) -> str:
-    """Return how the rows stand: `980 of 1,000 rows complete, 12 failed, 8 supplied.`"""
-    counts = table.counts
-    ended = counts.complete + counts.failed + counts.supplied + counts.skipped
-    named = {
-        "failed": counts.failed,
-        "supplied": counts.supplied,
-        "skipped": counts.skipped,
-        "not asked": counts.items - ended,
-        "equal to an earlier one": counts.repeated,
-        "taken over from an earlier run": counts.reused,
-    }
-    more = [f"{count:,} {name}" for name, count in named.items() if count > 0]
-    first = f"{counts.complete:,} of {count_rows(counts.items)} complete"
-    return ", ".join((first, *more)) + "."
-
-
-def _describe_answers(resume: MapResume) -> str:
-    """Return how its rows were asked: `13 answers about 9 rows, 11 by haiku, 2
-    by sonnet; none by batch.`
-    """
-    asked, batch = sum(resume.lanes.values()), resume.lanes.get("batch", 0)
-    if not asked:
-        return ""
-    cached = f"; {resume.cached:,} tokens were read from the cache" if resume.cached else ""
-    by_batch = f"{batch:,}" if batch else "none"
-    rows = resume.items - resume.broken - resume.repeated - resume.reused
-    answers = f"{asked:,} answer{'s' * (asked != 1)} about {count_rows(rows)}"
-    tiers = ", ".join(f"{count:,} by {tier}" for tier, count in resume.tiers.items() if count)
-    return f"{answers}, {tiers}; {by_batch} by batch{cached}."
-
-
-def _data(state: State, subtask_id: str) -> dict[str, JsonValue]:
-    table = _table(state, subtask_id)
-    counts: dict[str, JsonValue] = table.counts.model_dump(mode="json")
-    resume = state.work[subtask_id].mapped.resume
-    how: dict[str, JsonValue] = {
-        "lanes": {**resume.lanes},
-        "tiers": {**resume.tiers},
-        "cached": resume.cached,
-    }
-    return {"rows": counts, "table": table.table.name if table.table else "", **how}
-
-
-# ---------------------------------------------------------------- orders about rows
-
-
-MOST_IDS = 1_000
-"""Rows that one order may name."""
-
-
-def with_new_orders(state: State) -> tuple[str, ...]:
-    """Return the flights of maps that are to end their segment for an order, and are not told."""
-    return tuple(
-        key
-        for key, flight in state.flights.items()
-        if isinstance(flight.move, StartMap)
-        and not (flight.cut or flight.held)
-        and len(state.work[flight.move.subtask_id].mapped.orders) > len(flight.move.goal.orders)
-    )
-
-
-def with_open_skipped(state: State) -> tuple[str, ...]:
-    """Return the flights of maps whose open rows are to be skipped: nobody waits for their batches
-    any more.
-    """
-    found = []
-    for key, flight in state.flights.items():
-        if isinstance(flight.move, StartMap) and not flight.cut:
-            new = state.work[flight.move.subtask_id].mapped.orders[len(flight.move.goal.orders) :]
-            found += [key] if any(_skips_open(each) for each in new) else []
-    return tuple(found)
-
-
-def _skips_open(order: RowOrder) -> bool:
-    return order.kind == "skip" and order.which == "open" and not order.ids
-
-
-WHICH: Mapping[str, tuple[RowsWhich, ...]] = {
-    "retry": ("failed", "skipped"),
-    "skip": ("failed", "open"),
-}
-"""Rows that an order may be about as a group."""
-
-
-def refusal_of_rows(state: State, order: Order, kind: str) -> str:
-    """Return why an order about rows makes no sense now; empty if it does. The subtask is known."""
-    key = order.subtask_id
-    progress = state.work[key]
-    if progress.subtask.map is None:
-        return f"{key} is no map: it has no rows"
-    if progress.ending:
-        return f"{key} is being ended"
-    if not progress.started:
-        return f"{key} has not begun; its rows are not known"
-    if progress.finding is not None and progress.finding.status in ("skipped", "cancelled"):
-        return f"{key} was {progress.finding.status}; retry it as a whole first"
-    if progress.finding is not None:
-        begun = [each for each in state.work.below(key) if state.work[each].started]
-        if begun:
-            return f"{begun[0]} has begun with what {key} found; fork the run to do it differently"
-    groups = WHICH.get(kind, ())
-    if groups and not order.ids and order.which not in groups:
-        return f"{kind} takes rows that are {' or '.join(groups)}, or ids of items"
-    if len(order.ids) > MOST_IDS:
-        return f"{len(order.ids):,} rows are named; one order takes {MOST_IDS:,}"
-    if kind == "retry" and order.text.strip():
-        return "rows are tried again with the instruction as it stands; fork the run to change it"
-    if kind == "supply" and len(order.ids) != 1:
-        return "name the one row that the result is for"
-    if kind == "supply" and order.value is None:
-        return "the result is empty"
-    return ""
-
-
-def take_order(state: State, order: Order, kind: Literal["retry", "supply", "skip"]) -> State:
-    """Keep an order about rows for the next segment, which the map begins at once."""
-    told = RowOrder(
-        kind=kind,
-        ids=order.ids,
-        which=order.which,
-        value=order.value,
-        tier=order.tier,
-        by=order.by,
-        why="" if kind == "retry" else order.text,
-    )
-
-    def ordered(each: Progress) -> Progress:
-        mapped = replace(each.mapped, orders=(*each.mapped.orders, told))
-        stage = "work" if each.stage in ("person", "decision") else each.stage
-        return replace(each, mapped=mapped, stage=stage, finding=None, why="")
-
-    return without_setback(update(state, order.subtask_id, ordered), order.subtask_id)
-
-
-def number_order(state: State, subtask_id: str, number: int) -> State:
-    """Give the last order about rows of a map its number in the run."""
-
-    def numbered(each: Progress) -> Progress:
-        *before, last = each.mapped.orders
-        orders = (*before, last.model_copy(update={"number": number}))
-        return replace(each, mapped=replace(each.mapped, orders=orders))
-
-    return update(state, subtask_id, numbered)
-
-
-def _numbers_over(move: StartMap, report: MapReport) -> set[int]:
-    """Return the numbers of the orders that are over with a segment: done, or never to be."""
-    told = {each.number for each in report.table.told}
-    goes_on = report.outcome in ("more", "unreachable")
-    return {each.number for each in move.goal.orders if each.number in told or not goes_on}
-
-
-def _take_told(state: State, move: StartMap, report: MapReport) -> State:
-    """Note what came of the orders of a segment; one that changed nothing counts as refused."""
-    told = {each.number: each for each in report.table.told}
-    over = _numbers_over(move, report)
-
-    def note(given: Given) -> Given:
-        if given.number not in over:
-            return given
-        found = told.get(given.number)
-        if found is None:
-            return given.model_copy(update={"refused": f"not carried out: {report.why}"})
-        if not found.rows:
-            return given.model_copy(update={"refused": found.why})
-        return given.model_copy(update={"about": count_rows(found.rows), "unmet": found.why})
-
-    return replace(state, orders=tuple(note(each) for each in state.orders))
-
-
-def count_rows(count: int) -> str:
-    return f"{count:,} row{'s' * (count != 1)}"
-
-
-def is_pending(state: State, subtask_id: str, number: int) -> bool:
-    """True if an order about rows is still to be carried out."""
-    return any(each.number == number for each in state.work[subtask_id].mapped.orders)
-
-
-def say_hindrance(state: State, subtask_id: str, number: int) -> str:
-    """Return what an order about rows waits for, where that may take long; empty: it is carried out
-    soon.
-    """
-    if state.paused:
-        return "the run goes on"
-    flight = state.flights.get(state.work[subtask_id].flight)
-    if flight is None or not isinstance(flight.move, StartMap) or flight.move.goal.lane == "now":
-        return ""
-    if any(each.number == number for each in flight.move.goal.orders):
-        return ""
-    return "its open batches are cancelled and read" if flight.cut else "its open batches are back"

@@ -16,7 +16,7 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
 from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
-from holdfast.rules import agents, keeping, maps, notices, passing, teams, templates
+from holdfast.rules import agents, keeping, map_orders, maps, notices, passing, teams, templates
 from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
@@ -66,10 +66,10 @@ def _next(state: State) -> Move | None:
         return ending
     if state.paused:
         return _hold(state)
-    skipped = maps.with_open_skipped(state)
+    skipped = map_orders.with_open_skipped(state)
     if skipped:
         return Cut(skipped)
-    ordered = maps.with_new_orders(state)
+    ordered = map_orders.with_new_orders(state)
     if ordered:
         return Hold(ordered)
     deadline = state.work_deadline

@@ -16,7 +16,8 @@ from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Phase
 from holdfast.ledger.ledger import Amount, DoesNotFit
 from holdfast.plans import validity
-from holdfast.rules import approvals, keeping, maps, planning
+from holdfast.rules import approvals, keeping, map_orders, maps, planning
+from holdfast.rules.map_findings import count_rows
 from holdfast.rules.preview import predict
 from holdfast.rules.repair import begin_anew, hand_over, take_answer
 from holdfast.state.edits import forget_losses, update
@@ -76,7 +77,7 @@ def steer(state: State, event: Steered) -> State:
     if not why:
         state = COMMANDS[event.command].effect(state, event.order)
     if not why and event.order.rows and event.command in ROWS_DONE:
-        state = maps.number_order(state, event.order.subtask_id, event.number)
+        state = map_orders.number_order(state, event.order.subtask_id, event.number)
     return replace(state, orders=(*state.orders, given))
 
 
@@ -166,7 +167,7 @@ def _not_retryable(state: State, order: Order) -> str:
     if progress is None or state.phase != "working":
         return _unknown(state, order)
     if order.rows:
-        return maps.refusal_of_rows(state, order, "retry")
+        return map_orders.refusal_of_rows(state, order, "retry")
     if progress.finding is None and not progress.undecided:
         return f"{order.subtask_id} has not ended; there is nothing to retry"
     if progress.finding is not None and progress.finding.status == "complete":
@@ -182,7 +183,7 @@ def _missing(state: State, subtask_id: str) -> bool:
 
 def _retry(state: State, order: Order) -> State:
     if order.rows:
-        return _revive(maps.take_order(state, order, "retry"), order.subtask_id)
+        return _revive(map_orders.take_order(state, order, "retry"), order.subtask_id)
     before = state.work[order.subtask_id]
     subtask = before.subtask
     if order.text.strip():
@@ -245,7 +246,7 @@ def _not_endable(state: State, order: Order) -> str:
     if progress is None or state.phase != "working":
         return _unknown(state, order)
     if order.rows:
-        return maps.refusal_of_rows(state, order, "skip")
+        return map_orders.refusal_of_rows(state, order, "skip")
     if progress.finding is not None:
         return f"{order.subtask_id} has ended: {progress.finding.status}"
     return f"{order.subtask_id} is being ended already" if progress.ending else ""
@@ -253,7 +254,7 @@ def _not_endable(state: State, order: Order) -> str:
 
 def _skip(state: State, order: Order) -> State:
     if order.rows:
-        return _revive(maps.take_order(state, order, "skip"), order.subtask_id)
+        return _revive(map_orders.take_order(state, order, "skip"), order.subtask_id)
     progress = state.work[order.subtask_id]
     # A case that is handed over is dropped; what did not succeed stays as it ended.
     if progress.undecided and progress.outcome != "complete":
@@ -282,7 +283,7 @@ def _not_supplyable(state: State, order: Order) -> str:
     if progress is None or state.phase != "working":
         return _unknown(state, order)
     if order.rows:
-        return maps.refusal_of_rows(state, order, "supply")
+        return map_orders.refusal_of_rows(state, order, "supply")
     if progress.flight:
         return f"{order.subtask_id} is at work; cancel it first"
     if progress.finding is not None and progress.finding.status == "complete":
@@ -292,7 +293,7 @@ def _not_supplyable(state: State, order: Order) -> str:
 
 def _supply(state: State, order: Order) -> State:
     if order.rows:
-        return _revive(maps.take_order(state, order, "supply"), order.subtask_id)
+        return _revive(map_orders.take_order(state, order, "supply"), order.subtask_id)
     source = f"supplied by hand{_by(order)}"
     draft = Draft(content=order.text, sources=(source,))
 
@@ -365,10 +366,10 @@ def rows_settled(state: State, order: Order, number: int) -> bool:
     if (
         state.phase == "closed"
         or state.stop
-        or not maps.is_pending(state, order.subtask_id, number)
+        or not map_orders.is_pending(state, order.subtask_id, number)
     ):
         return True
-    return maps.say_hindrance(state, order.subtask_id, number) != ""
+    return map_orders.say_hindrance(state, order.subtask_id, number) != ""
 
 
 def say_rows(state: State, name: str, order: Order, number: int) -> tuple[str, str]:
@@ -378,16 +379,16 @@ def say_rows(state: State, name: str, order: Order, number: int) -> tuple[str, s
     given, key = state.find_order(number), order.subtask_id
     assert given is not None, "its turn has come"
     one, several = ROWS_DONE[name]
-    if maps.is_pending(state, key, number):
+    if map_orders.is_pending(state, key, number):
         if state.stop:
             return "", f"not carried out: {state.stop.why}"
-        waits = maps.say_hindrance(state, key, number) or "what it has in flight has ended"
+        waits = map_orders.say_hindrance(state, key, number) or "what it has in flight has ended"
         count = len(order.ids)
         rows = f"{count:,} rows" if count > 1 else f"row {order.ids[0]}" if count else "rows"
         return f"{rows} of {key} {one if count == 1 else several} as soon as {waits}", ""
     if given.refused:
         return "", given.refused
-    done = f"{given.about} of {key} {one if given.about == maps.count_rows(1) else several}"
+    done = f"{given.about} of {key} {one if given.about == count_rows(1) else several}"
     return f"{done}; {given.unmet}" if given.unmet else done, ""
 
 

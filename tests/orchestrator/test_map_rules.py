@@ -40,7 +40,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.models import PriceStep
 from holdfast.contracts.plans import Lane, MapSpec
-from holdfast.maps import asking, portions, rules
+from holdfast.maps import batches, portions, rules
 from holdfast.maps.state import (
     AskRows,
     CancelBatches,
@@ -167,7 +167,7 @@ class Driver:
         return RowsDone(outcomes=f"o-{move.id}", complete=len(rows), bill=bill(len(rows)))
 
     def pass_time(self) -> None:
-        timer = asking.timer_of(self.state)
+        timer = batches.timer_of(self.state)
         assert timer is not None
         self.take(TimePassed(timer.due))
 

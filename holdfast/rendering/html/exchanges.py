@@ -23,7 +23,7 @@ from holdfast.rendering.html.pictured import Pictured, command, cut
 from holdfast.rendering.html.refusals import why_not
 from holdfast.rendering.html.turns import turns
 from holdfast.rendering.prices import KINDS_OF_STEPS
-from holdfast.rules.maps import describe_rows
+from holdfast.rules.map_findings import describe_rows
 from holdfast.state.events import AgentEnded, Answered, Examined, MapEnded, TeamEnded
 from holdfast.state.moves import Ask, Examine, StartAgent, StartMap, StartTeam
 
