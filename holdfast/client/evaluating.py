@@ -7,7 +7,7 @@ import hashlib
 import json
 import secrets
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -72,7 +72,8 @@ async def trials_of(
     cases that are left out. Refused lists what is wrong with cases.
     """
     catalogue = Catalogue.of(connection.settings.project)
-    made, wrong = [], []
+    made: list[Trial] = []
+    wrong: dict[str, list[str]] = {}
     for suite in suites:
         for case in suite.cases:
             if lacking := _lacking(case, connection.settings):
@@ -81,7 +82,7 @@ async def trials_of(
             try:
                 asked = await _asked(connection, suite, case, catalogue, tier)
             except Refused as error:
-                wrong.append(f"{suite.name}/{case.name}: {error}")
+                wrong.setdefault(str(error), []).append(f"{suite.name}/{case.name}")
                 continue
             named = f"{eval_id}.{suite.name}.{case.name}"
             first = await put_trial(connection, asked, named, cap_of(asked))
@@ -89,13 +90,17 @@ async def trials_of(
             ids = [f"{named}.{number}-{_fingerprint(asked)}" for number in range(1, runs + 1)]
             made += [first.model_copy(update={"run": each}) for each in ids]
     if wrong:
-        raise Refused("\n".join(wrong))
+        raise Refused("\n".join(f"{_some(names)}: {why}" for why, names in wrong.items()))
     if len(made) > MOST_TRIALS:
         raise Refused(
             f"{len(made)} trials, the most of one eval is {MOST_TRIALS}; name fewer suites, or"
             " fewer --runs"
         )
     return tuple(made)
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _lacking(case: Case, settings: Settings) -> str:

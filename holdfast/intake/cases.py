@@ -14,7 +14,8 @@ from holdfast.contracts.evals import Case
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
-from holdfast.intake.goals import goal_of
+from holdfast.intake.goals import goal_of, limits_of
+from holdfast.intake.inputs import check_inputs, input_of
 from holdfast.intake.planted import repository_of
 from holdfast.intake.requests import Document, RunRequest, read_request
 from holdfast.intake.suites import is_planted
@@ -25,20 +26,23 @@ SINGLE_DOLLARS = "0.50"
 
 async def goal_of_case(case: Case, catalogue: Catalogue, connection: Connection) -> Goal:
     """Return the goal. Refused says what is wrong with it."""
+    settings, embedded = connection.settings, connection.target.embedded
     given = dict(case.request)
+    given["inputs"] = _with_repositories(given.get("inputs", {}), settings)
+    if case.form != "run":
+        given["goal"] = case.name
     if case.call:
         # Prepared like the least of runs that ask a model: one agent, who is never asked.
-        given |= {"goal": case.name, "single": True}
+        given["single"] = True
+        if "dollars" not in {**given, **_limits(given)}:
+            given["dollars"] = SINGLE_DOLLARS
+    wish = _with_files(read_request(given, case.name), catalogue).wish(settings)
     if case.tool:
-        given |= {"goal": case.name, "plan": None}
-    if case.form != "run" and "dollars" not in {**given, **_limits(given)}:
-        given["dollars"] = SINGLE_DOLLARS
-    settings, embedded = connection.settings, connection.target.embedded
-    given["inputs"] = _with_repositories(given.get("inputs", {}), settings)
-    request = _with_files(read_request(given, case.name), catalogue)
-    goal = await goal_of(request.wish(settings), catalogue, settings, embedded=embedded)
-    if case.tool:
-        return goal.model_copy(update={"use_models": False})
+        inputs = tuple(input_of(each, None) for each in wish.inputs)
+        check_inputs(inputs, None)
+        limits = limits_of(wish.limits)
+        return Goal(text=case.name, inputs=inputs, project=settings.name, limits=limits)
+    goal = await goal_of(wish, catalogue, settings, embedded=embedded)
     return goal.model_copy(update={"approval": Approval(), "templates": False})
 
 

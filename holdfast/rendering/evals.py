@@ -59,12 +59,21 @@ def price_blocks(goal: EvalGoal, prices: Sequence[Priced]) -> list[Block]:
     if len(lines) > 1:
         every = [each for found in by_suite.values() for each in found]
         lines.append(Line(("all", *_sums(every)), total=True))
-    wrong = [f"{each.suite}/{each.case}: {each.why}" for each in prices if each.why]
     return [
         Table(PRICES, tuple(lines)),
-        *listed(wrong, "Cannot be prepared"),
-        Paragraph(f"At most {money(goal.dollars)} is spent on all of it."),
+        *listed(say_unprepared(prices), "Cannot be prepared"),
+        Paragraph(say_price(goal, expected(goal, prices))),
     ]
+
+
+def say_unprepared(prices: Iterable[Priced]) -> list[str]:
+    return [f"{each.suite}/{each.case}: {each.why}" for each in prices if each.why]
+
+
+def say_price(goal: EvalGoal, expected: Decimal | None) -> str:
+    """Return what all trials are expected to cost, and what they may."""
+    trials = pluralize(len(goal.trials), "trial")
+    return f"{trials}: {money(expected)} expected, at most {money(goal.dollars)} is spent."
 
 
 def expected(goal: EvalGoal, prices: Iterable[Priced]) -> Decimal | None:

@@ -249,6 +249,7 @@ def test_an_empty_list_beside_a_full_journal_says_that_runs_are_gone_and_where_r
     settings = Settings(_env_file=None, state_dir=tmp_path)
     connection = Connection(settings, Target("127.0.0.1:1"), None)  # type: ignore[arg-type]
     assert _nothing_listed(connection).startswith("No runs yet.")
+    assert _nothing_listed(connection, evals=2).startswith("No runs but trials of evals")
     entry = tmp_path / "journal" / "default"
     entry.mkdir(parents=True)
     said = _nothing_listed(connection)

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.anyio
 async def goal_of(state: Path, **fields: Any) -> Goal:
     settings = Settings(state_dir=state, allowed_roots=(state,))
     # Nothing is asked of a server.
-    connection = Connection(settings, Target("", embedded=False), None)  # type: ignore[arg-type]
+    target = Target("", embedded="tool" in fields)
+    connection = Connection(settings, target, None)  # type: ignore[arg-type]
     return await goal_of_case(Case(name="c", **fields), Catalogue.load(), connection)
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.report import show_markdown
-from holdfast.cli.screen.streams import ask, at_terminal, put_json, read_line, say
+from holdfast.cli.screen.streams import ask, at_terminal, put_json, read_line, say, say_all
 from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import AsJson, Embedded, GivenId, Yes, check_file, dollars_of
 from holdfast.client.evaluating import follow_eval, new_eval_id, start_eval, trials_of
@@ -171,12 +171,12 @@ async def _priced(
         report = EvalReport(name=goal.name, prices=prices, trials=len(goal.trials))
         put_json(report.model_dump_json(indent=2))
         return False
-    shown = markdown.write(evals.price_blocks(goal, prices))
     if options.dry:
-        show_markdown(shown)
+        show_markdown(markdown.write(evals.price_blocks(goal, prices)))
         return False
-    say(shown)
     expected = evals.expected(goal, prices)
+    say(evals.say_price(goal, expected))
+    say_all(evals.say_unprepared(prices), "magenta")
     if expected is not None and expected > goal.dollars:
         raise Exit(
             f"{money(expected)} is expected, and {money(goal.dollars)} is the cap: give more"

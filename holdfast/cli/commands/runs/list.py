@@ -18,6 +18,7 @@ from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.moved import describe_moved
 from holdfast.cli.shared.options import AsJson, Embedded
 from holdfast.client.listing import Listed, list_runs
+from holdfast.contracts.evals import EVALUATION
 from holdfast.contracts.search import (
     UNPRICED,
 )
@@ -57,12 +58,15 @@ async def run(connection: Connection, most: int, as_json: bool) -> int:
         for line in lines(rows, OUT.width if OUT.is_terminal else None):
             put(line)
     else:
-        say(_nothing_listed(connection))
+        evals = await connection.client.count_workflows(f"WorkflowType = '{EVALUATION}'")
+        say(_nothing_listed(connection, evals.count))
     return Code.COMPLETE
 
 
-def _nothing_listed(connection: Connection) -> str:
+def _nothing_listed(connection: Connection, evals: int = 0) -> str:
     """Return why the list is empty, and what to do about it."""
+    if evals:
+        return "No runs but trials of evals, which are not listed; `show ID` opens one by its id"
     state = StateDir.of(connection.settings)
     if connection.target.embedded and state.journal.is_dir() and any(state.journal.iterdir()):
         return (
