@@ -23,6 +23,7 @@ from holdfast.contracts.view import LanePrice, MapPreview, PreviewRow
 from holdfast.ledger.ranges import Money, range_of, total_of
 from holdfast.rules.reporting import status_of
 from holdfast.state import graph
+from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
 LEAST = 8
@@ -65,7 +66,7 @@ def tell_run(state: State) -> str:
     if estimate is None or state.goal.plan_only or not state.goal.use_models:
         return ""
     ledger, said = state.ledger, (estimate.low, estimate.expected, estimate.high)
-    whole = state.stop is None and status_of(state) in ("complete", "complete_with_gaps")
+    whole = state.stop is None and status_of(state) == "complete"
     known = whole and not state.goal.depth and ledger.all_priced and not ledger.all_assumed
     amounts = [_millionths(each) for each in said if each is not None] if known else []
     rows = _pick([*_rows_taken(state)])
@@ -128,10 +129,21 @@ def _of_subtask(state: State, row: PreviewRow) -> tuple[Decimal, float] | None:
     finding, paid = progress.finding, progress.paid
     if finding.status != "complete" or finding.reused_from or not paid.calls or paid.assumed:
         return None
-    if paid.dollars is None or (finding.tries and finding.tries[0].tier != row.tier):
+    # A team asks its own models, and its tries have no tier.
+    other = row.kind != "team" and any(each.tier != row.tier for each in finding.tries[:1])
+    if paid.dollars is None or other:
         return None
-    items = row.map.asked if row.map else 1
+    items = _items_asked(progress) if row.map else 1
     return (paid.dollars / items, finding.seconds) if items > 0 else None
+
+
+def _items_asked(progress: Progress) -> int:
+    """Return how many items of a map were asked: before it ran nobody may have counted them all."""
+    table = progress.mapped.table
+    if table is None:
+        return 0
+    n = table.counts
+    return n.complete + n.failed + n.supplied - n.broken - n.repeated - n.reused
 
 
 def _of_call(state: State, row: PreviewRow) -> tuple[Decimal, float] | None:

@@ -16,9 +16,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from test_map_preview import planned as planned_map
 
-from driving import BRIEFING, Drive, model, subtask
+from driving import BRIEFING, TEAM, Drive, model, subtask
+from holdfast.calls.rows import MapTable, RowCounts
 from holdfast.cli.checks.previews import check_previews
-from holdfast.contracts import Briefing, Goal, Plan, Subtask
+from holdfast.contracts import Bill, Briefing, Finding, Goal, Plan, Report, Subtask
 from holdfast.contracts.past import RowTook, RunTook, Took
 from holdfast.contracts.search import MEMO_TOOK
 from holdfast.contracts.view import Preview
@@ -37,7 +38,10 @@ from holdfast.rules.past import (
     tell_run,
 )
 from holdfast.rules.preview import predict
+from holdfast.state.events import TeamEnded
+from holdfast.state.moves import StartTeam
 from holdfast.state.run import State
+from holdfast.state.work import Work
 from holdfast.temporal.connection import Target
 from holdfast.temporal.past import ClosedRuns, read_past
 from outcomes import AMPLE, begun, end, in_flight
@@ -238,6 +242,43 @@ def test_a_map_costs_what_its_items_cost_before_in_each_lane() -> None:
     assert dear.expected / now.expected == pytest.approx(share, rel=Decimal("0.001"))
     said = totals(predict(replace(state, briefing=brief)), Decimal(100))
     assert any("classify as 9 such maps took" in line for line in said)
+
+
+def test_a_team_tells_what_it_cost_as_a_whole() -> None:
+    run = begun(subtask("a", role=TEAM.name))
+    (move,) = run.teams
+    assert isinstance(move, StartTeam)
+    done = Report(
+        status="complete",
+        run_id="below",
+        goal="a",
+        answer="found",
+        dollars=Decimal("0.25"),
+        model_calls=3,
+        confidence=90,
+    )
+    run.put(TeamEnded(move, done))
+    while not run.closed:
+        for each in in_flight(run):
+            end(run, each)
+    assert [(row.sort, row.price) for row in told(run.state).rows if row.role == TEAM.name] == [
+        ("team", 250_000)
+    ]
+
+
+def test_a_map_tells_what_one_of_the_items_cost_that_were_asked() -> None:
+    state, counts = planned_map(), RowCounts(items=120, complete=101, failed=9, broken=4, reused=6)
+    state = replace(state, estimate=predict(state))
+    (progress,) = state.work.values()
+    ended = replace(
+        progress,
+        finding=Finding(subtask_id="classify", status="complete"),
+        paid=Bill(calls=100, dollars=Decimal("0.002035")),
+        mapped=replace(progress.mapped, table=MapTable(counts=counts)),
+    )
+    state = replace(state, work=Work({"classify": ended}, ()))
+    (row,) = told(state).rows
+    assert (row.sort, row.price) == ("map batch", 20.35)
 
 
 @pytest.mark.parametrize(
