@@ -31,6 +31,7 @@ from holdfast.rendering.pairs import Decided, Pair, Verdict, cost_of, decide, se
 from holdfast.rendering.what_if import ForkPrice, Judging, LeftOut, WhatIf
 
 CENT = Decimal("0.01")
+BEGUN = "one of this id began before this run was over; do it again when that has ended"
 ORDERS = 2
 """Judgements of a pair: in the second the answers stand in the other order."""
 ONE, OTHER = "A1", "A2"
@@ -126,8 +127,9 @@ async def tried(
     wanted = [await _fork(connection, run, each) for run, each in trials.items()]
     report = await _run(connection, name, wanted, made.budget, tell)
     pairs, left, open_ = list[Pair](), list[LeftOut](), list[_Open]()
-    for mark in report.marks:
-        trial, fork = trials[mark.run], await _read(connection, mark)
+    for run, trial in trials.items():
+        mark = _mark_of(report, run)
+        fork = await _read(connection, mark)
         if fork is None:
             left.append(LeftOut(run=trial.report.run_id, why="; ".join(mark.wrong) or mark.status))
             continue
@@ -174,6 +176,12 @@ async def _run(
 
     await start_eval(connection, name, goal)
     return await follow_eval(connection, name, said)
+
+
+def _mark_of(report: EvalReport, run: str) -> Mark:
+    """Return what came of a trial: nothing, where one of this id has begun with other runs."""
+    found = (each for each in report.marks if each.run == run)
+    return next(found, Mark(run=run, case=run, status=NOT_RUN, wrong=(BEGUN,)))
 
 
 async def _read(connection: Connection, mark: Mark) -> Report | None:
@@ -254,10 +262,9 @@ async def _judge(
         for swapped in (False, True)
     ]
     report = await _run(connection, f"{name}.judge", wanted, dollars, tell)
-    marks = {each.run: each for each in report.marks}
     found = {}
     for each in pairs:
-        both = [marks[each.run(swapped=swapped)] for swapped in (False, True)]
+        both = [_mark_of(report, each.run(swapped=swapped)) for swapped in (False, True)]
         said = [await _answered(connection, mark) for mark in both]
         found[each.place] = _settled(said), total_of([mark.dollars for mark in both])
     return found
@@ -277,8 +284,8 @@ async def _judgement(
 
 async def _answered(connection: Connection, mark: Mark) -> Judgement | str:
     """Return a judgement, or why there is none."""
-    if mark.status == NOT_RUN:
-        return "; ".join(mark.wrong)
+    if mark.status != "complete":
+        return "; ".join(mark.wrong) or mark.status
     handle = connection.client.get_workflow_handle(mark.run, result_type=Answered)
     answered: Answered = await handle.result()
     return answered.why or Judgement.model_validate(answered.value)

@@ -186,8 +186,8 @@ def _prices_of(settings: Settings) -> Prices:
 def _none(role: str, read: int, unusable: Sequence[Unusable]) -> str:
     """Return why there is nothing to try a change on."""
     if not unusable:
-        looked = f"of the last {pluralize(read, 'run')}" if read else "so far"
-        return f"no run {looked} that is over used role {role!r}"
+        looked = f"none of the last {pluralize(read, 'run')}" if read else "no run so far"
+        return f"{looked} is over and used role {role!r}"
     whys = Counter(each.why for each in unusable).most_common()
     named = "; ".join(f"{why} ({count})" for why, count in whys[:MOST_WHYS])
     return f"no run of role {role!r} can be done again with that: {named}"

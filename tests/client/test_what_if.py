@@ -141,6 +141,10 @@ async def test_a_run_in_which_people_had_a_part_or_that_lacks_more_is_left_out(
         (lacking,) = await record(runs, GOAL.model_copy(update={"plan": apart}))
         with pytest.raises(Refused) as refused:
             await choose(connection, HAIKU, 1)
+        with pytest.raises(
+            Refused, match=r"none of the last \d runs? is over and used role 'coder'"
+        ):
+            await choose(connection, RoleChange("coder", tier="haiku"), 1)
         await record(runs, GOAL)
         chosen = await choose_all(connection, HAIKU, 3)
     assert str(refused.value) == (
