@@ -63,19 +63,20 @@ def _key(row: PreviewRow, sort: str = "") -> Key:
 def tell_run(state: State) -> str:
     """Return what a closed run took, as JSON; empty: nothing that others could learn from."""
     estimate = state.estimate
-    if estimate is None or state.goal.plan_only or not state.goal.use_models:
+    goal = state.goal
+    if estimate is None or goal.plan_only or not goal.use_models or _tries_roles(goal):
         return ""
     ledger, said = state.ledger, (estimate.low, estimate.expected, estimate.high)
     whole = state.stop is None and status_of(state) == "complete"
-    known = whole and not state.goal.depth and ledger.all_priced and not ledger.all_assumed
+    known = whole and not goal.depth and ledger.all_priced and not ledger.all_assumed
     amounts = [_millionths(each) for each in said if each is not None] if known else []
     rows = _pick([*_rows_taken(state)])
     if not rows and len(amounts) < 3:
         return ""
     try:
         told = RunTook(
-            project=state.goal.project,
-            playbook=state.goal.playbook,
+            project=goal.project,
+            playbook=goal.playbook,
             said=(amounts[0], amounts[1], amounts[2]) if len(amounts) == 3 else None,
             paid=_millionths(ledger.paid.dollars),
             rows=rows,
@@ -84,6 +85,13 @@ def tell_run(state: State) -> str:
         # A name or an amount beyond all bounds: it must not stop the run that is closing.
         return ""
     return told.model_dump_json(exclude_defaults=True)
+
+
+def _tries_roles(goal: Goal) -> bool:
+    """True if a fork has roles that are not as their files are: its prices are those of no other
+    run.
+    """
+    return goal.fork is not None and bool(goal.fork.roles)
 
 
 def _millionths(dollars: Decimal) -> int:
@@ -189,6 +197,8 @@ def learn(runs: Iterable[RunTook], brief: Briefing, goal: Goal) -> tuple[Took, .
     """Return what rows of a goal's project and playbook took at this endpoint and these prices.
     `runs`: the newest first.
     """
+    if _tries_roles(goal):
+        return ()
     mark = cache(lambda role, tier: mark_of(brief, role, tier))
     found: dict[Key, list[RowTook]] = defaultdict(list)
     for run in runs:

@@ -19,7 +19,8 @@ from test_map_preview import planned as planned_map
 from driving import BRIEFING, TEAM, Drive, model, subtask
 from holdfast.calls.rows import MapTable, RowCounts
 from holdfast.cli.checks.previews import check_previews
-from holdfast.contracts import Bill, Briefing, Finding, Goal, Plan, Report, Subtask
+from holdfast.contracts import Bill, Briefing, Finding, Fork, Goal, Plan, Report, Subtask
+from holdfast.contracts.goals import RoleAsWas
 from holdfast.contracts.past import RowTook, RunTook, Took
 from holdfast.contracts.search import MEMO_TOOK
 from holdfast.contracts.view import Preview
@@ -109,6 +110,15 @@ def test_what_is_not_complete_or_was_only_planned_teaches_no_price() -> None:
     state = ended()
     dry = replace(state, goal=state.goal.model_copy(update={"plan_only": True}))
     assert tell_run(dry) == "" and MEMO_TOOK not in memo(dry)
+
+
+def test_a_fork_that_tries_another_role_teaches_nothing_and_learns_nothing() -> None:
+    state, runs = ended(), [told(ended())] * 10
+    role = RoleAsWas(name="analyst", tier="opus", effort="high", prompt="ab", model="another")
+    tried = GOAL.model_copy(update={"fork": Fork(run_id="before", roles=(role,))})
+    plain = GOAL.model_copy(update={"fork": Fork(run_id="before")})
+    assert learn(runs, BRIEFING, plain) and not learn(runs, BRIEFING, tried)
+    assert tell_run(replace(state, goal=state.goal.model_copy(update={"fork": tried.fork}))) == ""
 
 
 def test_a_name_beyond_all_bounds_stops_no_run_that_closes() -> None:
