@@ -70,7 +70,7 @@ def _orders(report: Report) -> Iterator[str]:
         about = f": {given.about}" if given.about else ""
         who = given.order.by or "somebody"
         yield one_line(f"{who} {what}{subject}{about}")[:300]
-    if not any(each.command in ("approve", "edit") for each in done):
+    if not any(each.command in ("approve", "edit") and not each.order.call for each in done):
         yield "no person approved the plan"
 
 

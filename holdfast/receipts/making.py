@@ -24,7 +24,10 @@ SHOWN = ("call", "tool", "lens")
 BELOW = ("agent", "team", "map")
 INPUT_FIELDS = {"name", "kind", "size", "digest", "commit", "base", "base_name", "scope"}
 HOLDS = "the report and digests; no content of inputs, no prompts"
-HOLDS_ALL = "the report, digests, and what each call was asked and answered, inputs and prompts too"
+HOLDS_ALL = (
+    "the report, digests, and what each call was given and answered, inputs too; the prompts that"
+    " were made of it are not here"
+)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.storage.files import write_whole
 from holdfast.text import visible
 from holdfast.text.mistakes import mistakes
+from holdfast.untrusted.folders import Unreadable, read_named
 
 Json = Mapping[str, Any]
 VERSION = 1
@@ -36,6 +37,8 @@ _SAID = re.compile(
     "|remark|statements"
 )
 """Matches the sources of materials that models or we wrote, not those of an input."""
+MOST_BYTES = 256 * 2**20
+MOST_DEPTH = 200
 DIFF_LINES = 40
 LINE_LETTERS = 300
 
@@ -73,7 +76,7 @@ class _File(BaseModel):
 
     cassette: int = Field(ge=VERSION, le=VERSION)
     inputs: bool = False
-    settings: dict[str, str] = {}
+    settings: dict[Annotated[str, Field(pattern=f"^{MODEL_SETTINGS.pattern}$")], str] = {}
     calls: list[Recorded] = []
 
 
@@ -102,15 +105,17 @@ class Cassette:
     @classmethod
     def read(cls, path: Path) -> Cassette:
         try:
-            loaded = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
-            kept = _File.model_validate(loaded)
+            text = read_named(path, MOST_BYTES)
+            _refuse_deep(text)
+            kept = _File.model_validate(yaml.load(text, yaml.CSafeLoader))
         except ValidationError as error:
             wrong = "; ".join(mistakes(error, "cassette"))
             raise CassetteError(f"cassette {str(path)!r}: {wrong}") from error
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            why = getattr(error, "strerror", None) or visible(str(error).splitlines()[0])
-            remedy = "; record it" if isinstance(error, FileNotFoundError) else ""
-            raise CassetteError(f"cassette {str(path)!r} cannot be read: {why}{remedy}") from error
+        except Unreadable as error:
+            raise CassetteError(f"cassette: {error}; record it") from error
+        except yaml.YAMLError as error:
+            why = visible(str(error).splitlines()[0])
+            raise CassetteError(f"cassette {str(path)!r} cannot be read: {why}") from error
         return cls(kept.inputs, kept.settings, kept.calls)
 
     def write(self, path: Path) -> None:
@@ -279,8 +284,25 @@ def _bare(value: Any) -> Any:
     return value
 
 
+def _refuse_deep(text: str) -> None:
+    """Raise YAMLError for what would end the loader by its depth, and for references."""
+    depth = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_DEPTH:
+            raise yaml.YAMLError(f"it is nested more than {MOST_DEPTH} levels deep")
+        if getattr(event, "anchor", None):
+            raise yaml.YAMLError("anchors and aliases (&, *) are not read")
+
+
 class _Readable(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
+    """Writes texts of several lines as blocks, and everything where it stands."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
 
 
 def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -143,7 +143,7 @@ async def test_recording_needs_an_endpoint_or_a_script(
     with pytest.raises(CassetteError, match="set ANTHROPIC_API_KEY, or give a script"):
         async with deployed(cassette=tmp_path / "none.yaml", record=True):
             pass
-    with pytest.raises(CassetteError, match=r"none.yaml' cannot be read: No such file.*record"):
+    with pytest.raises(CassetteError, match=r"no file '.*none.yaml'; record it"):
         async with deployed(cassette=tmp_path / "none.yaml"):
             pass
 
@@ -240,6 +240,10 @@ def test_contents_of_inputs_and_results_are_kept_only_as_far_as_asked(
     ("content", "why"),
     [
         ("calls: [", "cannot be read"),
+        ("[" * 100_000, "nested more than 200 levels deep"),
+        ("cassette: &a 1\ncalls: *a", "aliases"),
+        ("cassette: 1\nsettings: {ANTHROPIC_BASE_URL: http://other}", "ANTHROPIC_BASE_URL"),
+        ("cassette: 1\nsettings: {HOLDFAST_MODEL_X;touch y: z}", "HOLDFAST_MODEL_X;touch y"),
         ("[]", "cassette: Input should be"),
         ("cassette: 9", "less than or equal to 1"),
         ("cassette: 1\ncalls: [{digest: x}]", "calls.0.digest: String should match"),
@@ -275,7 +279,7 @@ def test_a_marked_test_records_its_cassette_when_told_to_and_then_plays_it(tmp_p
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
 
-    assert "cannot be read: No such file or directory; record it" in tested().stdout
+    assert "there is no file" in tested().stdout
     with served() as url:
         recorded = tested("--record-cassettes", ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="k")
     assert recorded.returncode == 0, recorded.stdout

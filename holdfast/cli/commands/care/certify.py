@@ -24,7 +24,6 @@ from holdfast.intake.goals import Wish
 from holdfast.replaying.cassette import CassetteError
 from holdfast.storage.files import write_whole
 
-CASSETTE_BYTES = 256 * 1024 * 1024
 EXAMPLES = "examples"
 SCRIPT = "script.yaml"
 LOOKS: Mapping[str, Any] = {"looks": True}
@@ -148,8 +147,6 @@ def _answers(
     if script and cassette:
         raise Exit("--script and --cassette: answers come from one of them; leave one out")
     if cassette:
-        # A file that is never whole, as a FIFO, is not waited for.
-        read_text(cassette, f"--cassette {str(cassette)!r}", CASSETTE_BYTES)
         return f"played from the cassette {cassette}", {}
     own = folder / SCRIPT if folder else None
     path = script or (own if own and own.is_file() else None)

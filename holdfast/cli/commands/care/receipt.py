@@ -26,7 +26,7 @@ def command(
     ] = None,
     inputs: Annotated[
         bool,
-        typer.Option("--with-inputs", help="Also what each call was asked and answered."),
+        typer.Option("--with-inputs", help="Also what each call was given and answered."),
     ] = False,
     embedded: Embedded = False,
 ) -> int:
