@@ -32,6 +32,8 @@ from holdfast.errors import Refused
 from holdfast.intake.connection import Connection, tell_nobody
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.rendering.what_if import WhatIf
+from holdfast.replaying.replay import play
+from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from steered import ALWAYS, report_of, waiting
 
@@ -247,3 +249,6 @@ async def test_five_runs_are_asked_the_change_alone_and_compared_by_code_and_in_
     assert made.pairs == again.pairs
     for each in made.pairs:
         runs.handles.append(connection.handle(each.fork))
+    for name in (asking.id, f"{asking.id}.judge"):
+        history = await connection.client.get_workflow_handle(name).fetch_history()
+        assert (await play(history, WORKFLOWS, runs.store)).differences == ()

@@ -11,6 +11,7 @@ from temporalio.service import RPCError
 
 from conftest import Handle, Runs, seen
 from holdfast.contracts import Fork, Goal, GoalInput, Limits, Order, Report
+from holdfast.contracts.goals import RoleAsWas
 from holdfast.contracts.view import Question
 from holdfast.rules.steering import COMMANDS
 from holdfast.workflows.supervisor import SupervisorWorkflow
@@ -391,6 +392,20 @@ async def test_a_fork_pays_only_for_what_its_change_touches(runs: Runs) -> None:
     assert first.dollars is not None and second.dollars is not None
     assert second.dollars < first.dollars
     assert any(f"taken over from run {first.run_id}" in note for note in second.notes)
+
+
+async def test_what_a_fork_has_of_a_role_reaches_the_calls_of_that_role_alone(runs: Runs) -> None:
+    told = await runs.store.put(b"You are brief.")
+    own = {"tier": "haiku", "effort": "low", "model": "claude-haiku-4-5"}
+    was = RoleAsWas.model_validate({"name": "analyst", "prompt": told, **own})
+    plan = ready(subtask("t1", role="writer"), subtask("t2", "t1"))
+    model = ScriptedModel(
+        {"t1": [works("one")], "t2": [works("two")], "synthesize": [synthesizes("Both.")]}
+    )
+    await runs.run(goal(plan=plan, fork=Fork(run_id="first", roles=(was,))), model)
+    (asked,) = (each for each in model.requests if each.model == "claude-haiku-4-5")
+    assert asked.effort == "low" and asked.system.startswith("You are brief.")
+    assert model.heard[model.requests.index(asked)] == "t2" and len(model.heard) > 2
 
 
 async def test_a_fork_does_not_take_over_findings_of_an_input_that_changed(runs: Runs) -> None:
