@@ -10,7 +10,7 @@ import pytest
 
 from drawn import START, row, view
 from holdfast.contracts.plans import MapSpec
-from holdfast.contracts.view import RunView
+from holdfast.contracts.view import Question, RunView
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.html.refusals import why_not
@@ -122,4 +122,7 @@ def test_a_run_with_a_map_under_way_has_forms_for_orders_about_its_rows() -> Non
     told, without = (as_html(each, live=Live("token", "nonce")) for each in (run, plain))
     for field in ("in-retry-rows", "in-skip-rows", "in-supply-row", "as-supply-row"):
         assert told.count(f'id="{field}"') == 1 and field not in without
+    asked = Question(kind="subtask", subtask_id="t1", text="3 of 20 rows failed", rows=True)
+    seen = view(row("t1", seconds=1.0), waiting=(asked,))
+    assert "go on, or stop" in as_html(replace(run, view=seen), live=Live("token", "nonce"))
     assert "decide about rows" in told and 'name="value"' in told

@@ -164,7 +164,8 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
                 _form(live, "decline", "Decline", "Why", of=number),
             ]
         case "subtask":
-            forms = [_form(live, "answer", "Answer", "Your answer", of=own)]
+            asked = "Your answer: go on, or stop" if question.rows else "Your answer"
+            forms = [_form(live, "answer", "Answer", asked, of=own)]
         case "decision":
             hint = "Go on without it; a case that is handed over is dropped."
             forms = [
