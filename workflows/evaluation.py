@@ -39,6 +39,7 @@ class EvaluationWorkflow:
     @workflow.init
     def __init__(self, goal: EvalGoal) -> None:
         self._state = rules.first_state(goal)
+        self._begun = False
         self._inbox: list[Mark] = []
         self._open: dict[str, asyncio.Task[None]] = {}
         self._started: dict[str, ChildWorkflowHandle[Any, Any]] = {}
@@ -77,9 +78,16 @@ class EvaluationWorkflow:
         return EvalReport(name=goal.name, trials=len(goal.trials), prices=prices)
 
     def _go_on(self) -> None:
-        self._state, begun = rules.start(self._state)
-        for trial in begun:
-            self._open[trial.run] = asyncio.create_task(self._carry_out(trial), name=trial.run)
+        """Start what may be started. A history that grows too long is left for a new one, as soon
+        as nothing is open.
+        """
+        if not (self._begun and workflow.info().is_continue_as_new_suggested()):
+            self._state, begun = rules.start(self._state)
+            self._begun = self._begun or bool(begun)
+            for trial in begun:
+                self._open[trial.run] = asyncio.create_task(self._carry_out(trial), name=trial.run)
+        elif self._state.waiting and not self._state.open:
+            workflow.continue_as_new(rules.next_goal(self._state))
         workflow.set_current_details(standing(self.report()))
 
     async def _next_mark(self) -> None:

@@ -263,6 +263,8 @@ class EvalGoal(Contract):
     """Trials that are open at once, at most."""
     only_prices: bool = False
     """True: nothing is run; the cases are prepared and priced."""
+    marks: tuple[Mark, ...] = ()
+    """Of trials that are over: its history grew too long, and it goes on with a new one."""
 
 
 class Priced(Contract):

@@ -44,7 +44,18 @@ class EvalState:
 
 
 def first_state(goal: EvalGoal) -> EvalState:
-    return EvalState(goal, Ledger(Amount(goal.dollars, UNBOUND, UNBOUND)), goal.trials)
+    marks = {each.run: each for each in goal.marks}
+    ledger = Ledger(Amount(goal.dollars, UNBOUND, UNBOUND))
+    for mark in goal.marks:
+        # What was paid needs no room any more.
+        ledger = replace(ledger, reserved={mark.run: Amount()}).settle(mark.run, _bill(mark))
+    waiting = tuple(each for each in goal.trials if each.run not in marks)
+    return EvalState(goal, ledger, waiting, marks=marks)
+
+
+def next_goal(state: EvalState) -> EvalGoal:
+    """Return the goal with which an eval goes on in a new history."""
+    return state.goal.model_copy(update={"marks": tuple(state.marks.values())})
 
 
 def start(state: EvalState) -> tuple[EvalState, tuple[Trial, ...]]:
@@ -69,17 +80,17 @@ def start(state: EvalState) -> tuple[EvalState, tuple[Trial, ...]]:
 
 def close(state: EvalState, mark: Mark) -> EvalState:
     """Take in the mark of an open trial, and pay for it."""
-    bill = Bill(
-        dollars=None if mark.dollars is None else mark.dollars + mark.judged,
-        calls=1,
-        assumed=mark.assumed,
-    )
     return replace(
         state,
         open={run: each for run, each in state.open.items() if run != mark.run},
         marks={**state.marks, mark.run: mark},
-        ledger=state.ledger.settle(mark.run, bill),
+        ledger=state.ledger.settle(mark.run, _bill(mark)),
     )
+
+
+def _bill(mark: Mark) -> Bill:
+    dollars = None if mark.dollars is None else mark.dollars + mark.judged
+    return Bill(dollars=dollars, calls=1, assumed=mark.assumed)
 
 
 def cancel(state: EvalState) -> EvalState:

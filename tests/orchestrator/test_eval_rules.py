@@ -12,6 +12,7 @@ from holdfast.contracts.evals import EvalGoal, Mark, Trial
 from holdfast.evals import rules
 from holdfast.evals.intervals import difference, mean, wilson
 from holdfast.evals.tally import SuiteTally, compare, tally_suites
+from holdfast.ledger.ledger import Amount
 
 
 def goal(*caps: str, dollars: str = "1", concurrency: int = 4) -> EvalGoal:
@@ -37,6 +38,17 @@ def test_a_trial_starts_only_while_its_whole_cap_is_free_and_gives_back_what_it_
     assert begun == () and state.over and state.stopped == "cap"
     made = rules.report(state)
     assert made.dollars == Decimal("0.9") and made.marks[2].status == "not run"
+
+
+def test_an_eval_that_goes_on_in_a_new_history_knows_what_it_has_paid() -> None:
+    state, _ = rules.start(rules.first_state(goal("0.6", "0.6", "0.6", concurrency=1)))
+    state = rules.close(state, mark("r0", "0.5"))
+    again = rules.first_state(rules.next_goal(state))
+    assert [each.run for each in again.waiting] == ["r1", "r2"]
+    assert rules.report(again) == rules.report(state)
+    assert again.ledger.fits(Amount(Decimal("0.5"))) and not again.ledger.fits(
+        Amount(Decimal("0.51"))
+    )
 
 
 def test_no_more_are_open_at_once_than_may_be() -> None:

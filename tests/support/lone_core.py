@@ -62,8 +62,8 @@ def made(folder: Path) -> Path:
             place.symlink_to(path)
     # As a wheel has it: real folders, and within the package what stands beside it here.
     shutil.copytree(HOME / "holdfast", site / "holdfast")
-    for name in ("examples", "playbooks", "prompts", "roles"):
-        shutil.copytree(HOME / name, site / "holdfast" / name)
+    for name in ("evals", "examples", "playbooks", "prompts", "roles"):
+        shutil.copytree(HOME / name, site / "holdfast" / name, dirs_exist_ok=True)
     return folder / "bin" / "python"
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.client import WorkflowHandle, WorkflowHistory
 
 from conftest import Runs
@@ -159,6 +160,20 @@ async def test_a_cancelled_eval_cancels_what_is_open_and_goes_on_later(
         marks = await made(runs, await begun(connection, "cancelled"))
     assert all(each.passed for each in marks.values())
     assert model.heard.count("plan") == 1
+
+
+async def test_a_history_that_grows_too_long_is_left_for_a_new_one(
+    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow.Info, "is_continue_as_new_suggested", lambda _: True)
+    model = ScriptedModel({"judge": [{"why": "nine", "winner": "t1"}] * 2})
+    cases = "\n- name: ".join(["", *CASES.split("\n- name: ")[4:]])
+    async with runs.worker(model):
+        handle = await begun(connection, "long", cases.replace(", {judge: It names a reason}", ""))
+        marks = await made(runs, handle)
+    assert [each.passed for each in marks.values()] == [True, True]
+    history = await handle.fetch_history()
+    assert history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
 
 
 async def test_prices_are_told_before_anything_is_asked(runs: Runs, connection: Connection) -> None:
