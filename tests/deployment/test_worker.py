@@ -110,7 +110,7 @@ def test_tiers_are_served_by_a_worker_that_has_an_endpoint(endpoint: str, tmp_pa
     assert served.tiers == (("haiku", "sonnet", "opus") if endpoint else ())
     asking_nobody = {each.__name__ for each in (*served.preparing, *served.free)}
     maps = {"open_map", "close_map"}
-    assert asking_nobody == {"prepare", "examine", "use_tool", "send_notice", *maps}
+    assert asking_nobody == {"prepare", "pin_inputs", "examine", "use_tool", "send_notice", *maps}
     assert {"plan", "work", "synthesize"} <= {each.__name__ for each in served.asking}
 
 

@@ -196,8 +196,9 @@ def test_one_kind_of_call_by_one_tier_is_not_divided() -> None:
 def test_each_kind_of_call_belongs_to_a_part_of_a_run() -> None:
     named = [kind for kinds in prices.PARTS.values() for kind in kinds]
     assert len(named) == len({*named})
-    # A turn is paid with its agent, trying costs nothing; the others ask for an endpoint.
-    free = {"try_proof", "try_fix"}
+    # A turn is paid with its agent, trying is free, no run asks the judge of evals; the others
+    # ask for an endpoint.
+    free = {"try_proof", "try_fix", "grade"}
     assert {*KINDS} - {*named} == {"take_turn", "ping", "reach", *free}
     assert {*named} <= {*prices.KINDS_OF_STEPS}
 
