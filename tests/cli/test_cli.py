@@ -28,6 +28,7 @@ from holdfast.intake.goals import Wish, goal_of
 from holdfast.intake.launch import check_id, new_id
 from holdfast.serving import worker
 from holdfast.temporal.own_server import web_ui_of
+from parameters import rest_long
 from scripted import plan_file, subtask
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -311,7 +312,7 @@ def test_a_store_that_is_no_file_address_is_refused(
     assert "ftp://store" in refused(capsys, "list")
 
 
-@pytest.mark.parametrize("command", ["list", "doctor", "run goal", "show some-id"])
+@pytest.mark.parametrize("command", rest_long(["list", "doctor", "run goal", "show some-id"]))
 @pytest.mark.parametrize(
     ("content", "fragment"),
     [

@@ -134,7 +134,6 @@ LOST = AuthenticationRefused("401: set ANTHROPIC_API_KEY")
             ),
             ("cancelled", {}, {"t1": [works("one")], "t2": [asyncio.Event(), works("two")]}),
         ],
-        first=2,
     ),
 )
 async def test_what_a_partial_report_says_at_its_end_finishes_the_run(

@@ -49,6 +49,7 @@ def test_a_command_loads_neither_models_nor_readers_nor_the_other_commands(
     assert "holdfast.cli.commands.runs.demo" not in own and len(own) < 10
 
 
+@pytest.mark.long
 def test_a_shell_that_completes_an_id_loads_one_command() -> None:
     line = "holdfast\nshow\na"
     asked = {completion.VARIABLE: "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "2"}

@@ -28,6 +28,7 @@ from holdfast.telemetry.otel import closed_runs
 from holdfast.telemetry.otel.closed_runs import CONTENT, SentRuns, send_closed, send_spans
 from holdfast.telemetry.otel.exporting import DISABLED, VARIABLES, Send, exporter, spans_wanted
 from holdfast.untrusted.known_secrets import KnownSecrets
+from parameters import rest_long
 from receiver import Received, receiver
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
@@ -140,7 +141,7 @@ async def test_who_is_killed_before_it_noted_what_was_sent_sends_the_same_ids_ag
     assert sorted(each.span_id for each in again) == sorted(each.span_id for each in first)
 
 
-@pytest.mark.parametrize("how", ["refuses", "says that it is elsewhere"])
+@pytest.mark.parametrize("how", rest_long(["refuses", "says that it is elsewhere"]))
 async def test_a_backend_that_is_away_gets_all_of_it_later(
     runs: Runs, backend: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:

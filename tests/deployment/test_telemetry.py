@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -102,87 +101,84 @@ def test_the_file_is_private(tmp_path: Path) -> None:
     assert len(file.read_text().splitlines()) == 7
 
 
-def test_a_file_is_bounded_and_each_line_of_it_is_made_once(tmp_path: Path) -> None:
-    file = tmp_path / "worker.jsonl"
-    made = logged_by(
-        f"""
-        from holdfast.telemetry import logs as telemetry
-        telemetry.LOG_BYTES = 2_000
-        telemetry.configure_logging(Path({str(file)!r}), "info", [])
-        made = []
-        handler = logging.getLogger().handlers[0]
-        whole = handler.formatter.format
-        handler.formatter.format = lambda record: made.append(1) or whole(record)
-        for number in range(100):
-            logging.getLogger("library").info("line %d", number)
-            handler.flush()
-        print(len(made))
-        """
-    )
-    assert made == "100\n"
-    kept = sorted(tmp_path.iterdir())
+FILES = """
+import logging, os, sys, time
+from pathlib import Path
+from holdfast.contracts.errors import NotBilled
+from holdfast.telemetry import logs as telemetry
+
+folder = Path(sys.argv[1])
+
+def file(name):
+    (folder / name).mkdir()
+    telemetry.configure_logging(folder / name / "worker.jsonl", "info", [])
+    return folder / name / "worker.jsonl"
+
+file("failures")
+for error in (NotBilled("refused"), ValueError("odd")):
+    try:
+        raise error
+    except Exception:
+        logging.exception("it failed")
+
+whole, telemetry.LOG_BYTES = telemetry.LOG_BYTES, 2_000
+file("bounded")
+made = []
+handler = logging.getLogger().handlers[0]
+format = handler.formatter.format
+handler.formatter.format = lambda record: made.append(1) or format(record)
+for number in range(100):
+    logging.getLogger("library").info("line %d", number)
+    handler.flush()
+telemetry.LOG_BYTES = whole
+
+later = file("later")
+for each in ("first", "second"):
+    logging.info(each)
+    while each not in later.read_text():
+        time.sleep(0.01)
+
+print(len(made), flush=True)
+file("warned")
+logging.info("before")
+logging.warning("mind")
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of the files that one process wrote, which then ended without a word."""
+    folder = tmp_path_factory.mktemp("logs")
+    script = [sys.executable, "-c", FILES, str(folder)]
+    done = subprocess.run(script, cwd=HOME, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
+    return folder
+
+
+def in_file(folder: Path, field: str) -> list[str]:
+    lines = (folder / "worker.jsonl").read_text().splitlines()
+    return [json.loads(each)[field] for each in lines]
+
+
+def test_a_file_is_bounded_and_each_line_of_it_is_made_once(written: Path) -> None:
+    kept = sorted((written / "bounded").iterdir())
     assert [each.name for each in kept] == ["worker.jsonl", "worker.jsonl.1", "worker.jsonl.2"]
     assert all(each.stat().st_size < 2_300 for each in kept)
     assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
 
 
 def test_a_warning_is_in_the_file_with_all_before_it_however_the_process_ends(
-    tmp_path: Path,
+    written: Path,
 ) -> None:
-    file = tmp_path / "worker.jsonl"
-    logged_by(
-        f"""
-        import os
-        from holdfast.telemetry import logs as telemetry
-        telemetry.configure_logging(Path({str(file)!r}), "info", [])
-        logging.info("before")
-        logging.warning("mind")
-        os._exit(0)
-        """
-    )
-    said = [json.loads(line)["event"] for line in file.read_text().splitlines()]
-    assert said == ["before", "mind"]
+    assert in_file(written / "warned", "event") == ["before", "mind"]
 
 
-def test_a_failure_of_ours_is_a_line_and_any_other_its_traceback(tmp_path: Path) -> None:
-    file = tmp_path / "worker.jsonl"
-    logged_by(
-        f"""
-        from holdfast.telemetry import logs as telemetry
-        from holdfast.contracts.errors import NotBilled
-        telemetry.configure_logging(Path({str(file)!r}), "info", [])
-        for error in (NotBilled("refused"), ValueError("odd")):
-            try:
-                raise error
-            except Exception:
-                logging.exception("it failed")
-        """
-    )
-    ours, other = [json.loads(line)["exception"] for line in file.read_text().splitlines()]
+def test_a_failure_of_ours_is_a_line_and_any_other_its_traceback(written: Path) -> None:
+    ours, other = in_file(written / "failures", "exception")
     assert ours == "NotBilled: refused"
     assert other.startswith("Traceback") and "ValueError: odd" in other
 
 
-def test_what_is_said_is_in_the_file_a_moment_later(tmp_path: Path) -> None:
-    file = tmp_path / "worker.jsonl"
-    logged_by(
-        f"""
-        import os, time
-        from holdfast.telemetry import logs as telemetry
-        file = Path({str(file)!r})
-        telemetry.configure_logging(file, "info", [])
-        logging.info("first")
-        while "first" not in file.read_text():
-            time.sleep(0.01)
-        logging.info("second")
-        while "second" not in file.read_text():
-            time.sleep(0.01)
-        os._exit(0)
-        """
-    )
-
-
-def logged_by(code: str) -> str:
-    whole = "import logging\nfrom pathlib import Path\n" + dedent(code)
-    script = [sys.executable, "-c", whole]
-    return subprocess.run(script, cwd=HOME, capture_output=True, text=True, check=True).stdout
+def test_what_is_said_is_in_the_file_a_moment_later(written: Path) -> None:
+    assert in_file(written / "later", "event") == ["first", "second"]

@@ -50,10 +50,13 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     ("environment", "said"),
     [
         ({"TEMPORAL_ADDRESS": "localhost:1"}, "STORE_URL is not set"),
-        ({"STORE_URL": "file:///tmp", "HOLDFAST_PRICE_FILE": "/no/prices.yaml"}, "/no/prices.yaml"),
         *(
             pytest.param(*each, marks=pytest.mark.long)
             for each in (
+                (
+                    {"STORE_URL": "file:///tmp", "HOLDFAST_PRICE_FILE": "/no/prices.yaml"},
+                    "/no/prices.yaml",
+                ),
                 ({"TEMPORAL_ADDRESS": "localhost:1", "STORE_URL": "s3://bucket"}, "file:///PATH"),
                 ({"HOLDFAST_IDLE_SECONDS": "soon"}, "idle_seconds"),
                 ({"STORE_URL": "file:///tmp", "HOLDFAST_STATE_DIR": "/dev/null/s"}, "/dev/null"),
@@ -71,10 +74,13 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_state_directory_where_nothing_was_started_is_refused(tmp_path: Path) -> None:
-    done = run("--embedded", str(tmp_path))
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [f"{tmp_path}: nothing was started there; use starter.py up"]
+@pytest.mark.usefixtures("bare_environment")
+def test_a_state_directory_where_nothing_was_started_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert worker.main(["--embedded", str(tmp_path)]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told == [f"{tmp_path}: nothing was started there; use starter.py up"]
 
 
 def test_roots_are_those_at_the_workers_start_and_registered_ones_only_beside_our_own_server(

@@ -34,6 +34,7 @@ from holdfast.doors.github.telling import Teller
 from holdfast.doors.github.threads import read_up_to
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
+from parameters import rest_long
 from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, finds
 
@@ -609,21 +610,24 @@ async def test_an_edit_of_the_same_size_and_second_is_seen_and_other_line_ends_a
 
 @pytest.mark.parametrize(
     ("request_", "answer"),
-    [
-        ("POST /graphql", "[]"),
-        ("POST /graphql", '{"errors": [null]}'),
-        ("POST /graphql", '{"data": {"repository": {"pullRequest": {}}}}'),
-        (
-            "POST /graphql",
-            '{"data": {"repository": {"pullRequest": {"headRefOid": null, "comments":'
-            ' {"nodes": [], "pageInfo": {"hasNextPage": false}}}}}}',
-        ),
-        ("GET /files", '{"a": 1}'),
-        ("GET /files", "[{}]"),
-        ("GET /commits/", "[]"),
-        ("GET /commits/", '{"check_runs": null}'),
-        ("GET /commits/", '{"check_runs": [null]}'),
-    ],
+    rest_long(
+        [
+            ("POST /graphql", "[]"),
+            ("GET /files", "[{}]"),
+            ("GET /commits/", '{"check_runs": null}'),
+            ("POST /graphql", '{"errors": [null]}'),
+            ("POST /graphql", '{"data": {"repository": {"pullRequest": {}}}}'),
+            (
+                "POST /graphql",
+                '{"data": {"repository": {"pullRequest": {"headRefOid": null, "comments":'
+                ' {"nodes": [], "pageInfo": {"hasNextPage": false}}}}}}',
+            ),
+            ("GET /files", '{"a": 1}'),
+            ("GET /commits/", "[]"),
+            ("GET /commits/", '{"check_runs": [null]}'),
+        ],
+        first=3,
+    ),
 )
 async def test_an_answer_of_another_shape_leaves_its_part_out_and_the_rest_is_done(
     desk: Desk, request_: str, answer: str

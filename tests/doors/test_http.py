@@ -214,6 +214,7 @@ async def test_equal_posts_start_one_run_and_another_body_under_the_key_is_refus
     assert foreign.status_code == 201 and foreign.json()["id"] != first.json()["id"]
 
 
+@pytest.mark.long
 async def test_a_stream_that_is_cut_at_each_event_loses_and_doubles_none(
     runs: Runs, connection: Connection, door: Door
 ) -> None:

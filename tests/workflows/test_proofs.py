@@ -100,6 +100,7 @@ async def test_after_a_second_one_that_does_not_run_it_says_so(runs: Runs) -> No
     assert "A proof could not be tried: it ended with TypeError" in report.answer
 
 
+@pytest.mark.long
 async def test_what_does_not_fail_takes_no_remark_away_and_is_said(runs: Runs) -> None:
     report, remark = await proved(runs, FALSE)
     assert remark.proof is not None and remark.proof.verdict == "not proved"

@@ -245,7 +245,9 @@ async def test_an_odd_document_ends_its_call(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", rest_long(ODD, first=6))
-@pytest.mark.parametrize("status", [300, 307, 400, 401, 408, 413, 429, 500, 502, 503, 529, 999])
+@pytest.mark.parametrize(
+    "status", rest_long([307, 400, 429, 503, 300, 401, 408, 413, 500, 502, 529, 999], first=4)
+)
 async def test_an_odd_error_ends_its_call(name: str, status: int, tmp_path: Path) -> None:
     body = ODD[name].removeprefix(b"data: ").partition(b"\n")[0]
     head = f"{status} Odd\r\ncontent-type: application/json\r\nlocation: http://\x01:x"

@@ -17,6 +17,7 @@ from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +77,7 @@ async def share_of_reads(capabilities: Capabilities, calls: int, **changes: Any)
     return used.cache_read_tokens / every
 
 
-@pytest.mark.parametrize("calls", [1, 4, 25])
+@pytest.mark.parametrize("calls", rest_long([4, 1, 25]))
 async def test_ten_turns_are_read_from_the_cache_whatever_they_call_at_once(calls: int) -> None:
     assert await share_of_reads(FULL, calls) >= 0.8
 

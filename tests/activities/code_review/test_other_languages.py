@@ -148,7 +148,7 @@ async def test_defects_are_found_whatever_the_settings_of_the_repository_say(
     assert {(each.line, each.rule) for each in remarks_of(draft) if each.file == name} >= expected
 
 
-@pytest.mark.parametrize("lens", BROKEN)
+@pytest.mark.parametrize("lens", rest_long(BROKEN, first=2))
 async def test_what_cannot_be_parsed_is_said(
     repository: Repository, bench: Bench, lens: str
 ) -> None:
@@ -168,7 +168,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("lens", ["javascript", "patterns", "shell", "configuration"])
+@pytest.mark.parametrize("lens", rest_long(["javascript", "patterns", "shell", "configuration"]))
 async def test_files_of_any_name_are_looked_at(
     repository: Repository, bench: Bench, lens: str
 ) -> None:

@@ -448,6 +448,7 @@ async def test_without_a_base_a_proof_that_cannot_be_run_refuses_a_patch(tmp_pat
     assert not fix.diff and "not there: UUID" in fix.why
 
 
+@pytest.mark.long
 async def test_a_file_that_the_change_did_not_touch_gets_a_patch_too(tmp_path: Path) -> None:
     beside = {"caller.py": "def both(size):\n    return 7 // size\n"}
     edit = Edit(why="It rounds up.", old="    return 7 // size", new="    return -(-7 // size)")

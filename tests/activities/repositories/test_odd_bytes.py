@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.activities.repositories.working_tree import FILE_LIMIT
 from holdfast.contracts import Draft, Sightings
+from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
@@ -74,7 +75,7 @@ async def test_a_token_is_found_in_bytes_of_an_unknown_kind(
     assert "github-token" in [each.rule for each in remarks_of(draft)]
 
 
-@pytest.mark.parametrize("before", [0, 4_970, 299_000])
+@pytest.mark.parametrize("before", rest_long([4_970, 0, 299_000]))
 async def test_a_token_is_found_in_a_very_long_line_once_and_where_pieces_meet(
     bench: Bench, repository: Repository, before: int
 ) -> None:

@@ -145,7 +145,7 @@ async def test_a_file_in_a_folder_is_a_source_and_nothing_outside_it_is(tmp_path
             "selec",
             "-- nothing",
         ],
-        first=4,
+        first=2,
     ),
 )
 async def test_what_is_no_select_over_the_sources_is_refused(sql: str, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_a_sqlite_file_is_asked_by_its_own_names(tmp_path: Path) -> None:
             "select * from pragma_database_list",
             "select readfile('/etc/passwd')",
         ],
-        first=4,
+        first=2,
     ),
 )
 async def test_a_sqlite_file_is_only_read(

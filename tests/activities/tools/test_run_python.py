@@ -72,7 +72,7 @@ async def test_a_file_that_may_not_be_is_an_error_that_names_it_in_a_line() -> N
             ("().__class__.__mro__[1].__subclasses__()", "AttributeError"),
             ("__import__('os')", "NameError"),
         ],
-        first=5,
+        first=3,
     ),
 )
 async def test_what_breaks_out_or_takes_too_much_is_an_error_that_names_it(
@@ -88,11 +88,13 @@ async def test_what_breaks_out_or_takes_too_much_is_an_error_that_names_it(
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "while True: pass",
-        "while True:\n try:\n  while True: pass\n except BaseException: pass",
-        "try:\n while True: pass\nfinally:\n while True: pass",
-    ],
+    rest_long(
+        [
+            "while True: pass",
+            "while True:\n try:\n  while True: pass\n except BaseException: pass",
+            "try:\n while True: pass\nfinally:\n while True: pass",
+        ]
+    ),
 )
 async def test_endless_code_is_ended(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.5)

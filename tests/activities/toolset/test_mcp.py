@@ -67,6 +67,7 @@ async def test_a_real_server_offers_its_tools_and_answers(tmp_path: Path) -> Non
     assert wrong.is_error and "arguments: 'timezone' is a required property" in wrong.text
 
 
+@pytest.mark.long
 async def test_a_tool_is_run_by_its_name_alone_in_another_process_than_it_was_offered_in() -> None:
     server = Server("time", Path("/"), (TIME,))
     name = "mcp__time__get_current_time"
@@ -93,11 +94,6 @@ async def test_what_a_server_calls_an_error_is_one() -> None:
     assert await Bench().refused(make_tool(own("fails"), ACT)) == "no such row"
 
 
-async def test_no_claim_of_a_server_makes_its_tools_harmless() -> None:
-    (tool,) = (await list_tools(own("good"))).tools
-    assert (tool.effects, tool.idempotent) == (True, False)
-
-
 @pytest.mark.parametrize(
     ("kind", "why"),
     rest_long(
@@ -115,7 +111,7 @@ async def test_a_server_that_dies_or_lies_in_a_call_is_an_error_result(kind: str
     assert said.endswith(UNKNOWN)
 
 
-@pytest.mark.parametrize("kind", ["hangs", pytest.param("wrong-id", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", rest_long(["hangs", "wrong-id"]))
 async def test_a_server_that_hangs_in_a_call_is_an_error_result(kind: str, impatient: None) -> None:
     said = await Bench().refused(make_tool(own(kind), ACT))
     assert said == f"the MCP server own did not answer within 6 s{UNKNOWN}"
@@ -208,8 +204,9 @@ async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
     assert await Bench().told(found.tools[0]) == "{}"
 
 
-async def test_a_tool_whose_schema_is_bad_is_left_out_and_said() -> None:
+async def test_a_tool_whose_schema_is_bad_is_left_out_and_none_is_taken_for_harmless() -> None:
     found = await list_tools(own("schemas"))
+    assert {(each.effects, each.idempotent) for each in found.tools} == {(True, False)}
     assert [each.name for each in found.tools] == ["mcp__own__fine", "mcp__own__slow"]
     assert {name.removeprefix("mcp__own__"): why for name, why in found.flaws.items()} == {
         "remote": "has a schema that stands elsewhere, which is not fetched",
@@ -370,6 +367,7 @@ async def test_a_server_over_http_answers_floods_and_dies(address: str) -> None:
     assert said == "the MCP server own cannot be reached"
 
 
+@pytest.mark.long
 async def test_an_address_of_no_mcp_server_is_said() -> None:
     server = Server("own", Path("/"), url="http://127.0.0.1:9/mcp", written="http://…")
     with pytest.raises(ServerFailed, match="cannot be reached"):

@@ -42,6 +42,7 @@ from holdfast.storage import DirectoryStore
 from holdfast.text import one_line
 from holdfast.untrusted.known_secrets import KnownSecrets
 from paged import shown as pictured
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -257,7 +258,7 @@ def test_every_face_shows_an_approval_letter_by_letter(count: int) -> None:
         assert f"act {use.shown}" in read_from(page), page
 
 
-@pytest.mark.parametrize("width", [40, 80, 121])
+@pytest.mark.parametrize("width", rest_long([80, 40, 121]))
 def test_a_terminal_breaks_an_approval_between_letters_and_loses_none(width: int) -> None:
     for _, use in generated(300):
         printed = drawn(board(view(waiting=(asks(use),)), width=width), width)
