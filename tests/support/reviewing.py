@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import JsonValue
+
 from holdfast.activities.catalogue.catalogue import Catalogue
-from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.calls.work import WorkMaterial
+from holdfast.contracts import Draft
+from holdfast.ports import Lens, ModelAnswer, ModelRequest
 from scripted import ScriptedModel, works
 
 ROLES = {
@@ -18,6 +23,16 @@ ROLES = {
 """The prompts of the roles that ask a model, by name."""
 PROMPTS = {name: prompt for name, prompt in ROLES.items() if name != "verifier"}
 """Of those that look for defects."""
+
+
+def only(lenses: Mapping[str, Lens], *names: str) -> dict[str, Lens]:
+    """Of a review's lenses those of these names; the others find nothing, and start no program."""
+    return {name: each if name in names else _nothing for name, each in lenses.items()}
+
+
+async def _nothing(material: WorkMaterial) -> Draft:
+    data: dict[str, JsonValue] = {"remarks": [], "remarks_in_all": 0, "files_read": 1}
+    return Draft(status="complete", content="Nothing was found.", data=data)
 
 
 def finds(*remarks: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from holdfast.rendering.proofs import patches_of
 from holdfast.rendering.sarif import as_sarif
 from parameters import rest_long
 from repositories import Repository
-from reviewing import UNPROVED, ReviewingModel, finds
+from reviewing import UNPROVED, ReviewingModel, finds, only
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
@@ -62,8 +62,8 @@ async def review(runs: Runs, model: ReviewingModel, *more: GoalInput, **limits: 
         use_models=True,
         limits=Limits.model_validate(limits),
     )
-    tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
-    return await runs.run(goal, model, tools=tools)
+    lenses = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
+    return await runs.run(goal, model, tools=only(lenses, "bugs"))
 
 
 async def proved(runs: Runs, *scripts: dict[str, Any], **limits: Any) -> tuple[Report, Remark]:

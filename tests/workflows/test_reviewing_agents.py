@@ -20,7 +20,7 @@ from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.rendering.comment import as_comment
 from parameters import rest_long
 from repositories import Repository
-from reviewing import PROMPTS, ReviewingModel, agent_of, finds, verdicts
+from reviewing import PROMPTS, ReviewingModel, agent_of, finds, only, verdicts
 from scripted import ScriptedModel, calls
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
@@ -52,8 +52,8 @@ async def review(runs: Runs, model: ScriptedModel | None, base: str = "", **limi
         use_models=model is not None,
         limits=Limits.model_validate(limits),
     )
-    tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
-    return await runs.run(goal, model, tools=tools)
+    lenses = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
+    return await runs.run(goal, model, tools=only(lenses, "bugs"))
 
 
 def remarks(report: Report) -> list[dict[str, Any]]:

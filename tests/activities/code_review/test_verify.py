@@ -15,7 +15,7 @@ from holdfast.contracts import Goal, GoalInput, Limits, Report
 from holdfast.contracts.errors import CallRefused
 from holdfast.ports import ModelRequest
 from repositories import Repository
-from reviewing import ReviewingModel, verdicts
+from reviewing import ReviewingModel, only, verdicts
 from scripted import ScriptedModel, calls
 
 pytestmark = pytest.mark.usefixtures("secrets_found_here")
@@ -51,8 +51,8 @@ async def review(
         use_models=model is not None,
         limits=limits,
     )
-    tools = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
-    return await runs.run(goal, model, tools=tools)
+    lenses = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
+    return await runs.run(goal, model, tools=only(lenses, "bugs", "secrets", "security"))
 
 
 def asked_of(model: ReviewingModel) -> list[ModelRequest]:
