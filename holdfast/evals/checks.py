@@ -162,8 +162,15 @@ def _plan(shape: PlanShape, outcome: Outcome) -> Iterator[str]:
 def _with_plan(outcome: Outcome, judge: Callable[[Plan], Iterator[str]]) -> Iterator[str]:
     if outcome.plan is None:
         yield "there is no plan"
+    elif _fell_back(outcome.plan):
+        yield "no planner made its plan: one agent has the goal as it stands"
     else:
         yield from judge(outcome.plan)
+
+
+def _fell_back(plan: Plan) -> bool:
+    first = plan.subtasks[0]
+    return plan == Plan.single(plan.goal, first.role, first.inputs)
 
 
 def _misfits(shape: PlanShape, plan: Plan) -> Iterator[str]:

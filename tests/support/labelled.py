@@ -205,3 +205,28 @@ def _looks(case: Case) -> list[dict[str, Any]]:
 def _first_file(folder: Path) -> str:
     found = min(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
     return found.relative_to(folder).as_posix()
+
+
+def remarks_of(suite: Suite, kind: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the remarks on each change of a suite of reviews, by a line that only this change has,
+    each with the code of its line.
+    """
+    answers = answers_of(suite)
+    found = {}
+    for case in suite.cases:
+        inputs: Any = case.request["inputs"]
+        before, after = inputs["repo"]["before"], inputs["repo"]["after"]
+        old = {line for text in before.values() for line in text.splitlines()}
+        new = {line for text in after.values() for line in text.splitlines()} - old
+        given = (each.partition(" ") for each in answers[case.name][kind][-1])
+        found[max((line.strip() for line in new), key=len)] = [
+            _remark(place, message, before | after) for place, _, message in given
+        ]
+    return found
+
+
+def _remark(place: str, message: str, files: dict[str, str]) -> dict[str, Any]:
+    file, _, line = place.partition(":")
+    lines = files[file].splitlines()
+    at = min(int(line), len(lines))
+    return {"file": file, "line": at, "message": message, "code": lines[at - 1]}
