@@ -88,8 +88,8 @@ def tell_run(state: State) -> str:
 
 
 def _tries_roles(goal: Goal) -> bool:
-    """True if a fork has roles that are not as their files are: its prices are those of no other
-    run.
+    """True if a fork has roles that are not as their files are: others learn nothing from it. What
+    they took it may learn itself, where model and effort of a role are theirs.
     """
     return goal.fork is not None and bool(goal.fork.roles)
 
@@ -197,8 +197,6 @@ def learn(runs: Iterable[RunTook], brief: Briefing, goal: Goal) -> tuple[Took, .
     """Return what rows of a goal's project and playbook took at this endpoint and these prices.
     `runs`: the newest first.
     """
-    if _tries_roles(goal):
-        return ()
     mark = cache(lambda role, tier: mark_of(brief, role, tier))
     found: dict[Key, list[RowTook]] = defaultdict(list)
     for run in runs:

@@ -112,13 +112,19 @@ def test_what_is_not_complete_or_was_only_planned_teaches_no_price() -> None:
     assert tell_run(dry) == "" and MEMO_TOOK not in memo(dry)
 
 
-def test_a_fork_that_tries_another_role_teaches_nothing_and_learns_nothing() -> None:
+def test_a_fork_that_tries_another_role_teaches_nothing_and_learns_where_it_is_as_others_are() -> (
+    None
+):
     state, runs = ended(), [told(ended())] * 10
     role = RoleAsWas(name="analyst", tier="opus", effort="high", prompt="ab", model="another")
     tried = GOAL.model_copy(update={"fork": Fork(run_id="before", roles=(role,))})
-    plain = GOAL.model_copy(update={"fork": Fork(run_id="before")})
-    assert learn(runs, BRIEFING, plain) and not learn(runs, BRIEFING, tried)
     assert tell_run(replace(state, goal=state.goal.model_copy(update={"fork": tried.fork}))) == ""
+    known = learn(runs, BRIEFING, tried)
+    (card,) = (each for each in BRIEFING.roles if each.name == "analyst")
+    other = card.model_copy(update={"effort": "high" if card.effort != "high" else "low"})
+    cards = tuple(other if each is card else each for each in BRIEFING.roles)
+    left = learn(runs, BRIEFING.model_copy(update={"roles": cards}), tried)
+    assert left == tuple(each for each in known if each.role != "analyst") != known
 
 
 def test_a_name_beyond_all_bounds_stops_no_run_that_closes() -> None:
