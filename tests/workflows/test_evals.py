@@ -11,6 +11,8 @@ from temporalio import workflow
 from temporalio.client import WorkflowHandle, WorkflowHistory
 
 from conftest import Runs
+from holdfast.cli.commands.steering import cancel
+from holdfast.cli.screen.exits import Code
 from holdfast.client.evaluating import start_eval, trials_of
 from holdfast.contracts.evals import EvalGoal, EvalReport, Mark
 from holdfast.intake.connection import Connection
@@ -144,14 +146,14 @@ async def test_the_cap_holds_and_a_higher_one_goes_on_under_the_same_id(
 
 @pytest.mark.long
 async def test_a_cancelled_eval_cancels_what_is_open_and_goes_on_later(
-    runs: Runs, connection: Connection
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     never = asyncio.Event()
     model = ScriptedModel({**RIGHT, "synthesize": [never, *RIGHT["synthesize"]]})
     async with runs.worker(model):
         handle = await begun(connection, "cancelled")
         await model.asked("synthesize")
-        await handle.cancel()
+        assert await cancel.run(connection, "cancelled") == Code.COMPLETE
         marks = await made(runs, handle)
         assert [each.status for each in marks.values()] == [
             "declined", "cancelled", "not run", "not run", "not run",
@@ -159,7 +161,10 @@ async def test_a_cancelled_eval_cancels_what_is_open_and_goes_on_later(
         never.set()
         marks = await made(runs, await begun(connection, "cancelled"))
     assert all(each.passed for each in marks.values())
+    assert await cancel.run(connection, "cancelled") == Code.COMPLETE
     assert model.heard.count("plan") == 1
+    said = capsys.readouterr().err
+    assert "The same --id goes on with it." in said and "Eval cancelled had already closed." in said
 
 
 async def test_a_history_that_grows_too_long_is_left_for_a_new_one(

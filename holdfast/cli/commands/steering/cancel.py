@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from temporalio.client import WorkflowExecutionStatus
+from typing import Any
+
+from temporalio.client import (
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+)
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.cli.screen.exits import Code, Exit
@@ -49,6 +55,8 @@ async def run(connection: Connection, run_id: str) -> int:
             raise no_such_run(run_id)
         if an_agent and before.status is not WorkflowExecutionStatus.RUNNING:
             raise Exit(agent_of(before))
+        if before.workflow_type == EVALUATION:
+            return await _cancel_eval(handle, before)
         if before.status is not WorkflowExecutionStatus.RUNNING:
             say(f"Run {run_id} had already closed. Its report: {to_type('show', run_id)}")
             return Code.COMPLETE
@@ -58,8 +66,6 @@ async def run(connection: Connection, run_id: str) -> int:
             raise no_such_run(run_id) from error
         raise
     say(f"Cancelling {run_id}; calls in flight settle first.")
-    if before.workflow_type == EVALUATION:
-        return Code.COMPLETE
     if an_agent:
         # A run that is stuck takes no order, and is only reset once its agents are over.
         say(agent_of(before))
@@ -73,4 +79,15 @@ async def run(connection: Connection, run_id: str) -> int:
         say(f"Cancelled. What it had found: {to_type('show', run_id)}")
     else:
         say(f"It ended before the cancel arrived. Its report: {to_type('show', run_id)}")
+    return Code.COMPLETE
+
+
+async def _cancel_eval(
+    handle: WorkflowHandle[Any, Any], before: WorkflowExecutionDescription
+) -> int:
+    if before.status is not WorkflowExecutionStatus.RUNNING:
+        say(f"Eval {handle.id} had already closed.")
+        return Code.COMPLETE
+    await handle.cancel(reason=login())
+    say(f"Cancelling {handle.id}; calls in flight settle first. The same --id goes on with it.")
     return Code.COMPLETE
