@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.contracts import Gap, Plan
+from holdfast.contracts import Plan
 from holdfast.contracts.evals import Case, Must
 from holdfast.evals.checks import wrong_with
 from holdfast.evals.outcomes import Outcome
@@ -54,10 +54,3 @@ def test_the_plan_that_nobody_made_is_none_of_a_planner() -> None:
     assert wrong({"most": 1}, plan_of(ONE)) == []
     [told] = wrong({"most": 1}, Plan.single("Compare the rents", "analyst", ["rents"]))
     assert told.startswith("no planner made its plan")
-
-
-def test_a_gap_may_tell_what_the_answer_does_not() -> None:
-    case = Case(name="c", must=(Must(told=("not in the material",)),))
-    gap = Gap(title="Noise", status="failed", why="It is not in the material.")
-    assert wrong_with(case, Outcome(text="Nothing.", gaps=(gap,))) == {}
-    assert [*wrong_with(case, Outcome(text="48 dB"))] == ["told"]
