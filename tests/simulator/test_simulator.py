@@ -34,6 +34,7 @@ from holdfast.simulator.limiter import Limiter
 from holdfast.simulator.script import CALLS, Rule, Script, ScriptError, read_script
 from holdfast.simulator.server import Simulator
 from holdfast.simulator.wire import mistake
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ CLOSED = {
 
 
 @pytest.mark.parametrize(
-    ("module", "package"), [("simulator", "aiohttp"), ("holdfast.serving", "psutil")]
+    ("module", "package"), rest_long([("simulator", "aiohttp"), ("holdfast.serving", "psutil")])
 )
 def test_a_program_without_its_packages_says_in_a_line_how_to_get_them(
     module: str, package: str
@@ -568,6 +569,7 @@ def test_by_hand_it_prints_what_to_export_and_leaves_quietly() -> None:
     assert (process.returncode, complaints) == (0, "")
 
 
+@pytest.mark.long
 def test_by_hand_a_bad_script_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
     with by_hand("--script", str(tmp_path / "absent.yaml")) as process:
         _, complaints = process.communicate()
