@@ -43,10 +43,9 @@ async def strike(struck: Struck, undisturbed: str, seed: int) -> str:
         _, _, table = await left_of(deployment, handle)
         same = "equal" if await digest_of(deployment, table) == undisturbed else "differs"
         log = await asyncio.to_thread(counts_of, deployment)
-        twice = answered_twice(deployment.settings.state_dir / "journal")
-    if work.lane == "batch":
-        # No row of a batch may be charged twice at all.
-        twice = log["duplicates"]
+        # Of a batch, which has no answers in the journal, no row may be charged twice at all.
+        journal = deployment.settings.state_dir / "journal"
+        twice = log["duplicates"] if work.lane == "batch" else answered_twice(journal)
     never = log["admitted"] - log["delivered"]
     complete = table.counts.complete
     name = f"{work.lane}, {kills} kills of the worker, {servers} of the server"
