@@ -131,7 +131,9 @@ async def main() -> None:
         say("\n" + head(COLUMNS[1]))
         for lane, calm in done.items():
             wide = calm.charged * ROOM if lane == "now" else calm.high
-            for cap in (wide, calm.charged / 2):
+            # Half of what few rows cost does not pay for the least that a map begins with.
+            caps = (wide, calm.charged / 2) if given.rows >= FEW else (wide,)
+            for cap in caps:
                 struck = Struck(Work(given.rows, lane=lane), given.kills, given.servers, cap)
                 say(await strike(struck, calm.table, given.seed))
 
