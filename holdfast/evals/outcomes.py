@@ -39,12 +39,11 @@ class Outcome:
         return Draft(content=self.text, sources=self.sources)
 
 
-def of_report(report: Report, why: str = "") -> Outcome:
-    """Return what a run brought. `why`: why it has no answer."""
+def of_report(report: Report) -> Outcome:
+    """Return what a run brought."""
     review = read_review(report)
     return Outcome(
         status=report.status,
-        why=why,
         text=report.answer or _told_in(report.plan),
         document=_data_of(report),
         plan=report.plan,

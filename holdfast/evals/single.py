@@ -124,5 +124,15 @@ def unused(error: ActivityError) -> Answered:
     return Answered(why=describe_error(error), bill=Bill(dollars=Decimal(0)))
 
 
+def closed(cause: BaseException, cap: Decimal) -> Answered:
+    """Return that a single call closed without an answer. What could not be prepared has paid
+    nothing; of what was closed from outside nobody knows.
+    """
+    if isinstance(cause, ActivityError):
+        return Answered(why=describe_error(cause))
+    why = " ".join(str(cause).split())
+    return Answered(why=why, bill=Bill(calls=1, dollars=cap, assumed=cap, final=False))
+
+
 def _seconds(span: Span | None) -> float:
     return (span.ended - span.started).total_seconds() if span else 0.0

@@ -19,7 +19,7 @@ from holdfast.activities.evals import Evals
 from holdfast.activities.wiring import Served
 from holdfast.client.ended import read_end
 from holdfast.client.reading import Reader
-from holdfast.contracts import Bill, Briefing, Goal
+from holdfast.contracts import Briefing, Goal
 from holdfast.contracts.errors import BadGoal
 from holdfast.contracts.evals import (
     Answered,
@@ -114,15 +114,15 @@ class Examiner:
                 text = (await self._connection.store.get(answered.text)).decode()
             return of_answer(answered, asked.case, text)
         handle = self._connection.handle(trial.run)
-        # How it failed is read below.
+        # How it failed, its history tells.
         with suppress(WorkflowFailureError):
-            await handle.result()
+            return of_report(await handle.result())
         ended = read_end(trial.run, await Reader(self._connection, trial.run).look())
         if ended.report is None:
             # What was refused has paid nothing; of what cannot be read nobody knows.
             cap = Decimal(0) if isinstance(ended.failure, Refused) else asked.goal.limits.dollars
             return Outcome(status="failed", why=ended.reason, dollars=cap, assumed=cap)
-        return of_report(ended.report, "" if ended.report.plan else ended.reason)
+        return of_report(ended.report)
 
     async def _answer(self, run: str, cap: Decimal) -> Answered:
         """Return what a single call brought; where nobody knows, at all that it may have cost."""
@@ -133,10 +133,7 @@ class Examiner:
         try:
             return await handle.result()
         except WorkflowFailureError as error:
-            why = " ".join(str(error.cause).split())
-            if isinstance(error.cause, ApplicationError):
-                return Answered(why=why)
-            return Answered(why=why, bill=Bill(calls=1, dollars=cap, assumed=cap, final=False))
+            return single.closed(error.cause, cap)
 
     @property
     def _connection(self) -> Connection:

@@ -6,13 +6,16 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError, TerminatedError
 
 from driving import subtask
 from holdfast.contracts import Bill, Finding, Gap, Goal, Plan
 from holdfast.contracts.evals import Answered, Asked, Case, Must, Trial
+from holdfast.evals import single
 from holdfast.evals.checks import wrong_with
 from holdfast.evals.marking import mark_outcome, with_grades
 from holdfast.evals.outcomes import Outcome, of_answer
+from holdfast.history.payloads import activity_error
 
 PLAN = Plan(goal="Compare", subtasks=(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2")))
 DONE = Outcome(
@@ -112,6 +115,14 @@ def test_a_tool_that_refuses_is_held_to_its_words() -> None:
     assert wrong_with(right, refused) == {}
     [why] = wrong_with(case({"says": "no such"}, tool="calculate"), refused)[""]
     assert why == "it ended failed: no such name"
+
+
+def test_a_call_that_could_not_be_prepared_has_paid_nothing_and_another_may_have() -> None:
+    refused = activity_error("prepare", 1, 2, ApplicationError("the cap is too small"))
+    told = single.closed(refused, Decimal("0.5"))
+    assert (told.why, told.bill.dollars) == ("the cap is too small", Decimal(0))
+    told = single.closed(TerminatedError("terminated"), Decimal("0.5"))
+    assert (told.bill.dollars, told.bill.assumed) == (Decimal("0.5"), Decimal("0.5"))
 
 
 # ---------------------------------------------------------------- judges
