@@ -126,7 +126,12 @@ def _replayer(
 ) -> Replayer:
     # Without the limit of two seconds on a step: a long one on a busy machine says nothing.
     return Replayer(
-        workflows=workflows, plugins=[plugin(store)], interceptors=interceptors, debug_mode=True
+        workflows=workflows,
+        plugins=[plugin(store)],
+        interceptors=interceptors,
+        debug_mode=True,
+        # Without one the SDK hashes every imported module, which takes a second.
+        build_id="replay",
     )
 
 
