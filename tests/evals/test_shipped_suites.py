@@ -9,7 +9,7 @@ import pytest
 from holdfast.deployment.settings import HOME
 from holdfast.evals.checks import wrong_with
 from holdfast.intake.suites import list_suites
-from labelled import ANSWERED, ROLES, answers_of, label_of, outcome_of, suite_of
+from labelled import ANSWERED, ROLES, answers_of, label_of, outcome_of, suite_of, told_to
 
 FEWEST = 3
 """Right and wrong answers that a case has at least; a clean case is answered rightly in one way."""
@@ -54,3 +54,11 @@ def test_each_shipped_role_that_asks_a_model_has_two_cases_at_least() -> None:
     asked = Counter(case.request.get("role") for case in suite_of("roles").cases)
     for path in (HOME / "roles").glob("*.md"):
         assert asked[path.stem] >= 2, path.stem
+
+
+@pytest.mark.parametrize("name", ["roles", "team", "synthesis"])
+def test_who_only_repeats_what_was_asked_passes_no_case(name: str) -> None:
+    for case in suite_of(name).cases:
+        said = str(case.material["goal"]) if case.call else told_to(case)
+        answer = {"answer": said} if case.call else f"Result for: {said}"
+        assert wrong_with(case, outcome_of(case, answer)), case.name

@@ -117,7 +117,7 @@ def script_of(suite: Suite, kind: str, number: int = 0) -> dict[str, Any]:
 
 def _rules(case: Case, answer: Any) -> list[dict[str, Any]]:
     if case.stop == "plan":
-        return [{"call": "plan", "text": _told(case), **_planned(case, answer)}]
+        return [{"call": "plan", "text": told_to(case), **_planned(case, answer)}]
     if case.call == "critique":
         synthesis = case.material["synthesis"]
         assert isinstance(synthesis, dict)
@@ -127,10 +127,10 @@ def _rules(case: Case, answer: Any) -> list[dict[str, Any]]:
         said = value_of(case, answer)
         fields = {name: said[name] for name in ("answer", "conflicts", "gaps")}
         return [{"call": "synthesize", "text": case.material["goal"], "fields": fields}]
-    return [*_looks(case), {"text": _told(case), "fields": _worked(answer)}]
+    return [*_looks(case), {"text": told_to(case), "fields": _worked(answer)}]
 
 
-def _told(case: Case) -> str:
+def told_to(case: Case) -> str:
     """Return words that stand in the prompts of no other case."""
     request: dict[str, Any] = case.request
     if plan := request.get("plan"):
@@ -199,7 +199,7 @@ def _looks(case: Case) -> list[dict[str, Any]]:
         for folder in folders
         for name in ("read_document", "read_file")
     ]
-    return [{"text": _told(case), "turn": 1, "tools": calls}] if calls else []
+    return [{"text": told_to(case), "turn": 1, "tools": calls}] if calls else []
 
 
 def _first_file(folder: Path) -> str:
