@@ -126,6 +126,10 @@ def _short(value: object) -> str:
 def _result(schema: Mapping[str, JsonValue], outcome: Outcome) -> Iterator[str]:
     from jsonschema import Draft202012Validator
 
+    if outcome.document is None:
+        # Most of what a schema says holds of what is no object.
+        yield "the answer is no data"
+        return
     found = Draft202012Validator(schema).iter_errors(outcome.document)
     for error in sorted(found, key=lambda each: each.json_path)[:3]:
         yield f"data: {error.json_path}: {error.message[:SHOWN]}"
