@@ -85,7 +85,7 @@ async def trials_of(
                 wrong.setdefault(str(error), []).append(f"{suite.name}/{case.name}")
                 continue
             named = f"{eval_id}.{suite.name}.{case.name}"
-            first = await put_trial(connection, asked, named, cap_of(asked))
+            first = await put_trial(connection, asked, named, cap_of(asked), catalogue)
             # Another question under the same eval is another run.
             ids = [f"{named}.{number}-{_fingerprint(asked)}" for number in range(1, runs + 1)]
             made += [first.model_copy(update={"run": each}) for each in ids]
@@ -114,9 +114,17 @@ def _lacking(case: Case, settings: Settings) -> str:
     return ""
 
 
-async def put_trial(connection: Connection, asked: Asked, run: str, cap: Decimal) -> Trial:
-    """Return a trial whose run has this id; what is asked is kept in the store."""
-    started, shown = await prepare_start(connection, asked.goal)
+async def put_trial(
+    connection: Connection,
+    asked: Asked,
+    run: str,
+    cap: Decimal,
+    catalogue: Catalogue | None = None,
+) -> Trial:
+    """Return a trial whose run has this id; what is asked is kept in the store. `catalogue`: as
+    `prepare_start` takes it.
+    """
+    started, shown = await prepare_start(connection, asked.goal, catalogue=catalogue)
     kept = asked.model_copy(
         update={
             "goal": started,

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
@@ -41,6 +41,9 @@ from holdfast.temporal.connection import is_part
 from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
 from holdfast.tracing.context import MEMO_CONTEXT
 from holdfast.untrusted.roots import Roots
+
+if TYPE_CHECKING:
+    from holdfast.activities.catalogue.catalogue import Catalogue
 
 PROBE = "holdfast: worker and starter share this store, {}"
 _MEMO_CHARACTERS = 160
@@ -132,13 +135,14 @@ async def _attach(connection: Connection, goal: Goal, run_id: str) -> Launched |
 
 
 async def prepare_start(
-    connection: Connection, goal: Goal, traceparent: str = ""
+    connection: Connection, goal: Goal, traceparent: str = "", catalogue: Catalogue | None = None
 ) -> tuple[Goal, dict[str, Any]]:
     """Return the goal as a run is started with it, and what lists and the Web UI show of it, as
-    options of Temporal's start.
+    options of Temporal's start. `catalogue`: that of its project, where it was read already.
     """
     goal = await _complete(await with_tables(connection, goal), connection)
-    title = await title_before(goal, _roots(goal, connection), connection.settings.project)
+    project = connection.settings.project
+    title = await title_before(goal, _roots(goal, connection), project, catalogue)
     return goal, {
         "memo": _memo(title, goal, traceparent),
         "static_summary": summary(title),
@@ -192,12 +196,15 @@ async def _complete(goal: Goal, connection: Connection) -> Goal:
     )
 
 
-async def title_before(goal: Goal, roots: Roots, project: Path | None = None) -> str:
+async def title_before(
+    goal: Goal, roots: Roots, project: Path | None = None, catalogue: Catalogue | None = None
+) -> str:
     """Return in one line what a run is about to work on; its report names what it really read."""
     # Whoever lists runs starts none.
     from holdfast.activities.catalogue.catalogue import Catalogue
 
-    playbook = Catalogue.of(project).playbooks.get(goal.playbook)
+    known = catalogue or Catalogue.of(project)
+    playbook = known.playbooks.get(goal.playbook)
     title = goal.text
     if playbook is not None:
         inputs = goal.pinned or await describe_inputs(goal.inputs, playbook.inputs, roots)
