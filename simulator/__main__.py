@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument(
         "--requests", type=Path, help="file that gets each request, a line of JSON each"
     )
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     try:
         script = read_script(arguments.script) if arguments.script else Script(looks=True)
@@ -54,6 +55,9 @@ async def _serve(script: Script, cassette: Cassette | None, arguments: argparse.
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, left.set)
+    if arguments.child:
+        # Its other end is closed with whoever started this, however that ends.
+        loop.add_reader(sys.stdin, left.set)
     async with Simulator(
         script,
         port=arguments.port,

@@ -25,6 +25,7 @@ from holdfast.activities.toolset.tool import Tool
 from holdfast.certifying.board import LOOK_SECONDS, Board
 from holdfast.certifying.deployment import Deployment, ended, running, simulated
 from holdfast.certifying.failures import FAILURES
+from holdfast.certifying.guard import PREFIX, STATE, guarded
 from holdfast.certifying.judging import Seen, Verdict, judge, reasons
 from holdfast.certifying.people import answer_to, say, waits_for
 from holdfast.certifying.points import Chosen, Point, choose
@@ -144,8 +145,9 @@ async def certify(wanted: Wanted, tell: Tell) -> Certificate:
     """
     tape = Cassette.read(wanted.cassette) if wanted.cassette else None
     with (
-        tempfile.TemporaryDirectory(prefix="holdfast-certify-") as name,
+        tempfile.TemporaryDirectory(prefix=PREFIX) as name,
         environment(Path(name), tape.settings if tape else {}),
+        guarded(Path(name)),
     ):
         folder = Path(name)
         # Before any process: what is wrong with the goal costs nobody a start.
@@ -196,7 +198,7 @@ def settings_for(wanted: Wanted, folder: Path, url: str) -> Settings:
     """Return the settings of the deployment: the project's own, with nothing that leads outside."""
     usual: dict[str, Any] = {
         "projects": (),
-        "state_dir": folder / "state",
+        "state_dir": folder / STATE,
         "anthropic_base_url": url,
         "anthropic_api_key": "scripted",
         "workers": 1,
@@ -373,9 +375,11 @@ class Certifier:
         beside = [asyncio.create_task(self._attend(connection, run_id))]
         if refuses:
             beside.append(asyncio.create_task(simulator.outage(OUTAGE_SECONDS)))
-        struck = await self._strike(point, ending) if point else False
-        report = await self._ended(ending, run_id, tools or {}, began)
-        await ended(*beside, ending)
+        try:
+            struck = await self._strike(point, ending) if point else False
+            report = await self._ended(ending, run_id, tools or {}, began)
+        finally:
+            await ended(*beside, ending)
         if simulator.process is None:
             await simulator.start()
         self.board.disarm()

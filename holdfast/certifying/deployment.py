@@ -31,7 +31,7 @@ from holdfast.workers.served import find_served
 
 HEAL_SECONDS = 0.5
 POLL_SECONDS = 0.05
-SIMULATOR = ("-m", "holdfast.simulator")
+SIMULATOR = ("-m", "holdfast.simulator", "--child")
 """A process of its own: only tests of users import it."""
 
 
@@ -62,7 +62,12 @@ class Simulated:
         """Return when it listens. Refused for a script that it cannot use."""
         with self.errors.open("ab") as errors:
             self.process = await asyncio.create_subprocess_exec(
-                *self.command, cwd=PACKAGE.parent, stdout=asyncio.subprocess.PIPE, stderr=errors
+                *self.command,
+                cwd=PACKAGE.parent,
+                # It ends when this process does, however that ends.
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
             )
         assert self.process.stdout is not None
         if not await self.process.stdout.readline():
@@ -200,8 +205,11 @@ async def simulated(
 @asynccontextmanager
 async def running(settings: Settings, programs: Programs) -> AsyncIterator[tuple[Target, Client]]:
     """Yield the address of a server with its worker, and a client, until the block ends."""
-    endpoint = await asyncio.to_thread(up, settings, programs)
+    starting = asyncio.create_task(asyncio.to_thread(up, settings, programs))
     try:
+        # Also where this is cancelled meanwhile, whatever it starts is stopped.
+        endpoint = await asyncio.shield(starting)
         yield endpoint.target, await connect(endpoint.target)
     finally:
+        await asyncio.wait([starting])
         await asyncio.to_thread(down, settings)

@@ -5,7 +5,9 @@ what counts as wrong. Whole certificates: tests/processes/test_certify.py.
 from __future__ import annotations
 
 import asyncio
+import io
 import os
+import signal
 import socket
 import sqlite3
 import sys
@@ -25,13 +27,19 @@ from holdfast import Here, tool
 from holdfast.activities.toolset.tool import Tool
 from holdfast.certifying.board import Board, Moment, Noted, Place
 from holdfast.certifying.certify import failing, quick
+from holdfast.certifying.deployment import SIMULATOR
 from holdfast.certifying.failures import FAILURES
+from holdfast.certifying.guard import DONE, PREFIX, STATE, guarded, watch
 from holdfast.certifying.instruments import noting_tools
 from holdfast.certifying.judging import Seen, judge
 from holdfast.certifying.points import choose
 from holdfast.certifying.watching import Watch, outside
+from holdfast.cli.main import main
+from holdfast.cli.screen.exits import Code
 from holdfast.contracts import Gap, Report
 from holdfast.deployment import extras
+from holdfast.embedded import processes
+from holdfast.simulator import __main__ as simulator
 
 pytestmark = pytest.mark.anyio
 
@@ -295,6 +303,53 @@ async def test_a_noted_tool_is_the_same_to_models_and_one_with_effects_is_not_ru
     assert {each.place.part for each in lines} == {"t1.1"}
 
 
+# ---------------------------------------------------------------- what is left of it
+
+
+def test_told_to_end_it_ends_what_it_has_begun_as_at_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cleared = []
+
+    async def begun(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        finally:
+            cleared.append(True)
+
+    monkeypatch.setattr("holdfast.certifying.certify.certify", begun)
+    assert main(["certify", "tech-support"]) == Code.LEFT
+    assert cleared == [True]
+
+
+def test_what_a_certifier_leaves_that_is_gone_is_cleared_away(tmp_path: Path) -> None:
+    folder = tmp_path / f"{PREFIX}x"
+    state = folder / STATE
+    state.mkdir(parents=True, mode=0o700)
+    program = [sys.executable, "-Sc", "import time; time.sleep(60)", "--embedded", str(state)]
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
+    worker = processes.spawn(program, state / "worker.pid", state / "log", {}, lock)
+    os.close(lock)
+    with guarded(folder):
+        pass
+    watch(io.BytesIO(DONE), folder)
+    assert worker.poll() is None and folder.exists(), "what says that it is done clears away itself"
+    watch(io.BytesIO(b""), folder)
+    assert worker.wait(5) and not folder.exists()
+
+
+def test_the_simulator_of_a_certificate_ends_with_its_certifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    with os.fdopen(reading) as ended:
+        monkeypatch.setattr(sys, "stdin", ended)
+        monkeypatch.setattr(sys, "argv", [*SIMULATOR[1:]])
+        assert simulator.main() == 0
+
+
 # ---------------------------------------------------------------- failures, bad input
 
 
@@ -313,7 +368,7 @@ def test_each_failure_meets_the_first_such_call_and_asks_for_no_long_wait() -> N
         ("certify nope", "unknown playbook 'nope'; known: "),
         ("certify code-review", "--input repo"),
         ("certify tech-support --script a --cassette b", "answers come from one of them"),
-        ("certify tech-support --cassette none.yaml", "--cassette 'none.yaml'"),
+        ("certify tech-support --cassette none.yaml", "none.yaml'; record it"),
     ],
 )
 def test_what_cannot_be_certified_is_said_in_one_line(

@@ -4,11 +4,17 @@ real. One run left alone, and one for each blow that a test is about.
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import sys
 import textwrap
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from holdfast.certifying.certify import (
@@ -175,3 +181,40 @@ async def test_a_script_that_the_simulator_cannot_use_is_refused_in_one_line(
     wanted = Wanted(wish, "scripted", project(tmp_path, "pass"), {"nope": 1})
     with pytest.raises(Refused, match=r"^the simulator does not start: script .*nope[^\n]*$"):
         await certify(wanted, lambda _line: None)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+async def test_nothing_is_left_of_a_certificate_that_is_ended(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    place, temporary = project(tmp_path, "pass"), tmp_path / "temporary"
+    temporary.mkdir()
+    command = ("certify", "letters", "--input", "letter=text:Dear Ada", "--project", str(place))
+    certifier = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "holdfast", *command),
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert certifier.stderr is not None
+    async for line in certifier.stderr:
+        if line.startswith(b"left alone"):
+            break
+    [folder] = temporary.iterdir()
+    assert len(_named(folder)) > 2, "simulator, server and worker"
+    certifier.send_signal(how)
+    await certifier.communicate()
+    assert await asyncio.to_thread(_is_cleared, folder)
+
+
+def _is_cleared(folder: Path) -> bool:
+    until = time.monotonic() + 20
+    while (_named(folder) or folder.exists()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return not _named(folder) and not folder.exists()
+
+
+def _named(folder: Path) -> list[str]:
+    """Return the commands in which a folder is named."""
+    every = (each.info["cmdline"] or [] for each in psutil.process_iter(["cmdline"]))
+    return [" ".join(each) for each in every if str(folder) in " ".join(each)]

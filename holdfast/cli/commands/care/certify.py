@@ -5,9 +5,10 @@ and a page of what held.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import signal
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 import yaml
@@ -26,6 +27,7 @@ from holdfast.storage.files import write_whole
 
 EXAMPLES = "examples"
 SCRIPT = "script.yaml"
+Made = TypeVar("Made")
 LOOKS: Mapping[str, Any] = {"looks": True}
 """The script without one: every call succeeds, and agents look into their files."""
 
@@ -108,7 +110,9 @@ def command(
         effects=effects,
     )
     try:
-        made = asyncio.run(certify(wanted, lambda line: say(line, "dim")))
+        made = asyncio.run(_told_to_end(certify(wanted, lambda line: say(line, "dim"))))
+    except asyncio.CancelledError as error:
+        raise KeyboardInterrupt from error
     except CassetteError as error:
         raise Exit(f"--cassette: {error}") from error
     told = page.render_page(made)
@@ -121,6 +125,14 @@ def command(
             raise Exit(f"{file} could not be written: {error.strerror}", Code.FAILED) from error
         say(f"{page.summarise(made)}. Page: {file}", "bold")
     return Code.FAILED if made.wrong else Code.COMPLETE
+
+
+async def _told_to_end(made: Coroutine[Any, Any, Made]) -> Made:
+    """Await it; SIGTERM ends it as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await made
 
 
 def _find_examples(playbook: str, settings: Settings) -> Path | None:
