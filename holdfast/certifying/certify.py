@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -131,12 +132,28 @@ class Certificate:
     @property
     def wrong(self) -> tuple[str, ...]:
         """Return everything that does not hold, a line each; empty: the certificate is given."""
-        plain = judge(self.plain, self.plain, self.tools, killed=True)
+        plain = self.verdicts[0]
         found = [f"left alone: {each}" for each in plain.wrong]
         for one in (*self.kills, *self.failures):
             new = [each for each in one.verdict.wrong if each not in plain.wrong]
             found += [f"{one.what} {one.when}: {each}" for each in new]
         return tuple(found)
+
+    @property
+    def again(self) -> Counter[str]:
+        """Count the runs in which something happened again that its tool declares harmless."""
+        return Counter(each for one in self.verdicts for each in one.again)
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """Return what tools with effects did more than once within one call."""
+        return tuple(dict.fromkeys(each for one in self.verdicts for each in one.within))
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Return the verdicts on all runs, the one left alone first."""
+        plain = judge(self.plain, self.plain, self.tools, killed=True)
+        return (plain, *(one.verdict for one in (*self.kills, *self.failures)))
 
 
 async def certify(wanted: Wanted, tell: Tell) -> Certificate:
@@ -285,7 +302,7 @@ class Certifier:
         return tool.effects or bool(tool.sends_to(self.deployment.settings.key))
 
     def _say(self, number: str, one: Struck) -> None:
-        wrong = "; ".join(one.verdict.wrong) or "holds"
+        wrong = "; ".join(one.verdict.wrong or one.verdict.again) or "holds"
         self.tell(f"{number} {one.what} {one.when}: {wrong} ({one.seen.seconds:.1f} s)")
 
     # ------------------------------------------------------------ the runs

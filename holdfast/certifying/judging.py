@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -53,6 +53,12 @@ class Verdict:
     doubled: int = 0
     same_answer: bool = False
     over_cap: bool = False
+    again: tuple[str, ...] = ()
+    """What happened again when a call was repeated with its key, by tools that declare that to be
+    harmless.
+    """
+    within: tuple[str, ...] = ()
+    """What tools with effects did more than once within one call."""
 
 
 def judge(seen: Seen, plain: Seen, tools: Mapping[str, Tool], *, killed: bool) -> Verdict:
@@ -73,7 +79,8 @@ def judge(seen: Seen, plain: Seen, tools: Mapping[str, Tool], *, killed: bool) -
         *_money(seen.report, seen, over),
         *_end(seen, plain, same=same, excused=killed and bool(told), killed=killed),
     )
-    return Verdict(tuple(wrong), told, paid, len(doubled), same, over)
+    seen_again, within = repeated(seen, tools)
+    return Verdict(tuple(wrong), told, paid, len(doubled), same, over, seen_again, within)
 
 
 # ---------------------------------------------------------------- money
@@ -187,6 +194,32 @@ def _outside(tool: Tool, seen: Seen) -> Counter[str]:
         if not what.startswith(NOT_SEEN):
             most[what] = max(most[what], count)
     return most
+
+
+def repeated(seen: Seen, tools: Mapping[str, Tool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what tools with effects were seen doing again for one call, and twice within one."""
+    again, within = dict[str, None](), dict[str, None]()
+    for (name, what, _), times in _by_try(seen).items():
+        if name not in tools or not tools[name].effects:
+            continue
+        if tools[name].idempotent and len(times) > 1:
+            again[f"{name} {what} again for one call"] = None
+        if (most := max(times.values())) > 1:
+            within[f"{name} {what} {most} times within one call"] = None
+    return tuple(again), tuple(within)
+
+
+def _by_try(seen: Seen) -> dict[tuple[str, str, str], Counter[int]]:
+    """Count what tools did outside, by tool, deed and key of the call, for each time that it was
+    carried out.
+    """
+    tries = Counter[str]()
+    found = defaultdict[tuple[str, str, str], Counter[int]](Counter)
+    for each in seen.noted:
+        tries[each.key] += each.place.moment == "called"
+        if each.place.moment == "outside":
+            found[each.tool, each.about, each.key][tries[each.key]] += 1
+    return found
 
 
 # ---------------------------------------------------------------- the end

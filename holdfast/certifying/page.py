@@ -25,7 +25,16 @@ def summarise(made: Certificate) -> str:
     if made.recorded:
         names = ", ".join(made.recorded)
         return f"Certified, but for what {names} would do outside, which was not done ({what})"
+    if repeated := list(_repeated(made)):
+        return f"Certified, but for effects that happened again: {', '.join(repeated)} ({what})"
     return f"Certified: all holds ({what})"
+
+
+def _repeated(made: Certificate) -> Iterator[str]:
+    if made.again:
+        yield f"{made.again.total()} repeated by declaration"
+    if made.within:
+        yield f"{len(made.within)} within one call"
 
 
 def _lines(made: Certificate) -> Iterator[str]:
@@ -57,6 +66,8 @@ def _sums(made: Certificate) -> Iterator[tuple[object, ...]]:
     yield ("answers paid again", *(sum(each.paid_again for each in group) for group in verdicts))
     doubled = tuple(sum(each.doubled for each in group) for group in verdicts)
     yield ("effects doubled", *(f"{each}{_of_calls(made)}" for each in doubled))
+    again = (sum(len(each.again) for each in group) for group in verdicts)
+    yield ("effects repeated by declaration", *again)
     yield ("effects told as maybe run", *(sum(len(e.told) for e in group) for group in verdicts))
     yield ("above the cap", *(sum(each.over_cap for each in group) for group in verdicts))
     yield (
@@ -97,6 +108,13 @@ def _about(made: Certificate) -> Iterator[str]:
         yield (
             f"- Not run, but recorded by the key of each call: {names}. `--run-effects` runs them."
         )
+    for said, runs in sorted(made.again.items()):
+        yield (
+            f"- Repeated by declaration in {pluralize(runs, 'run')}, as `idempotent=True` is the"
+            f" default: {for_markdown(said)}. It holds only if that is harmless."
+        )
+    for said in made.within:
+        yield f"- Happened again within one call: {for_markdown(said)}."
     for tool, programs in _started(made).items():
         named = ", ".join(map(code_span, programs))
         yield f"- {code_span(tool)} starts {named}: what that does is not seen, nor certified."
@@ -133,7 +151,7 @@ def _kills(kills: Iterable[Struck]) -> Iterator[str]:
             one.when,
             "same" if one.verdict.same_answer else "other",
             one.verdict.paid_again,
-            "; ".join(one.verdict.told) or one.verdict.doubled,
+            "; ".join((*one.verdict.told, *one.verdict.again)) or one.verdict.doubled,
             f"{one.seen.seconds:.1f}",
             "✗" if one.verdict.wrong else "✓",
         )

@@ -26,19 +26,21 @@ from hands import Bench
 from holdfast import Here, tool
 from holdfast.activities.toolset.tool import Tool
 from holdfast.certifying.board import Board, Moment, Noted, Place
-from holdfast.certifying.certify import failing, quick
+from holdfast.certifying.certify import Certificate, Struck, Wanted, failing, quick
 from holdfast.certifying.deployment import SIMULATOR
 from holdfast.certifying.failures import FAILURES
 from holdfast.certifying.guard import DONE, PREFIX, STATE, guarded, watch
 from holdfast.certifying.instruments import noting_tools
 from holdfast.certifying.judging import Seen, judge
-from holdfast.certifying.points import choose
+from holdfast.certifying.page import render_page, summarise
+from holdfast.certifying.points import Chosen, choose
 from holdfast.certifying.watching import Watch, outside
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
-from holdfast.contracts import Gap, Report
+from holdfast.contracts import Gap, Goal, Report
 from holdfast.deployment import extras
 from holdfast.embedded import processes
+from holdfast.intake.goals import Wish
 from holdfast.simulator import __main__ as simulator
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +70,7 @@ async def look(here: Here, at: str) -> str:
 
 
 TOOLS = {"send": send, "look": look}
+AGAIN = "send wrote /srv/x again for one call"
 
 # ---------------------------------------------------------------- where blows fall
 
@@ -196,6 +199,36 @@ def test_what_a_tool_does_that_declares_nothing_is_wrong_and_twice_is_said() -> 
     reached = seen(used("outside", "look", about="reached 192.0.2.1:443"))
     assert judge(reached, seen(), tools, killed=True).wrong == ()
     assert len(judge(reached, seen(), TOOLS, killed=True).wrong) == 1
+
+
+def test_effects_that_happen_again_are_counted_also_where_that_is_declared_harmless() -> None:
+    tools = {"send": replace(send, idempotent=True)}
+    wrote = used("outside", "send", about="wrote /srv/x")
+    plain = seen(used("called", "send"), wrote, used("done", "send"))
+    again = seen(used("called", "send"), wrote, *plain.noted)
+    before = seen(used("called", "send"), *plain.noted)
+    twice = seen(used("called", "send"), wrote, wrote, used("done", "send"))
+    other = seen(*plain.noted, used("called", "send", "k2"), used("outside", "send", "k2", "x"))
+    for run, said in ((plain, ()), (before, ()), (other, ()), (again, (AGAIN,))):
+        verdict = judge(run, plain, tools, killed=True)
+        assert (verdict.again, verdict.within) == (said, ()), run.noted
+    within = judge(twice, twice, tools, killed=True)
+    assert (within.again, within.within) == ((), ("send wrote /srv/x 2 times within one call",))
+    assert judge(again, plain, TOOLS, killed=True).again == (), "which is wrong, and told so"
+    kill = Struck("worker killed", "at a", again, judge(again, plain, tools, killed=True))
+    made = Certificate(
+        *(Wanted(Wish(playbook="p"), "scripted"), Goal(text="g"), plain, tools, ()),
+        *(Chosen((), 1, 1, 1), (kill, kill), (), (), 0, 9.0),
+    )
+    page = render_page(made)
+    head = "Certified, but for effects that happened again: 2 repeated by declaration (3 runs, 9 s)"
+    assert summarise(made) == head
+    assert "| effects repeated by declaration | 2 | 0 |" in page
+    assert f"in 2 runs, as `idempotent=True` is the default: {AGAIN}" in page
+    made = replace(made, plain=twice, kills=())
+    assert "happened again: 1 within one call (1 run" in summarise(made)
+    assert "within one call: send wrote /srv/x 2 times within" in render_page(made)
+    assert summarise(replace(made, plain=plain)) == "Certified: all holds (1 run, 9 s)"
 
 
 # ---------------------------------------------------------------- what is seen of tools
