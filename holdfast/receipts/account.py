@@ -11,6 +11,7 @@ from holdfast.contracts import Report
 from holdfast.history.charges import OF_MAPS
 from holdfast.receipts.checking import report_of
 from holdfast.receipts.file import Receipt
+from holdfast.receipts.making import HOLDS, HOLDS_ALL
 from holdfast.rendering.amounts import at_most, calls, money
 from holdfast.rendering.orders import PAST
 from holdfast.text import one_line, pluralize
@@ -19,10 +20,14 @@ MOST_CALLS = 20
 QUOTED = 200
 """Letters quoted of a sentence."""
 UNNAMED = "names no finding"
+NOT_COMPARED = "not compared: --countersigned-by"
+OF_ITSELF = "says of itself"
 
 
-def account(receipt: Receipt, key: str = "") -> Iterator[str]:
-    """Yield what a whole receipt says. `key`: the public key that it was compared with."""
+def account(receipt: Receipt, key: str = "", countersigned_by: str = "") -> Iterator[str]:
+    """Yield what a whole receipt says. `key`, `countersigned_by`: the public keys that those in it
+    were compared with.
+    """
     head, report = receipt.head, report_of(receipt)
     price = at_most(report.dollars, report.assumed)
     at, by = (one_line(str(head.get(each)))[:40] for each in ("made", "version"))
@@ -30,13 +35,17 @@ def account(receipt: Receipt, key: str = "") -> Iterator[str]:
     yield f"{one_line(report.title or report.goal)[:QUOTED]}: {report.status}, {price}; {made}"
     known = "the key that you know" if key else "compared with no key that you know: give --key"
     yield f"signed by {receipt.key} ({known})"
-    for public, _ in receipt.countersignatures:
-        yield f"countersigned by {public}"
+    for public in dict.fromkeys(public for public, _ in receipt.countersignatures):
+        compared = "the key that you know" if public == countersigned_by else NOT_COMPARED
+        yield f"countersigned by {public} ({compared})"
     yield _counts(receipt, report)
     yield from _orders(report)
     yield _sentences(receipt)
-    yield f"holds {one_line(str(head.get('holds')))}"
-    yield from (one_line(str(each)) for each in head.get("lacks", ()))
+    if head.get("holds") in (HOLDS, HOLDS_ALL):
+        yield f"holds {head['holds']}"
+    else:
+        yield f"{OF_ITSELF}: it holds {one_line(str(head.get('holds')))}"
+    yield from (f"{OF_ITSELF}: {one_line(str(each))}" for each in head.get("lacks", ()))
 
 
 def _counts(receipt: Receipt, report: Report) -> str:
@@ -93,11 +102,11 @@ def _sentences(receipt: Receipt) -> str:
 
 def sentences(receipt: Receipt) -> Iterator[str]:
     """Yield each sentence of the answer, then on what it rests: findings, calls, prices, and who
-    approved them.
+    approved them; then what no sentence rests on.
     """
     named = receipt.named()
     answer = named["answer"]
-    alone = answer.get("is_finding")
+    alone, told = answer.get("is_finding"), set[str]()
     for each in answer["rests_on"]:
         whole = "the answer, which is data"
         said = answer["text"][each["from"] : each["to"]] if "from" in each else whole
@@ -106,20 +115,29 @@ def sentences(receipt: Receipt) -> Iterator[str]:
         if not found:
             yield f"    {UNNAMED}"
         for id in found:
-            yield from (f"    {line}" for line in _finding(named, id))
+            above = f"[{one_line(id)}], as above"
+            yield f"    {above if id in told else _finding(named, id)}"
+            told.add(id)
     written = answer.get("calls", ())
     if written:
-        yield f"Plan and answer: {_listed(named, written)}"
+        yield f"{'Plan and answer' if answer['rests_on'] else 'Plan'}: {_listed(named, written)}"
+    findings = dict(receipt.of_kind("finding"))
+    for id in findings:
+        if id not in told:
+            yield f"In no sentence: {_finding(named, id)}"
+    of_all = {*written, *(id for holds in findings.values() for id in holds["calls"])}
+    if left := [id for id, _ in receipt.of_kind("call") if id not in of_all]:
+        yield f"In no finding: {_listed(named, left)}"
 
 
-def _finding(named: Mapping[str, Mapping[str, Any]], id: str) -> Iterator[str]:
+def _finding(named: Mapping[str, Mapping[str, Any]], id: str) -> str:
     holds = named[f"finding/{id}"]
     made, paid = holds["finding"], holds["calls"]
     price = None if made.get("dollars") is None else Decimal(str(made["dollars"]))
     from_run = (
         f", taken over from {one_line(made['reused_from'])}" if made.get("reused_from") else ""
     )
-    yield f"[{one_line(id)}] {made['status']}, {money(price)}{from_run}: {_listed(named, paid)}"
+    return f"[{one_line(id)}] {made['status']}, {money(price)}{from_run}: {_listed(named, paid)}"
 
 
 def _listed(named: Mapping[str, Mapping[str, Any]], ids: Sequence[str]) -> str:

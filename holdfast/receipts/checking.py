@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from holdfast.contracts import Report
 from holdfast.receipts.file import HEAD, Leaf, Receipt, words
+from holdfast.receipts.making import unexplained
 from holdfast.receipts.resting import rests_on
 from holdfast.receipts.signing import has_signed
 from holdfast.receipts.tree import leaf_digest, root_of
@@ -213,6 +214,7 @@ def _contradictions(receipt: Receipt) -> Iterator[str]:
         report = report_of(receipt)
         wanted, orders = [*named["report"]["findings"]], named["report"]["orders"]
         rests, total = named["answer"]["rests_on"], named[HEAD]["dollars_of_calls"]
+        lacks = [*map(str, named[HEAD]["lacks"])]
     except (KeyError, TypeError):
         yield "it lacks what every receipt has"
         return
@@ -236,16 +238,25 @@ def _contradictions(receipt: Receipt) -> Iterator[str]:
     if (added_up := _sum_prices(receipt)) != total:
         said = visible(str(total))[:40]
         yield f"the prices of the calls add up to ${added_up}, and the head says ${said}"
+    elif any(each not in lacks for each in unexplained(report, total)):
+        yield f"the report counts ${report.dollars}, the calls ${total}, and nothing says why"
 
 
 def _missing_calls(receipt: Receipt) -> Iterator[str]:
-    """Yield which calls findings or the answer name that are not here."""
-    there = {name for name, _ in receipt.of_kind("call")}
+    """Yield which calls findings or the answer name that are not here, and which histories calls
+    name.
+    """
+    calls = dict(receipt.of_kind("call"))
+    histories = {name for name, _ in receipt.of_kind("history")}
+    of_calls = dict.fromkeys(str(each.get("history")) for each in calls.values())
+    for each in of_calls:
+        if each not in histories:
+            yield f"{words(f'history/{each}')} is missing, which calls name"
     parts = (*receipt.of_kind("finding"), ("", receipt.named()["answer"]))
     for name, holds in parts:
         told = holds.get("calls")
         named = [*map(str, told)] if isinstance(told, list) else [""]
-        missing = [each for each in named if each not in there]
+        missing = [each for each in named if each not in calls]
         whose = words(f"finding/{name}") if name else words("answer")
         yield from (f"{words(f'call/{each}')} of {whose} is missing" for each in missing)
 

@@ -23,10 +23,13 @@ Journal = Literal["same", "other", "gone", ""]
 SHOWN = ("call", "tool", "lens")
 BELOW = ("agent", "team", "map")
 INPUT_FIELDS = {"name", "kind", "size", "digest", "commit", "base", "base_name", "scope"}
-HOLDS = "the report and digests; no content of inputs, no prompts"
+HOLDS = (
+    "the report, which quotes inputs where findings, remarks and orders do, and digests; inputs"
+    " themselves and prompts are not here"
+)
 HOLDS_ALL = (
     "the report, digests, and what each call was given and answered, inputs too; the prompts that"
-    " were made of it are not here"
+    " were made of it are not here, and of rows of maps there are digests alone"
 )
 
 
@@ -255,10 +258,11 @@ def _lacks(material: Material, total: str | None) -> Iterator[str]:
                 f"The finding of {finding.subtask_id} was taken over from run"
                 f" {finding.reused_from}: its calls stand in that run's receipt."
             )
-    yield from _unexplained(report, total)
+    yield from unexplained(report, total)
 
 
-def _unexplained(report: Report, total: str | None) -> Iterator[str]:
+def unexplained(report: Report, total: str | None) -> Iterator[str]:
+    """Yield why a report counts other dollars than its calls come to. Nothing if it does not."""
     if total is None or report.dollars is None:
         yield "Some model has no known price: prices are not added up."
         return

@@ -19,6 +19,12 @@ SIGNED = {
 """What stands before a root where it is signed: one kind of signature is none of the other."""
 
 
+_PRIME = 2**255 - 19
+_EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+_SMALL = {0, 1, _PRIME - 1, _EIGHTH, _PRIME - _EIGHTH}
+"""The y of all points of an order up to 8: as keys of everybody, they sign anything."""
+
+
 def make_key() -> bytes:
     """Return a new private key as PEM."""
     return Ed25519PrivateKey.generate().private_bytes(
@@ -62,6 +68,8 @@ def sign(key: Ed25519PrivateKey, root: bytes, kind: str = "signature") -> str:
 
 def has_signed(public: str, root: bytes, signature: str, kind: str = "signature") -> bool:
     """True if the owner of a public key has signed this root."""
+    if int.from_bytes(bytes.fromhex(public), "little") % 2**255 % _PRIME in _SMALL:
+        return False
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
         key.verify(bytes.fromhex(signature), SIGNED[kind] + root)

@@ -216,10 +216,9 @@ def test_effects_that_happen_again_are_counted_also_where_that_is_declared_harml
     assert (within.again, within.within) == ((), ("send wrote /srv/x 2 times within one call",))
     assert judge(again, plain, TOOLS, killed=True).again == (), "which is wrong, and told so"
     kill = Struck("worker killed", "at a", again, judge(again, plain, tools, killed=True))
-    made = Certificate(
-        *(Wanted(Wish(playbook="p"), "scripted"), Goal(text="g"), plain, tools, ()),
-        *(Chosen((), 1, 1, 1), (kill, kill), (), (), 0, 9.0),
-    )
+    wanted, chosen = Wanted(Wish(playbook="p"), "scripted"), Chosen((), 1, 1, 1)
+    goal, kills = Goal(text="g"), (kill, kill)
+    made = Certificate(wanted, goal, plain, tools, (), chosen, kills, (), (), 0, 9.0)
     page = render_page(made)
     head = "Certified, but for effects that happened again: 2 repeated by declaration (3 runs, 9 s)"
     assert summarise(made) == head

@@ -21,7 +21,7 @@ from holdfast.receipts.resting import sentences as places
 from holdfast.receipts.signing import public_of, sign
 from holdfast.receipts.tree import LEAF, NODE, canonical, leaf_digest, root_of
 from holdfast.untrusted.known_secrets import KnownSecrets
-from receipted import ANSWER, OURS, THEIRS, material_of, receipt_of, report_of, steps_of
+from receipted import ANSWER, OURS, THEIRS, call, material_of, receipt_of, report_of, steps_of
 
 WHOLE = receipt_of()
 CONTENT = WHOLE.dump()
@@ -195,6 +195,14 @@ RESIGNED: Mapping[str, tuple[Receipt, str]] = {
         changed("answer", lambda holds: holds.update(text="Rates fell [t1].")),
         "the answer does not rest on the findings that are named for it",
     ),
+    "another sum of the report": (
+        changed("report", lambda holds: holds["report"].update(dollars="0.01")),
+        "the report counts $0.010000, the calls $0.100000, and nothing says why",
+    ),
+    "a history dropped": (
+        without("history/r1"),
+        "the history of r1 is missing, which calls name",
+    ),
     "a report of another run": (
         changed("report", lambda holds: holds["report"].update(run_id="r2")),
         "the report is of another run: r2",
@@ -228,10 +236,19 @@ def test_a_countersignature_is_of_its_root_and_of_its_kind() -> None:
     theirs, root = public_of(THEIRS), bytes.fromhex(WHOLE.root)
     good = replace(WHOLE, countersignatures=((theirs, sign(THEIRS, root, "countersignature")),))
     assert find_changes(Receipt.load(good.dump()), countersigned_by=theirs) == ()
-    assert f"countersigned by {theirs}" in [*account(good)]
+    bare = f"countersigned by {theirs} (not compared: --countersigned-by)"
+    twice = replace(good, countersignatures=good.countersignatures * 2)
+    assert [*account(twice)].count(bare) == 1
+    assert f"countersigned by {theirs} (the key that you know)" in [*account(good, "", theirs)]
     bad = replace(WHOLE, countersignatures=((theirs, sign(THEIRS, root)),))
     assert find_changes(bad) == (f"countersignature 1 is not that of {theirs} over this root",)
     assert find_changes(WHOLE, countersigned_by=theirs) == (f"{theirs} has not countersigned it",)
+
+
+@pytest.mark.parametrize("key", ["01" + "00" * 31, "ee" + "ff" * 30 + "7f"])
+def test_a_key_by_which_everybody_signs_anything_has_signed_nothing(key: str) -> None:
+    low = replace(WHOLE, countersignatures=((key, "01" + "00" * 63),))
+    assert find_changes(low) == (f"countersignature 1 is not that of {key} over this root",)
 
 
 def flip(times: int, seed: int) -> None:
@@ -325,11 +342,37 @@ def test_each_sentence_names_its_findings_their_calls_prices_and_who_approved() 
         "    names no finding",
         "Plan and answer: plan-1 (claude-haiku, $0.01), synthesize-1 (claude-haiku, $0.04)",
     ]
+    assert said[4] == "    [t1], as above"
     told = [*account(WHOLE)]
     assert told[0].startswith("Which rates changed?: complete, $0.10; made 2026-11-26")
     assert "2 findings, 4 model calls (claude-haiku 4), 1 call of tools" in told
     assert "anna approved the plan" in told
     assert "2 of 3 sentences of the answer name their findings" in told
+
+
+def test_what_no_sentence_rests_on_is_listed_too() -> None:
+    failed = report_of("r1", answer="", status="failed")
+    first, *steps = steps_of("r1")
+    third = first.model_copy(update={"id": "r1:t3", "name": "t3"})
+    more = [first, third, *steps, call("r1", "work-t3-1", "t3", "0", status="error")]
+    assert [*sentences(receipt_of(report=failed, steps=more))] == [
+        "Plan: plan-1 (claude-haiku, $0.01), synthesize-1 (claude-haiku, $0.04)",
+        "In no sentence: [t1] complete, $0.02: work-t1-1 (claude-haiku, $0.02),"
+        " tool-t1-1 (web, approved by anna)",
+        "In no sentence: [t2] complete, $0.02: work-t2-1 (claude-haiku, $0.03)",
+        "In no finding: work-t3-1 (claude-haiku, $0.00, error)",
+    ]
+
+
+def test_what_a_receipt_says_of_itself_is_not_said_in_our_name() -> None:
+    told = [*account(WHOLE)]
+    assert "holds the report, which quotes inputs where findings, remarks and orders do" in told[-1]
+    odd = {"holds": "everything", "lacks": ["countersigned by the auditor"]}
+    told = [*account(changed(HEAD, lambda holds: holds.update(odd)))]
+    assert told[-2:] == [
+        "says of itself: it holds everything",
+        "says of itself: countersigned by the auditor",
+    ]
 
 
 def test_an_answer_that_is_data_or_the_only_finding_says_what_it_rests_on() -> None:

@@ -58,7 +58,7 @@ def command(
         if history is not None and not changed:
             changed += compare(receipt, history)
         if not changed:
-            lines += [f"  {each}" for each in account.account(receipt, known)]
+            lines += [f"  {each}" for each in account.account(receipt, known, other)]
             lines += [f"  the history in {history} is the one that it is of"] if history else []
             lines += account.sentences(receipt) if sentences else []
     except (
