@@ -112,6 +112,7 @@ async def test_every_planted_fault_is_found_and_nothing_else(
     assert marks["judged"].judged == 0, "nobody pays a judge for what has failed"
 
 
+@pytest.mark.long
 async def test_right_answers_pass_and_an_eval_that_is_started_again_pays_nothing_twice(
     runs: Runs, connection: Connection
 ) -> None:
@@ -167,6 +168,7 @@ async def test_a_cancelled_eval_cancels_what_is_open_and_goes_on_later(
     assert "The same --id goes on with it." in said and "Eval cancelled had already closed." in said
 
 
+@pytest.mark.long
 async def test_a_history_that_grows_too_long_is_left_for_a_new_one(
     runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
