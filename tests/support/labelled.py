@@ -191,8 +191,10 @@ def _worked(answer: Any) -> dict[str, Any]:
 
 def _looks(case: Case) -> list[dict[str, Any]]:
     """Return the turn in which an agent opens a folder, without which its answer does not count."""
-    inputs: Any = case.request.get("inputs", {})
-    paths = {name: Path(str(each)) for name, each in inputs.items()}
+    request: dict[str, Any] = case.request
+    inputs, plan = request.get("inputs", {}), request.get("plan")
+    named = plan["subtasks"][0]["inputs"] if plan else [*inputs]
+    paths = {name: Path(str(inputs[name])) for name in named}
     folders = [name for name, path in paths.items() if path.is_dir()]
     calls = [
         {"name": name, "input": {"file_path": f"{folder}/{_first_file(paths[folder])}"}}
