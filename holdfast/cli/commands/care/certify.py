@@ -75,8 +75,8 @@ def command(
 ) -> int:
     """Kill and fail a playbook in every way, on scripted answers, and say what held.
 
-    Exit code 1 if an answer is paid twice, an effect happens twice or is declared by nobody, a cap
-    does not hold, an answer differs, or an end is not honest.
+    Exit code 1 if an answer is paid twice, an effect is declared by nobody or happens twice where
+    that is not declared harmless, a cap does not hold, an answer differs, or an end is not honest.
     """
     from holdfast.certifying import page
     from holdfast.certifying.certify import Wanted, certify
