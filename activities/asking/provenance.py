@@ -15,6 +15,7 @@ from holdfast.text.marks import BRACKETS, NUMBER, URL, strip_stop
 
 CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_FLAGS = 20
+COMMAS_AND_POINTS = str.maketrans(",.", ".,")
 
 
 def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
@@ -28,7 +29,9 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     said = _stated(synthesis)
     form = json.dumps(material.form.result, ensure_ascii=False)
     texts = [material.goal, material.instruction, form, *map(_all_text, material.findings)]
-    numbers = {_plain(number) for text in texts for number in NUMBER.findall(text)}
+    given = {number for text in texts for number in NUMBER.findall(text)}
+    numbers = {*map(_plain, given)}
+    readings = {read for number in given for read in _readings(number)}
     urls = {strip_stop(url) for text in texts for url in URL.findall(text)}
     answer = URL.sub(" ", said)
     flags = [
@@ -44,7 +47,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     foreign = [
         number
         for number in _unique(NUMBER.findall(_strip_citations(answer, planned)))
-        if len(_plain(number)) > 1 and _plain(number) not in numbers
+        if len(_plain(number)) > 1 and readings.isdisjoint(_readings(number))
     ]
     computed = {number: derive(number, numbers) for number in foreign[:MOST_FLAGS]}
     flags += [
@@ -115,6 +118,11 @@ def _all_text(finding: Finding) -> str:
 def _plain(number: str) -> str:
     plain = number.replace(",", "")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _readings(number: str) -> set[str]:
+    """Return what a number may mean: with a point before decimals, or with a comma."""
+    return {_plain(number), _plain(number.translate(COMMAS_AND_POINTS))}
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

@@ -73,3 +73,10 @@ def test_an_answer_with_a_sum_has_a_note_and_one_with_an_invention_a_flag() -> N
     told = flag_unsupported(Synthesis(answer=answer), material)
     assert told.doubtful == ("777,123",)
     assert told.notes == ("In no finding, and computed from two: 256,000 = 1,256,000 - 1,000,000.",)
+
+
+def test_a_figure_with_a_comma_before_its_decimals_is_the_same_with_fewer_of_them() -> None:
+    finding = Finding(subtask_id="t1", status="complete", content="46,00 Euro, dann 1240,5 Euro")
+    material = SynthesisMaterial(goal="Was kostet es?", instruction="", findings=(finding,))
+    answer = "46 Euro, dann 1240,50 Euro, nicht 47 Euro."
+    assert flag_unsupported(Synthesis(answer=answer), material).doubtful == ("47",)
