@@ -13,12 +13,12 @@ from holdfast.contracts import Approval, Goal
 from holdfast.contracts.evals import Case
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
+from holdfast.intake.case_inputs import is_planted
 from holdfast.intake.connection import Connection
 from holdfast.intake.goals import goal_of, limits_of
 from holdfast.intake.inputs import check_inputs, input_of
 from holdfast.intake.planted import repository_of
 from holdfast.intake.requests import Document, RunRequest, read_request
-from holdfast.intake.suites import is_planted
 
 SINGLE_DOLLARS = "0.50"
 """The cap of a single call, where its case says none."""

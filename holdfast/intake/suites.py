@@ -19,15 +19,14 @@ from holdfast.contracts import Check, Finding
 from holdfast.contracts.evals import MOST_TRIALS, Case, Found, Must, PlanShape, Suite
 from holdfast.deployment.settings import HOME
 from holdfast.errors import Refused
+from holdfast.intake.case_inputs import FOLDER, is_planted, whole_paths
 from holdfast.intake.files import read_text
-from holdfast.intake.inputs import LITERAL
 from holdfast.intake.requests import RunRequest, explain, read_request
 from holdfast.plans.checks import problems
 from holdfast.text import PLAIN_ID
 from holdfast.text.mistakes import suggest
 from holdfast.untrusted.reading import NotPlain, from_json, from_yaml
 
-FOLDER = "evals"
 FILE = "suite.yaml"
 MOST_NAME = 40
 """Characters of the name of a suite or case: ids of runs are made of them."""
@@ -152,7 +151,7 @@ def _case(given: dict[str, Any], where: str, folder: Path) -> Case:
     if unknown := _unknown(where, given, (*OF_CASE, *OF_RUN)):
         raise Refused("\n".join(unknown))
     request = {name: value for name, value in given.items() if name in OF_RUN}
-    request["inputs"] = _whole_paths(request.get("inputs", {}), folder)
+    request["inputs"] = whole_paths(request.get("inputs", {}), folder, where)
     _check_form(given, where)
     read_request(_without_planted(request), where)
     must = given.get("must", [])
@@ -243,29 +242,6 @@ def _findings(given: object, where: str) -> tuple[Finding, ...]:
         except ValidationError as error:
             raise Refused(_line(f"{where}: findings.{subtask_id}", error)) from error
     return tuple(made)
-
-
-def _whole_paths(inputs: object, folder: Path) -> object:
-    """Return inputs with paths that begin at the suite's folder."""
-    if not isinstance(inputs, dict):
-        return inputs
-    return {
-        name: {state: _whole_path(each, folder) for state, each in given.items()}
-        if is_planted(given)
-        else _whole_path(given, folder)
-        for name, given in inputs.items()
-    }
-
-
-def _whole_path(given: object, folder: Path) -> object:
-    if isinstance(given, str) and not given.startswith(LITERAL):
-        return str((folder / Path(given).expanduser()).absolute())
-    return given
-
-
-def is_planted(given: object) -> bool:
-    """True for a repository of two states, each a folder or texts by their paths."""
-    return isinstance(given, dict) and {*given} == {"before", "after"}
 
 
 def _without_planted(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,3 +112,21 @@ def test_the_projects_own_suite_comes_before_the_shipped_one_of_its_name(tmp_pat
     assert tmp_path not in {each.parent.parent for each in list_suites(None).values()}
     written(tmp_path / "evals" / "mine")
     assert list_suites(tmp_path)["mine"] == tmp_path / "evals" / "mine"
+
+
+def test_an_input_lies_within_the_project_of_its_suite_also_by_a_link(tmp_path: Path) -> None:
+    folder = written(tmp_path / "project" / "evals" / "mine")
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "project" / "own.md").write_text("ours")
+    (folder / "link").symlink_to(tmp_path / "key")
+    (folder / "state").mkdir()
+    (folder / "state" / "link").symlink_to("../../../../key")
+    planted = "{before: state, after: {a.py: x}}"
+    for given in ("/etc/passwd", "~/.ssh/id_rsa", "../../../key", "link", planted):
+        case = f"- {{name: a, goal: G, inputs: {{p: {given}}}, must: [{{says: x}}]}}"
+        (folder / "cases.yaml").write_text(case)
+        with pytest.raises(Refused, match=r"cases\.yaml: a: inputs\.p: '.* leads outside ") as said:
+            read_suite(folder)
+        assert "\n" not in str(said.value), given
+    (folder / "cases.yaml").write_text(case.replace(planted, "../../own.md"))
+    assert read_suite(folder).cases[0].request["inputs"] == {"p": f"{folder}/../../own.md"}
