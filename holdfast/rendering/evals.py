@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from holdfast.contracts.evals import EvalGoal, EvalReport, Priced
 from holdfast.evals.tally import Change, SuiteTally, Tally
 from holdfast.ledger.ranges import format_price, total_of
 from holdfast.rendering.amounts import at_most, money, seconds
-from holdfast.rendering.blocks import Block, Column, Heading, Line, Paragraph, Table, listed
+from holdfast.rendering.blocks import Block, Code, Column, Heading, Line, Paragraph, Table, listed
 from holdfast.text import pluralize
 
 COLUMNS = (
@@ -62,7 +63,7 @@ def price_blocks(goal: EvalGoal, prices: Sequence[Priced]) -> list[Block]:
     return [
         Table(PRICES, tuple(lines)),
         *listed(say_unprepared(prices), "Cannot be prepared"),
-        Paragraph(say_price(goal, expected(goal, prices))),
+        Paragraph(say_price(goal, prices)),
     ]
 
 
@@ -70,10 +71,33 @@ def say_unprepared(prices: Iterable[Priced]) -> list[str]:
     return [f"{each.suite}/{each.case}: {each.why}" for each in prices if each.why]
 
 
-def say_price(goal: EvalGoal, expected: Decimal | None) -> str:
-    """Return what all trials are expected to cost, and what they may."""
-    trials = pluralize(len(goal.trials), "trial")
-    return f"{trials}: {money(expected)} expected, at most {money(goal.dollars)} is spent."
+def say_price(goal: EvalGoal, prices: Sequence[Priced]) -> str:
+    """Return what all trials are expected to cost, and what they may, or how many of them the cap
+    leaves no money for, and which cap would do.
+    """
+    trials, total = pluralize(len(goal.trials), "trial"), expected(goal, prices)
+    if total is None or total <= goal.dollars:
+        return f"{trials}: {money(total)} expected, at most {money(goal.dollars)} is spent."
+    # A trial begins only while its whole cap is free.
+    enough = math.ceil(total + max(each.cap for each in goal.trials))
+    return (
+        f"{trials}: {money(total)} expected, above the cap of {money(goal.dollars)}: it would not"
+        f" do for about {_beyond_cap(goal, prices)} of them, so none is begun. --dollars {enough}"
+        " does for all."
+    )
+
+
+def _beyond_cap(goal: EvalGoal, prices: Iterable[Priced]) -> int:
+    """Return how many trials are not run where each costs what is expected."""
+    known = {(each.suite, each.case): each for each in prices}
+    spent, beyond = Decimal(0), 0
+    for trial in goal.trials:
+        if spent + trial.cap > goal.dollars:
+            beyond += 1
+        else:
+            each = known[trial.suite, trial.case]
+            spent += (each.expected or Decimal(0)) + (each.judge or Decimal(0))
+    return beyond
 
 
 def expected(goal: EvalGoal, prices: Iterable[Priced]) -> Decimal | None:
@@ -96,14 +120,22 @@ def _sums(found: Iterable[tuple[Priced, int]]) -> Iterator[str]:
 
 
 def blocks(
-    report: EvalReport, suites: Sequence[SuiteTally], changes: Sequence[Change] | None
+    report: EvalReport,
+    suites: Sequence[SuiteTally],
+    changes: Sequence[Change] | None,
+    show: Callable[[str], str],
 ) -> list[Block]:
-    """Return what came of an eval. `changes`: against a baseline; None: there is none."""
+    """Return what came of an eval. `changes`: against a baseline; None: there is none. `show`: the
+    command that opens a run.
+    """
     made: list[Block] = []
     if len(suites) > 1:
         made.append(Table(SUITES, tuple(map(_summary, suites))))
     for suite in suites:
         made += _suite(suite)
+    failed = [run for suite in suites for run in suite.whole.runs]
+    if failed:
+        made += [Paragraph("To open one that failed:"), Code(show(failed[0]))]
     if changes is not None:
         made += listed(map(_changed, changes), "Against the baseline") or [
             Paragraph("Against the baseline: no rate has surely changed.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from holdfast.contracts.evals import EvalReport, Mark
+import pytest
+
+from holdfast.contracts.evals import EvalGoal, EvalReport, Mark, Priced, Trial
 from holdfast.evals.tally import tally_suites
 from holdfast.rendering import evals, markdown
 
@@ -30,7 +32,8 @@ def test_one_agent_and_a_team_stand_beside_each_other_in_quality_price_and_time(
     )
     report = EvalReport(name="several", marks=marks, trials=4, dollars=Decimal("0.34"))
     tallies = tally_suites(marks, {"one-agent": 75, "team": 75})
-    table, rest = markdown.write(evals.blocks(report, tallies, None)).split("## one-agent", 1)
+    told = markdown.write(evals.blocks(report, tallies, None, "show {}".format))
+    table, rest = told.split("## one-agent", 1)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     assert rows[0] == ["suite", "passed", "95 %", "price each", "time each", "must pass"]
     assert [row for row in rows if row[0] in ("one-agent", "team")] == [
@@ -38,5 +41,35 @@ def test_one_agent_and_a_team_stand_beside_each_other_in_quality_price_and_time(
         ["team", "2 of 2", "34–100 %", r"\$0.1500", "25 s", "75 %"],
     ]
     assert rest.startswith(": did not hold")
-    alone = markdown.write(evals.blocks(report, tallies[:1], None))
+    alone = markdown.write(evals.blocks(report, tallies[:1], None, str))
     assert alone.startswith("## one-agent")
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_the_command_that_opens_a_failed_trial_is_told_as_it_is_to_be_typed(passed: bool) -> None:
+    marks = (mark("my_suite", 1, passed=passed, dollars="0", seconds=1),)
+    report = EvalReport(name="my_suite", marks=marks, trials=1)
+    tallies = tally_suites(marks, {"my_suite": 50})
+    command = "starter.py --project /a/my_letters show {}".format
+    told = markdown.write(evals.blocks(report, tallies, None, command))
+    typed = "To open one that failed:\n\n    starter.py --project /a/my_letters show my_suite-1\n"
+    assert (typed in told) != passed
+
+
+def test_a_price_above_the_cap_says_how_many_trials_that_leaves_out_and_which_cap_would_do() -> (
+    None
+):
+    trials = tuple(
+        Trial(run=f"r{number}", case="c", asked="", cap=Decimal(1)) for number in range(10)
+    )
+    price = Priced(case="c", expected=Decimal("0.50"), judge=Decimal("0.10"))
+    goal = EvalGoal(name="s", trials=trials, dollars=Decimal(3))
+    # Four are paid with 2.40, and a fifth has no whole dollar left.
+    assert evals.say_price(goal, [price]) == (
+        "10 trials: $6.00 expected, above the cap of $3.00: it would not do for about 6 of them,"
+        " so none is begun. --dollars 7 does for all."
+    )
+    enough = goal.model_copy(update={"dollars": Decimal(7)})
+    assert evals.say_price(enough, [price]) == (
+        "10 trials: $6.00 expected, at most $7.00 is spent."
+    )

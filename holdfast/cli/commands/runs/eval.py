@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -175,7 +176,7 @@ async def _priced(
         show_markdown(markdown.write(evals.price_blocks(goal, prices)))
         return False
     expected = evals.expected(goal, prices)
-    say(evals.say_price(goal, expected))
+    say(evals.say_price(goal, prices))
     say_all(evals.say_unprepared(prices), "magenta")
     if expected is not None and expected > goal.dollars:
         raise Exit(
@@ -195,7 +196,8 @@ def finish(report: EvalReport, suites: tuple[Suite, ...], options: EvalOptions) 
     """Print and write what came of an eval; return its exit code."""
     tallies = tally_suites(report.marks, {each.name: each.passing for each in suites})
     changes = None if options.before is None else compare(options.before, tallies)
-    shown = markdown.write(evals.blocks(report, tallies, changes))
+    opens = partial(to_type, "show")
+    shown = markdown.write(evals.blocks(report, tallies, changes, opens))
     if options.as_json:
         result = Result(report=report, suites=tallies, changes=changes)
         put_json(result.model_dump_json(indent=2))
