@@ -50,7 +50,7 @@ SHARE = 3
 VALUE_FIELDS = 20
 """Fields whose values are counted."""
 BEFORE = ("id", "place", "status")
-AFTER = ("why", "same_as", "tier", "tries", "dollars")
+AFTER = ("why_failed", "same_as", "tier", "tries", "dollars")
 
 
 async def close(store: Store, material: CloseMaterial) -> MapTable:
@@ -245,6 +245,8 @@ class Writing:
 
     form: Mapping[str, JsonValue] = field(default_factory=dict)
     """The schema of a result; empty: results are texts, whose values are not counted."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The column of each of its fields."""
     counts: RowCounts = field(default_factory=RowCounts)
     failures: list[str] = field(default_factory=list)
     counted: dict[str, Counter[str] | None] = field(default_factory=dict)
@@ -264,10 +266,10 @@ class Writing:
 
     def values(self) -> dict[str, dict[str, int]]:
         """Return the counts of the fields whose values are few by their schema, or far fewer than
-        rows.
+        rows, by the names of their columns.
         """
         return {
-            name: dict(found.most_common())
+            self.columns.get(name, name): dict(found.most_common())
             for name, found in self.counted.items()
             if found and (self._is_closed(name) or SHARE * len(found) <= found.total())
         }
@@ -322,7 +324,7 @@ def row_of(stood: Stood, columns: Columns) -> dict[str, JsonValue]:
         "place": item.place,
         "status": OPEN if outcome is None else outcome.status,
         **{columns.results[name]: value for name, value in results.items()},
-        "why": "" if outcome is None else outcome.why,
+        "why_failed": "" if outcome is None else outcome.why,
         "same_as": same_as,
         "tier": "" if outcome is None or not outcome.tries else outcome.tier,
         "tries": 0 if outcome is None or repeats else outcome.tries,
@@ -345,7 +347,7 @@ def _in_full(value: JsonValue) -> JsonValue:
 def _write(
     standing: Standing, columns: Columns, form: Mapping[str, JsonValue], folder: Path
 ) -> Writing:
-    writing, counts = Writing(form), Counter[str]()
+    writing, counts = Writing(form, columns.results), Counter[str]()
     with (
         (folder / TABLE).open("w", encoding="utf-8") as lines,
         (folder / CSV).open("w", encoding="utf-8", newline="") as table,

@@ -12,7 +12,7 @@ from holdfast.activities.catalogue.tools import CatalogueError
 from holdfast.calls import KINDS
 from holdfast.calls.prove import TESTER
 from holdfast.calls.row import MERGE_RULES, ROW
-from holdfast.calls.work import COMPOSED_ROLE, REVIEWER_ROLE
+from holdfast.calls.work import COMPOSED_ROLE, COMPOSED_ROW, REVIEWER_ROLE
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS
 from holdfast.deployment.settings import HOME
 from holdfast.plans import checks
@@ -20,7 +20,7 @@ from holdfast.plans import checks
 FOLDER = "prompts"
 SHARED = "untrusted"
 """The file that stands below every other: what strangers wrote gives no instructions."""
-ABOVE = (COMPOSED_ROLE, REVIEWER_ROLE)
+ABOVE = (COMPOSED_ROLE, COMPOSED_ROW, REVIEWER_ROLE)
 """Files that stand above another, with that note at its end."""
 CHECKS = "{checks}"
 """Replaced in a prompt by the kinds of checks, each with its argument."""

@@ -168,7 +168,8 @@ def may_map(material: PlanMaterial) -> bool:
 MAPS = (
     "In `maps`: a subtask that is done once for each item of an input that has many. `over` names"
     " the input, `by` its unit, `id` a field whose value names an item, or nothing; `result` the"
-    " fields of each answer, with all their `values` where they are few. All are text: say in the"
+    " fields of each answer, with all their `values` where they are few, one of them for items that"
+    " do not say, such as unclear. All are text: say in the"
     " instruction how numbers and dates are written. An answer has room for 1,000 tokens; for"
     " longer texts say `max_output` in `bounds`. Plan one where each item is to be judged by"
     " itself and there are more than one agent reads well (some 100 short texts, 20 long ones);"
@@ -177,8 +178,9 @@ MAPS = (
     " instruction may name fields in braces, then only those are shown; its `secondary` and"
     " `acceptance_criteria` are empty, as nobody judges rows by them. Who depends on it gets"
     " counts, some failures and a table for query_data: id, place, status, the fields of `result`,"
-    " and the items' own short fields, shown or not. Leave `maps` empty where nothing is done item"
-    " by item."
+    " why_failed, same_as, tier, tries, dollars, and the items' own short fields, shown or not;"
+    " a name that is taken gets `result_` or, of an item's field, `item_` before it. Leave `maps`"
+    " empty where nothing is done item by item."
 )
 
 

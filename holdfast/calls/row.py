@@ -17,7 +17,7 @@ from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.findings import as_data, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.rows import Item, Merging
-from holdfast.calls.work import COMPOSED_ROLE, ROOM, Told, WorkMaterial, join_rules
+from holdfast.calls.work import COMPOSED_ROW, ROOM, Told, WorkMaterial, join_rules
 from holdfast.contracts import Call, Contract, Reply, RoleCard, Subtask
 from holdfast.contracts.policies import PROMPT_OVERHEAD_TOKENS, model_policy
 
@@ -139,7 +139,7 @@ def form_of(material: WorkMaterial) -> dict[str, JsonValue]:
 
 def role_file(material: WorkMaterial) -> str:
     """Return the file of the role's prompt, where that is none of its own; empty: it is."""
-    return COMPOSED_ROLE if material.composed else ""
+    return COMPOSED_ROW if material.composed else ""
 
 
 ROW: ModelKind[Item, RowAnswer, RowValue] = ModelKind(

@@ -394,9 +394,9 @@ class MapTable(Contract):
 
     counts: RowCounts = RowCounts()
     table: PinnedInput | None = None
-    """JSON lines, an item each in its order: id, place, status, result's fields, why, same_as,
-    tier, tries, dollars, short fields of its own. Tools of dependents read it as an input of this
-    name.
+    """JSON lines, an item each in its order: id, place, status, result's fields, why_failed,
+    same_as, tier, tries, dollars, short fields of its own. Tools of dependents read it as an
+    input of this name.
     """
     columns: tuple[str, ...] = ()
     own: tuple[str, ...] = ()

@@ -41,6 +41,8 @@ from holdfast.text import one_line
 Result = TypeVar("Result")
 COMPOSED_ROLE = "composed"
 """File in `prompts/` for all roles that plans compose."""
+COMPOSED_ROW = "composed_row"
+"""The same for rows of a map, which have no tools and give nothing back."""
 REVIEWER_ROLE = "code_reviewer"
 """The same for all agents of a review."""
 

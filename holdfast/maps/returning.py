@@ -4,7 +4,7 @@ asked. Pure.
 
 from __future__ import annotations
 
-from holdfast.calls.rows import MapReport, RowsDone, Submitted, Unanswered
+from holdfast.calls.rows import MapReport, MapTable, RowsDone, Submitted, Unanswered
 from holdfast.contracts import policies
 from holdfast.contracts.replacing import replace
 from holdfast.maps import portions
@@ -71,16 +71,32 @@ def tolerate(state: MapState, broken: int = 0) -> MapState:
     assert spec is not None
     if state.goal.tolerated or state.ending is not None or stands.level:
         return state
-    more = f"more than {spec.tolerate:g} %"
     if exceeds(spec, broken, stands.items):
-        why = f"{broken:,} of {stands.items:,} rows cannot be asked, {more}"
+        why = f"{broken:,} of {stands.items:,} rows cannot be asked, {_more_than(state)}"
         return replace(state, ending=MapReport(outcome="intolerable", why=why))
     ended = stands.failed + stands.complete
     early = ended < policies.TOLERATED_FROM and (stands.portions or state.flights or state.batches)
     if early or not exceeds(spec, stands.failed, stands.items):
         return state
-    why = f"{stands.failed:,} of {stands.items:,} rows failed, {more}"
+    why = f"{stands.failed:,} of {stands.items:,} rows failed, {_more_than(state)}"
     return replace(state, ending=MapReport(outcome="intolerable", why=why))
+
+
+def count_equal(state: MapState, table: MapTable) -> MapState:
+    """Count in the reason for too many failed rows also those that are equal to a failed one."""
+    ending, counts = state.ending, table.counts
+    equal = counts.failed - state.stands.failed
+    if ending is None or ending.outcome != "intolerable" or equal <= 0:
+        return state
+    why = f"{counts.failed:,} of {counts.items:,} rows failed, {equal:,} of them equal to others,"
+    why = f"{why} {_more_than(state)}"
+    return replace(state, ending=ending.model_copy(update={"why": why}))
+
+
+def _more_than(state: MapState) -> str:
+    spec = state.goal.work.subtask.map
+    assert spec is not None
+    return f"more than {spec.tolerate:g} %"
 
 
 def lose_activity(state: MapState, move: OfRows, trouble: Trouble) -> MapState:

@@ -9,7 +9,7 @@ from holdfast.contracts import policies
 from holdfast.contracts.replacing import replace
 from holdfast.maps import asking, portions
 from holdfast.maps.money import shared_of, work_of
-from holdfast.maps.returning import tolerate
+from holdfast.maps.returning import count_equal, tolerate
 from holdfast.maps.state import CloseMap, MapState, OpenMap, stand
 
 UNMERGED = "Not merged, as they came:"
@@ -110,7 +110,7 @@ def take_table(state: MapState, table: MapTable, *, ordered: bool) -> MapState:
         merges = spec is not None and spec.reduce and not stands.portions
         if merges and state.over is None:
             return stand(state, table=table)
-        return replace(state, table=table)
+        return replace(count_equal(state, table), table=table)
     state = replace(state, ordered=True, table=table)
     # What waits to be asked has neither failed for good nor been completed yet.
     queue, waiting = portions.drop(stands.chunks, stands.portions, table.settled)

@@ -89,8 +89,11 @@ def broken_problem(subtask: Subtask, found: ItemsFound, mended: int) -> str:
 
 
 def exceeds(spec: MapSpec, failed: int, items: int) -> bool:
-    """True if more items have failed than a map tolerates."""
-    return failed * 100 > spec.tolerate * items
+    """True if more items have failed than a map tolerates: a share, but no less than one of several
+    items, unless it is 0.
+    """
+    one = 1 if spec.tolerate and items > 1 else 0
+    return failed > one and failed * 100 > spec.tolerate * items
 
 
 def time_problems(plan: Plan, lane: Lane | None, seconds: int) -> Iterator[str]:

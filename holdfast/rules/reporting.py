@@ -10,7 +10,7 @@ from decimal import Decimal
 from pydantic import ValidationError
 
 from holdfast.calling import gathering, verifying
-from holdfast.contracts import Gap, Limits, Report, ReportStatus, Timings
+from holdfast.contracts import Finding, Gap, Limits, Report, ReportStatus, Timings
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_composed
 from holdfast.rules import keeping, leaving
@@ -26,6 +26,10 @@ from holdfast.text import pluralize, sentence
 
 MOST_WHY = 500
 """Characters of the message of a workflow that failed."""
+
+
+FAILED_SHOWN, FAILED_LETTERS = 5, 160
+"""Failed rows of a map that a gap names, and the letters of each."""
 
 
 def status_of(state: State) -> ReportStatus:
@@ -313,7 +317,7 @@ def gaps(state: State) -> tuple[Gap, ...]:
                 subtask_id=finding.subtask_id,
                 title=subtask.title,
                 status=finding.status,
-                why=finding.why,
+                why=_why_missing(state, finding),
                 took_down=taken if finding.status != "skipped" else (),
             )
         )
@@ -329,6 +333,17 @@ def gaps(state: State) -> tuple[Gap, ...]:
     for name, ids in unread_inputs(state).items():
         missing.append(Gap(title=f"Reading {name}", status="skipped", why=_unopened_why(ids)))
     return tuple(missing)
+
+
+def _why_missing(state: State, finding: Finding) -> str:
+    """Return why a finding is not complete; of a map with the first of its rows that failed."""
+    table = state.work[finding.subtask_id].mapped.table
+    if table is None or not table.failures:
+        return finding.why
+    shown = "; ".join(each[:FAILED_LETTERS] for each in table.failures[:FAILED_SHOWN])
+    which = "failed" if table.counts.failed <= FAILED_SHOWN else "failed, among others"
+    typed = f"show {state.run_id} {finding.subtask_id} --rows failed"
+    return f"{sentence(finding.why)} These rows {which}: {sentence(shown)} All: {typed}"
 
 
 def _unopened_why(ids: tuple[str, ...]) -> str:

@@ -42,7 +42,7 @@ from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, prove_
 from holdfast.calls.refine import RefineMaterial, refine_prompt
 from holdfast.calls.replan import ReplanMaterial, Standing, replan_prompt
 from holdfast.calls.review import ReviewMaterial, review_prompt
-from holdfast.calls.row import mending_prompt, merge_beginning, row_beginning, row_prompt
+from holdfast.calls.row import mending_prompt, merge_beginning, role_file, row_beginning, row_prompt
 from holdfast.calls.rows import Item, Merging
 from holdfast.calls.sources import Sources
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
@@ -584,3 +584,10 @@ def test_a_planner_never_sees_more_of_an_input_than_its_preview() -> None:
     prompt = plan_prompt(PLANNING)
     assert "Revenue was 3" in prompt and "5000 bytes" in prompt
     assert "scanner" not in prompt, "a role without a model is not for a planner"
+
+
+def test_a_row_of_a_composed_role_is_told_of_no_tools_and_of_nothing_to_give_back() -> None:
+    told = SYSTEM[role_file(MAPPED.model_copy(update={"composed": "Sorts tickets."}))]
+    assert SYSTEM["composed"].startswith(told.strip())
+    assert "within that role" in told
+    assert "tools" not in told and "out of scope" not in told

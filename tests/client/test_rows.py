@@ -135,7 +135,7 @@ async def test_a_row_that_waits_to_be_mended_is_open_until_no_try_is_left(mappin
     connection, _, _ = await running(mapping, mended=False)
     assert await rows_of(connection, "failed") == [("line 3", "failed", None)]
     async with read_rows(connection, "r1", "label", "open") as rows:
-        found = [(row["id"], row["why"]) async for page in rows.pages for row in page]
+        found = [(row["id"], row["why_failed"]) async for page in rows.pages for row in page]
     assert found == [("a", "to be mended: it has no form"), ("c", "")]
     told = Order(subtask_id="label", rows=True, which="open")
     assert await why_unfit(connection, "r1", "skip", told) == ""
@@ -175,13 +175,13 @@ async def test_rows_are_printed_as_csv_without_formulas_as_json_and_on_a_screen(
     connection, _, _ = await running(mapping)
     await show_rows.run(connection, "r1", "label", "complete", as_json=False, as_csv=True)
     assert capsys.readouterr().out.splitlines() == [
-        '"id","place","status","result","why","same_as","tier","tries","dollars","t"',
+        '"id","place","status","result","why_failed","same_as","tier","tries","dollars","t"',
         '"a","line 1","complete","lid","","","haiku","1","0.0","1"',
         '"b","line 2","complete","\'=1+1","","","haiku","1","0.0","2"',
     ]
     await show_rows.run(connection, "r1", "label", "failed", as_json=True, as_csv=False)
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["id"], row["why"][:10]) == ("line 3", "is no JSON")
+    assert (row["id"], row["why_failed"][:10]) == ("line 3", "is no JSON")
     await show_rows.run(connection, "r1", "label", "all", as_json=False, as_csv=False)
     assert "=1+1" in capsys.readouterr().out
     await show_rows.run(connection, "r1", "label", "skipped", as_json=False, as_csv=False)

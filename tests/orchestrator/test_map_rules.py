@@ -240,8 +240,35 @@ def test_too_many_failures_stop_a_map_unless_a_person_lets_it_go_on() -> None:
         assert ("rows-10" in driver.moves) is tolerated
 
 
+def test_one_of_several_rows_may_fail_unless_none_is_tolerated() -> None:
+    for tolerate, count, failed, wanted in (
+        (2.0, 30, 1, "done"),
+        (2.0, 30, 2, "intolerable"),
+        (2.0, 1, 1, "intolerable"),
+        (0.0, 30, 1, "intolerable"),
+    ):
+        driver = Driver(goal(tolerate=tolerate), count)
+        driver.go_on()
+        driver.answer(driver.first())
+        ended = RowsDone(complete=count - failed, hopeless=failed, bill=bill(count))
+        driver.answer(driver.first(), ended)
+        assert driver.run().outcome == wanted, (tolerate, count, failed)
+
+
+def test_rows_equal_to_a_failed_one_count_in_the_reason() -> None:
+    driver = Driver(goal(tolerate=2.0), 36)
+    driver.go_on()
+    driver.answer(driver.first())
+    driver.answer(driver.first(), RowsDone(complete=34, hopeless=2, bill=bill(36)))
+    counts = RowCounts(items=36, complete=31, failed=5)
+    driver.take(Ended(driver.first(), MapTable(counts=counts)))
+    assert driver.report is not None
+    why = "5 of 36 rows failed, 3 of them equal to others, more than 2 %"
+    assert driver.report.why == why
+
+
 def test_more_broken_rows_than_may_fail_end_a_map_before_it_asks_any() -> None:
-    broken = items(30).model_copy(update={"broken": 2})
+    broken = items(30).model_copy(update={"broken": 3})
     for tolerated in (False, True):
         driver = Driver(goal(tolerate=2.0, tolerated=tolerated), 30)
         driver.go_on()
@@ -250,15 +277,15 @@ def test_more_broken_rows_than_may_fail_end_a_map_before_it_asks_any() -> None:
         if not tolerated:
             driver.answer(driver.first())
             assert driver.report is not None and driver.report.outcome == "intolerable"
-            assert driver.report.why == "2 of 30 rows cannot be asked, more than 2 %"
+            assert driver.report.why == "3 of 30 rows cannot be asked, more than 2 %"
             resume = driver.report.resume
     order = RowOrder(kind="skip", ids=("k1",))
-    for left, outcome in ((1, "intolerable"), (0, "more")):
+    for left, outcome in ((2, "intolerable"), (1, "more")):
         # Few have ended, but of the broken ones it is known what they are.
         again = Driver(goal(tolerate=2.0, resume=resume, orders=(order,)), 30)
         again.go_on()
         counts = RowCounts(items=30, failed=left, broken=left)
-        settled = (0, 1)[left:]
+        settled = (0, 1, 2)[left:]
         again.take(Ended(again.first(), MapTable(counts=counts, settled=settled)))
         assert again.report is not None and again.report.outcome == outcome
 

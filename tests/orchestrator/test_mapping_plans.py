@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.activities.mapping.closing import AFTER, BEFORE
 from holdfast.calls.plan import (
     MAPS,
     MappingPlanAnswer,
@@ -170,6 +171,12 @@ def test_a_role_that_takes_over_is_left_out_of_a_map_and_kept_elsewhere() -> Non
     assert (kept.secondary, mapped.secondary) == ("analyst", "")
     assert "`secondary` and `acceptance_criteria` are empty" in MAPS
     assert "items' own short fields" in MAPS and "compose one" in MAPS
+
+
+def test_a_planner_is_told_the_columns_of_the_table_and_of_a_value_for_what_no_item_says() -> None:
+    columns = (*BEFORE, "the fields of `result`", *AFTER)
+    assert f"query_data: {', '.join(columns)}, and the items'" in MAPS
+    assert "for items that do not say, such as unclear" in MAPS
 
 
 def test_a_field_that_no_item_has_is_refused_with_the_nearest_one() -> None:

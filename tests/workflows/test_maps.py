@@ -131,6 +131,12 @@ async def test_too_many_failures_give_the_subtask_back_with_what_there_is(runs: 
     (found,) = report.findings
     assert found.status == "escalated" and found.escalation is not None
     assert found.why == "40 of 1,000 rows failed, more than 2 %"
+    (gap,) = report.gaps
+    named = "; ".join(f"row {n}: it failed" for n in range(0, 25, 5))
+    assert gap.why == (
+        f"{found.why}. These rows failed, among others: {named}."
+        f" All: show {report.run_id} classify --rows failed"
+    )
     assert len(maps.asked) <= 300, "a few chunks were out, and no more was asked"
 
 
@@ -376,7 +382,7 @@ async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_tabl
     assert found.content.startswith("119 of 120 rows complete, 1 failed.")
     assert "k13" in found.content and "it is no ticket" in found.content
     assert "121 answers about 120 rows, 120 by haiku, 1 by sonnet; none by batch" in found.content
-    columns = "id, place, status, result, why, same_as, tier, tries, dollars"
+    columns = "id, place, status, result, why_failed, same_as, tier, tries, dollars"
     assert f"the table classify: {columns}; with the item's own text." in found.content
     assert tried(found) == "120 haiku, 1 sonnet answers" and "result:" not in found.content
     assert asked.heard.count("row") == 121, "and one of a stronger model"

@@ -69,7 +69,7 @@ async def test_later_outcomes_win_and_repeated_rows_have_that_of_their_twin(
         ("line 3", "failed", None, 0),
         ("c", "complete", "lid", 0),
     ]
-    assert rows[0]["result_why"] == "so"
+    assert (rows[0]["why"], rows[0]["why_failed"]) == ("so", ""), "a result may say why, too"
     assert [file.name for file in closed.files] == ["label.jsonl", "label.csv"]
     text = (await mapping.store.get(closed.files[1].digest)).decode()
     assert '"\'=cmd|x"' in text
@@ -117,10 +117,10 @@ async def test_rows_whose_answer_never_came_stand_failed_with_why_and_may_be_ask
     closed = await mapping.close(work, found, [done], RowOrder(kind="retry"), unanswered=(gone,))
     assert closed.table is not None
     rows = await lines(mapping, closed.table.digest)
-    assert [(row["status"], row["why"], row["tries"], row["dollars"]) for row in rows] == [
+    assert [(row["status"], row["why_failed"], row["tries"], row["dollars"]) for row in rows] == [
         ("failed", "no answer came", 0, None),
         ("failed", "no answer came", 1, 0.01),
-        ("failed", rows[2]["why"], 0, 0.0),
+        ("failed", rows[2]["why_failed"], 0, 0.0),
         ("failed", "no answer came", 0, 0.0),
     ]
     assert closed.had_failed == closed.retry == (0, 1) and len(closed.outcomes) == 2
@@ -143,7 +143,7 @@ async def test_a_row_that_waits_to_be_asked_again_stands_open_and_has_not_failed
     assert closed.table is not None
     rows = await lines(mapping, closed.table.digest)
     assert [row["status"] for row in rows] == ["open", "complete", "failed", "open"]
-    assert rows[0]["why"] == "not asked again: no form"
+    assert rows[0]["why_failed"] == "not asked again: no form"
     assert closed.counts.failed == 1 and len(closed.failures) == 1
 
 
@@ -258,6 +258,16 @@ async def test_the_table_has_the_short_fields_of_items_and_names_what_a_row_repe
     ]
     header = (await mapping.store.get(closed.files[1].digest)).decode().splitlines()[0]
     assert header == ",".join(f'"{each}"' for each in closed.columns)
+
+
+async def test_values_are_counted_by_the_name_of_their_column(mapping: Mapping) -> None:
+    form = {"type": "object", "properties": {"Tier": {"enum": ["gold"]}}}
+    work = mapping.work(await mapping.pin(ROWS), "records", "Label {t}", id="id", result=form)
+    done = Outcome(n=1, id="b", status="complete", result={"Tier": "gold"})
+    found = await mapping.open(work)
+    closed = await mapping.close(work, found, [await mapping.outcomes(done)])
+    assert closed.values == {"result_Tier": {"gold": 1}}
+    assert "result_Tier" in closed.columns
 
 
 async def test_only_values_that_are_few_are_counted_and_never_those_of_texts(
