@@ -31,6 +31,12 @@ MOST_WHY = 500
 FAILED_SHOWN, FAILED_LETTERS = 5, 160
 """Failed rows of a map that a gap names, and the letters of each."""
 
+SAID_OF_ANY = (
+    "a an and are because by did finding findings for gave has have is it its missing no none not"
+    " of result so subtask that the there this to was were"
+)
+"""Words that say nothing of a gap but that there is one."""
+
 
 def status_of(state: State) -> ReportStatus:
     """Return how a run went; never better than it was."""
@@ -220,12 +226,19 @@ def _shortened_notes(state: State) -> Iterator[str]:
 
 
 def _own_gaps(state: State) -> Iterator[str]:
-    """Yield the author's gaps that are not among the report's with their reason."""
+    """Yield the author's gaps, but those that say no more than the report's own."""
     assert state.finishing.synthesis is not None
-    known = [name for gap in gaps(state) for name in (gap.subtask_id, gap.title) if name]
+    missing = gaps(state)
+    known = [name for gap in missing for name in (gap.subtask_id, gap.title) if name]
+    told = _words(" ".join((SAID_OF_ANY, *(gap.model_dump_json() for gap in missing))))
     for said in state.finishing.synthesis.gaps:
-        if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) for name in known):
+        named = any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) for name in known)
+        if not (named and _words(said) <= told):
             yield said
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def _critic_notes(state: State) -> Iterator[str]:

@@ -470,11 +470,13 @@ def test_what_the_answer_calls_missing_is_told_once_where_it_is_a_gap() -> None:
     run = begun(subtask("a"), subtask("b"))
     end(run, "work-a-1", "refused")
     end(run, "work-b-1")
-    gaps = ("a has no finding", "Prices of 2025 are not known")
+    more = "The invoice lumen-108 is in no sum [a]"
+    gaps = ("a has no finding", more, "Prices of 2025 are not known")
     value = Synthesis(answer="it is so", gaps=gaps, confidence=70)
     end(run, "synthesize-1", value=value)
     notes = closed(run).notes
     assert "Prices of 2025 are not known" in notes and "a has no finding" not in notes
+    assert more in notes, "it says what of the subtask is missing where"
 
 
 def test_the_price_says_what_of_it_no_subtask_has() -> None:
