@@ -25,17 +25,18 @@ def _listed(value: object) -> object:
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """Several texts, or one."""
+Count = Annotated[int, Field(ge=0)]
 
 
 class PlanShape(Contract):
     """What a plan must be like."""
 
-    least: int = 1
-    most: int = 1_000
+    least: Count = 1
+    most: Count = 1_000
     """Subtasks."""
-    independent: int = 0
+    independent: Count = 0
     """Subtasks, at least, that wait for no other."""
-    longest: int = 0
+    longest: Count = 0
     """Subtasks of the longest chain, at most; 0: any."""
     roles: Texts = ()
     """Roles of which each has a subtask."""
@@ -43,19 +44,19 @@ class PlanShape(Contract):
     """The only roles that subtasks have; none named: any."""
     second: Texts = ()
     """The only second roles that subtasks have; none named: any."""
-    vague: int | None = None
+    vague: Count | None = None
     """The most instructions that name no matter or no form, and edges without a reason; None: any
     number.
     """
-    filler: int | None = None
+    filler: Count | None = None
     """The most subtasks that only coordinate, review everything or merge findings."""
     inputs: Texts = ()
     """Inputs of which each is given to a subtask."""
     maps: Texts | None = None
     """The inputs that are mapped, and no others; None: any."""
-    attempts: int = 0
+    attempts: Count = 0
     """Subtasks, at least, that attempt one question of which the best answer is taken."""
-    composed: int | None = None
+    composed: Count | None = None
     """The most roles that are composed for it."""
     bounded: bool | None = None
     """True if each subtask must have a bound of its own, False if none may."""
@@ -66,7 +67,7 @@ class Found(Contract):
 
     planted: Texts = ()
     """A pattern for each (RE2, any case), which must match something that was found."""
-    most_false: int = 0
+    most_false: Count = 0
     """Things found that match no pattern, at most."""
     at: str = ""
     """Where the list is in the answer's data, as `critique.issues`; empty: `issues` of a critique,
@@ -89,7 +90,7 @@ class Must(Contract):
     """Values of the answer's data by their places, as `winner` or `rows.0.rate`."""
     result: dict[str, JsonValue] = Field(default_factory=dict)
     """JSON schema of the answer's data."""
-    cites: int | Texts = 0
+    cites: Count | Texts = 0
     """Findings that the answer cites: at least so many, or these; and nothing is without support.
     """
     check: Check | None = None
@@ -100,11 +101,11 @@ class Must(Contract):
     finds: Found | None = None
     status: Texts = ()
     """How the run may end; without this a run with gaps passes, and a failed one does not."""
-    gaps: int | None = None
+    gaps: Count | None = None
     """Subtasks without a finding, at most."""
-    dollars: Money | None = None
+    dollars: Annotated[Money, Field(ge=0)] | None = None
     """At most."""
-    seconds: float | None = None
+    seconds: Annotated[float, Field(ge=0)] | None = None
     """At most, without what the run waited."""
     judge: str = ""
     """What must be true of the answer, where only a model can decide it."""

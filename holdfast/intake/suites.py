@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from holdfast.calls import MODEL_KINDS
-from holdfast.contracts import Check, Finding
+from holdfast.contracts import Check, Finding, ReportStatus
 from holdfast.contracts.evals import MOST_TRIALS, Case, Found, Must, PlanShape, Suite
 from holdfast.deployment.settings import HOME
 from holdfast.errors import Refused
@@ -23,13 +23,14 @@ from holdfast.intake.case_inputs import FOLDER, is_planted, whole_paths
 from holdfast.intake.files import read_text
 from holdfast.intake.requests import RunRequest, explain, read_request
 from holdfast.plans.checks import problems
-from holdfast.text import PLAIN_ID
+from holdfast.text import PLAIN_ID, one_line, says_something
 from holdfast.text.mistakes import suggest
 from holdfast.untrusted.reading import NotPlain, from_json, from_yaml
 
 FILE = "suite.yaml"
 MOST_NAME = 40
 """Characters of the name of a suite or case: ids of runs are made of them."""
+ENDS = get_args(ReportStatus)
 OF_SUITE = ("description", "passing", "each")
 OF_CASE = ("name", "stop", "findings", "call", "material", "tool", "arguments", "needs", "must")
 OF_RUN = tuple(
@@ -73,13 +74,14 @@ def read_suite(folder: Path) -> Suite:
     if len(cases) > MOST_TRIALS:
         wrong.append(f"{folder}: {len(cases)} cases, the most is {MOST_TRIALS}; make two suites")
     wrong += _doubles(folder, cases)
-    if not wrong:
-        try:
-            about = {name: head[name] for name in OF_SUITE[:2] if name in head}
-            return Suite(name=_name(folder.name, str(folder)), cases=tuple(cases), **about)
-        except (ValidationError, Refused) as error:
-            wrong.append(_line(folder / FILE, error))
-    raise Refused("\n".join(wrong))
+    try:
+        about = {name: head[name] for name in OF_SUITE[:2] if name in head}
+        suite = Suite(name=_name(folder.name, str(folder)), cases=tuple(cases), **about)
+    except (ValidationError, Refused) as error:
+        wrong.append(_line(folder / FILE, error))
+    if wrong:
+        raise Refused("\n".join(wrong))
+    return suite
 
 
 def _written(folder: Path, wrong: list[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -218,11 +220,36 @@ def _must(given: object, where: str) -> Must:
         raise Refused(_line(where, error)) from error
     if must == Must():
         raise Refused(f"{where}: {next(iter(given))}: says nothing; fill it or leave it out")
+    if why := _never_decides(must):
+        raise Refused(f"{where}: {why}")
     patterns = (*must.matches, *must.matches_not, *must.told, *(must.finds or Found()).planted)
     wanted = [Check(kind="regex", argument=each) for each in patterns]
     if wrong := problems([*wanted, *((must.check,) if must.check else ())]):
         raise Refused(f"{where}: {wrong[0]}")
     return must
+
+
+def _never_decides(must: Must) -> str:
+    """Return why something holds always, or never; empty: it may do either."""
+    texts = [*must.says, *must.says_not, *must.matches, *must.matches_not, *must.told]
+    texts += [*(must.finds or Found()).planted, *([must.judge] if must.judge else ())]
+    if not all(map(says_something, texts)):
+        return f"{must.kind}: a text is empty; fill it or leave it out"
+    for status in must.status:
+        if status not in ENDS:
+            known = ", ".join(ENDS)
+            return f"status {status!r:.60}: known: {known}{suggest(status, ENDS)}"
+    return _wrong_schema(must.result) if must.result else ""
+
+
+def _wrong_schema(schema: Mapping[str, Any]) -> str:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"result: no JSON schema: {error.json_path}: {one_line(error.message):.200}"
+    return ""
 
 
 def _findings(given: object, where: str) -> tuple[Finding, ...]:

@@ -12,7 +12,9 @@ from holdfast.cli.commands.runs import eval as eval_command
 from holdfast.cli.commands.runs.eval import EvalOptions
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code, Exit
+from holdfast.client.evaluating import trials_of
 from holdfast.contracts.evals import Mark
+from holdfast.errors import Refused
 from holdfast.evals.tally import Baseline, tally_suites
 from holdfast.intake.connection import Connection
 from holdfast.intake.suites import read_suite
@@ -79,6 +81,30 @@ async def test_an_eval_that_is_expected_to_cost_more_than_its_cap_is_not_begun(
         with pytest.raises(Exit, match=r"is expected, and \$0.01 is the cap: give more with"):
             await eval_command.run(connection, (read_suite(folder),), options)
     assert model.heard == []
+
+
+NAMES = """
+- {name: a, tool: calculat, must: [{says: x}]}
+- {name: b, tool: calculate, arguments: {expresion: 1 + 1}, must: [{says: x}]}
+- {name: c, goal: G, must: [{route: [analyst, nobody]}]}
+- {name: d, goal: G, stop: plan, must: [{plan: {second: [none, analist]}}]}
+- {name: e, goal: G, must: [{route: [made-poet, analyst]}]}
+"""
+
+
+async def test_a_tool_argument_or_role_that_there_is_not_is_refused_a_line_each(
+    connection: Connection, folder: Path
+) -> None:
+    (folder / "cases.yaml").write_text(NAMES)
+    with pytest.raises(Refused) as refusal:
+        await trials_of(connection, [read_suite(folder)], "e1")
+    assert str(refusal.value).splitlines() == [
+        "sums/a: tool 'calculat': there is no such tool (did you mean 'calculate'?)",
+        "sums/b: tool calculate: 'expresion': it has no such argument; it has: expression, unit"
+        " (did you mean 'expression'?)",
+        "sums/c: role 'nobody': there is no such role",
+        "sums/d: role 'analist': there is no such role (did you mean 'analyst'?)",
+    ]
 
 
 def test_wrong_input_is_refused_before_anything_starts(

@@ -72,6 +72,16 @@ WRONG = {
     "- {name: a, goal: G, must: [{says: x, cites: 1}]}": "a: must 1: give one of says,",
     "- {name: a, goal: G, must: [{matches: '('}]}": "a: must 1: regex '(': missing )",
     "- {name: a, goal: G, must: [{plan: {lest: 1}}]}": "a: must 1: plan: lest: there is no such",
+    "- {name: a, goal: G, must: [{result: {type: 7}}]}": "a: must 1: result: no JSON schema: ",
+    "- {name: a, goal: G, must: [{cites: -1}]}": "a: must 1: cites",
+    "- {name: a, goal: G, must: [{dollars: -1}]}": "a: must 1: dollars: ",
+    "- {name: a, goal: G, must: [{seconds: -1}]}": "a: must 1: seconds: ",
+    "- {name: a, goal: G, must: [{plan: {filler: -1}}]}": "a: must 1: plan.filler: ",
+    "- {name: a, goal: G, must: [{status: great}]}": "a: must 1: status 'great': known: complete,",
+    "- {name: a, goal: G, must: [{says: ''}]}": "a: must 1: says: a text is empty",
+    "- {name: a, goal: G, must: [{says_not: [x, ' ']}]}": "a: must 1: says_not: a text is empty",
+    "- {name: a, goal: G, must: [{matches: ''}]}": "a: must 1: matches: a text is empty",
+    "- {name: a, goal: G, must: [{finds: {planted: ''}}]}": "a: must 1: finds: a text is empty",
     "- {name: a, goal: G, gaol: x, must: [{says: x}]}": "a: gaol: there is no such field",
     "- {name: a, goal: G, limits: 3, must: [{says: x}]}": "a: limits: ",
     "- {name: a, goal: G, findings: {t1: x}, must: [{says: x}]}": "a: findings: give the plan",
@@ -95,12 +105,14 @@ def test_a_mistake_is_one_line_that_names_file_and_case(tmp_path: Path, text: st
 
 
 def test_all_mistakes_of_a_suite_are_told_at_once(tmp_path: Path) -> None:
-    folder = written(tmp_path / "bad", "pasing: 3", a_yaml="- {name: a}", b_jsonl='{"name": 1}\n{')
+    head, lines = "pasing: 3\npassing: 120", '{"name": 1}\n{'
+    folder = written(tmp_path / "bad", head, a_yaml="- {name: a}", b_jsonl=lines)
     with pytest.raises(Refused) as refusal:
         read_suite(folder)
     said = str(refusal.value).splitlines()
-    assert len(said) == 4 and "pasing: there is no such field (did you mean 'passing'?)" in said[0]
+    assert len(said) == 5 and "pasing: there is no such field (did you mean 'passing'?)" in said[0]
     assert "a.yaml: a: asks for nothing" in said[1] and "b.jsonl: line 2: not JSON" in said[3]
+    assert "suite.yaml: passing: " in said[4]
 
 
 @pytest.mark.parametrize("name", list_suites(None))
