@@ -78,6 +78,7 @@ def _priced(trial: Trial) -> ForkPrice:
         low=preview.low,
         expected=preview.expected,
         high=None if high is None else min(high, trial.goal.limits.dollars),
+        past=min((row.past for row in preview.rows if row.asks and row.past), default=0),
     )
 
 

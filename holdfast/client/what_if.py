@@ -439,7 +439,7 @@ def _check_cone(goal: Goal, change: _OfRun, again: Sequence[str]) -> None:
         cone |= {*graph.dependents(goal.plan.subtasks, each)}
     beside = [each for each in again if each not in cone]
     if beside:
-        raise Unfit(f"it had not finished {', '.join(beside)}, which would be asked, too")
+        raise Unfit(f"its {', '.join(beside)} did not end complete and would be asked again")
 
 
 def _check_own(report: Report, again: Sequence[str]) -> None:

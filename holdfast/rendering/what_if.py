@@ -44,6 +44,9 @@ class ForkPrice(Contract):
     low: Money | None
     expected: Money | None
     high: Money | None
+    """No bound where closed runs say it: 5 % of such rows took more."""
+    past: int = 0
+    """Rows of closed runs that say it, the fewest of any row; 0: by sizes alone."""
 
 
 class LeftOut(Contract):
@@ -106,7 +109,7 @@ def as_markdown(made: WhatIf, to_type: ToType) -> str:
 
 
 def _price(made: WhatIf) -> Iterator[Block]:
-    columns = ("run", "about", "done again", "expected", "at most")
+    columns = ("run", "about", "done again", "expected", "up to")
     lines = [
         Line(
             (
@@ -129,8 +132,8 @@ def tell_price(made: WhatIf) -> str:
     asked = sum(each.calls for each in made.forks)
     of = sum(each.calls_of_run for each in made.forks)
     said = (
-        f"{asked} calls in {pluralize(len(made.forks), 'fork')}, where the runs asked {of};"
-        f" {money(made.expected)} expected, at most {money(made.high)}."
+        f"{pluralize(asked, 'call')} in {pluralize(len(made.forks), 'fork')}, where the runs asked"
+        f" {of}; {money(made.expected)} expected{_usual(made)}{_never_above(made)}."
     )
     if made.judging is None:
         return said
@@ -138,6 +141,20 @@ def tell_price(made: WhatIf) -> str:
         f"{said} What code cannot tell apart {made.judging.model} judges, in both orders:"
         f" {money(made.judging.expected)} if that is all of it."
     )
+
+
+def _usual(made: WhatIf) -> str:
+    """Return what it may take, and what says so; empty where the cap ends it before."""
+    if made.high is None or (made.budget is not None and made.high >= made.budget):
+        return ""
+    rows = min((each.past for each in made.forks if each.past), default=0)
+    if not rows:
+        return f", up to {money(made.high)} by sizes alone"
+    return f", usually up to {money(made.high)} (as {rows} such rows of closed runs took)"
+
+
+def _never_above(made: WhatIf) -> str:
+    return "" if made.budget is None else f", never more than {money(made.budget)} (--dollars)"
 
 
 # ---------------------------------------------------------------- after
@@ -218,7 +235,7 @@ def _paid(made: WhatIf) -> str:
     of = sum(each.calls_of_run for each in made.pairs)
     judged = f", and {money(made.judged)} for the judge" if made.judged else ""
     return (
-        f"Asked were {asked} calls, where their runs asked {of}. Paid: {money(made.paid)}"
+        f"Asked: {pluralize(asked, 'call')}, where their runs asked {of}. Paid: {money(made.paid)}"
         f" ({money(forks)} expected){judged}."
     )
 

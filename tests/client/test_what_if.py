@@ -150,12 +150,12 @@ async def test_a_run_in_which_people_had_a_part_or_that_lacks_more_is_left_out(
         await record(runs, GOAL)
         chosen = await choose_all(connection, HAIKU, 3)
     assert str(refused.value) == (
-        "no run of role 'analyst' can be done again with that: it had not finished t1, which would"
-        " be asked, too (1)"
+        "no run of role 'analyst' can be done again with that: its t1 did not end complete and"
+        " would be asked again (1)"
     )
     assert {each.run_id: each.why for each in chosen.unusable} == {
         "asked-for": "a person approves its plan",
-        lacking.run_id: "it had not finished t1, which would be asked, too",
+        lacking.run_id: "its t1 did not end complete and would be asked again",
     }
 
 

@@ -116,11 +116,22 @@ def to_type(command: str, run: str) -> str:
 
 def test_the_price_says_what_is_asked_and_what_is_left_out() -> None:
     assert tell_price(MADE) == (
-        "6 calls in 2 forks, where the runs asked 8; $0.04 expected, at most $0.60."
+        "6 calls in 2 forks, where the runs asked 8; $0.04 expected, up to $0.60 by sizes"
+        " alone, never more than $2.00 (--dollars)."
         " What code cannot tell apart opus judges, in both orders: $0.05 if that is all of it."
     )
     said = as_markdown(MADE, to_type)
     assert "`r3`: its history is gone" in said and "| r1 |" in said
+
+
+def test_a_price_of_closed_runs_is_called_usual_and_only_the_cap_a_bound() -> None:
+    learned = PRICE.model_copy(update={"past": 8})
+    told = tell_price(MADE.model_copy(update={"forks": (learned, PRICE)}))
+    assert "usually up to $0.60 (as 8 such rows of closed runs took), never more than $2" in told
+    told = tell_price(MADE.model_copy(update={"budget": Decimal("0.5")}))
+    assert "$0.04 expected, never more than $0.50 (--dollars)" in told
+    one = PRICE.model_copy(update={"calls": 1})
+    assert tell_price(MADE.model_copy(update={"forks": (one,)})).startswith("1 call in 1 fork,")
 
 
 def test_the_result_says_what_got_better_what_it_saved_and_where_to_look() -> None:
@@ -128,7 +139,7 @@ def test_the_result_says_what_got_better_what_it_saved_and_where_to_look() -> No
     said = as_markdown(MADE.model_copy(update={"pairs": pairs}), to_type)
     assert "Of 2 runs 1 came out better, 1 worse, 0 equal." in said
     assert "before and \\$0.0150 now, 62% cheaper (-\\$0.0125 a run" in said
-    assert "Asked were 6 calls, where their runs asked 8." in said
+    assert "Asked: 6 calls, where their runs asked 8." in said
     assert "Paid: \\$0.06 (\\$0.04 expected), and \\$0.02 for the judge." in said
     looked = said[said.index("To look at") :]
     assert looked.index("holdfast compare r2 r2f") < looked.index("holdfast compare r1 r1f")
