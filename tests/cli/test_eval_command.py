@@ -81,6 +81,7 @@ async def test_an_eval_that_is_expected_to_cost_more_than_its_cap_is_not_begun(
         with pytest.raises(Exit, match=r"is expected, and \$0.01 is the cap: give more with"):
             await eval_command.run(connection, (read_suite(folder),), options)
     assert model.heard == []
+    assert "Prepared and priced first, unpaid: 2 cases." in capsys.readouterr().err
 
 
 NAMES = """

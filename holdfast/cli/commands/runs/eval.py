@@ -29,6 +29,7 @@ from holdfast.intake.suites import list_suites, read_suite
 from holdfast.rendering import evals, markdown
 from holdfast.rendering.amounts import money
 from holdfast.storage.files import write_whole
+from holdfast.text import pluralize
 from holdfast.text.mistakes import suggest
 
 DOLLARS = Decimal(5)
@@ -135,6 +136,8 @@ async def run(connection: Connection, suites: tuple[Suite, ...], options: EvalOp
     """Price an eval, run it, and print what came of it; return its exit code."""
     name = suites[0].name if len(suites) == 1 else "several"
     eval_id = options.eval_id or new_eval_id(name)
+    cases = pluralize(sum(len(each.cases) for each in suites), "case")
+    say(f"Prepared and priced first, unpaid: {cases}.", "dim")
     trials = await trials_of(
         connection, suites, eval_id, runs=options.runs, tier=options.tier, tell=tell
     )
