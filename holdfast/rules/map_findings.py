@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import JsonValue
 
 from holdfast.calls.rows import EMPTY, MapResume, MapTable
@@ -24,11 +26,7 @@ def content_of(state: State, subtask_id: str) -> str:
     mapped, table = state.work[subtask_id].mapped, table_of(state, subtask_id)
     parts = [mapped.text] if mapped.text else []
     parts.append(" ".join(filter(None, (describe_rows(table), _describe_answers(mapped.resume)))))
-    for field, values in table.values.items():
-        said = [f"{value} ×{count:,}" for value, count in values.items() if value != EMPTY]
-        empty = f"; {EMPTY} ×{values[EMPTY]:,}" if EMPTY in values else ""
-        more = f" and {len(said) - MOST_VALUES:,} more values" if len(said) > MOST_VALUES else ""
-        parts.append(f"{field}: {', '.join(said[:MOST_VALUES])}{more}{empty}")
+    parts += [f"{field}: {count_values(values)}" for field, values in table.values.items()]
     if table.failures:
         listed = "\n".join(f"- {each}" for each in table.failures)
         parts.append(f"Failed rows, {len(table.failures)} of {table.counts.failed:,}:\n{listed}")
@@ -37,6 +35,14 @@ def content_of(state: State, subtask_id: str) -> str:
         columns = ", ".join(each for each in table.columns if each not in table.own)
         parts.append(f"All rows stand in the table {table.table.name}: {columns}{own}.")
     return "\n\n".join(parts)
+
+
+def count_values(values: Mapping[str, int]) -> str:
+    """Return how often each value stands in a field: `lid ×6, rust ×2; empty ×5`."""
+    said = [f"{value} ×{count:,}" for value, count in values.items() if value != EMPTY]
+    more = f" and {len(said) - MOST_VALUES:,} more values" if len(said) > MOST_VALUES else ""
+    empty = f"{EMPTY} ×{values[EMPTY]:,}" if EMPTY in values else ""
+    return "; ".join(filter(None, (", ".join(said[:MOST_VALUES]) + more, empty)))
 
 
 def describe_rows(table: MapTable) -> str:
