@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 
 from holdfast.activities.asking.computed import derive
 from holdfast.calls.synthesize import SynthesisMaterial
@@ -15,6 +16,10 @@ from holdfast.text.marks import BRACKETS, NUMBER, URL, strip_stop
 
 CITED = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MOST_FLAGS = 20
+SCALES = {"thousand": 1_000, "million": 1_000_000}
+WORDED = re.compile(
+    rf"(?P<number>{NUMBER.pattern})[ \u00a0-](?P<scale>thousand|million)\b", re.IGNORECASE
+)
 COMMAS_AND_POINTS = str.maketrans(",.", ".,")
 
 
@@ -29,11 +34,16 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     said = _stated(synthesis)
     form = json.dumps(material.form.result, ensure_ascii=False)
     texts = [material.goal, material.instruction, form, *map(_all_text, material.findings)]
-    given = {number for text in texts for number in NUMBER.findall(text)}
+    given = {
+        number for text in texts for number in (*NUMBER.findall(text), *_worded(text).values())
+    }
     numbers = {*map(_plain, given)}
     readings = {read for number in given for read in _readings(number)}
     urls = {strip_stop(url) for text in texts for url in URL.findall(text)}
     answer = URL.sub(" ", said)
+    for words, number in _worded(answer).items():
+        if not readings.isdisjoint(_readings(number)):
+            answer = answer.replace(words, " ")
     flags = [
         (f"[{cited}]", f"cites [{cited}], {_why_not_citable(cited, material)}")
         for cited in _unique(_find_citations(answer, planned))
@@ -123,6 +133,14 @@ def _plain(number: str) -> str:
 def _readings(number: str) -> set[str]:
     """Return what a number may mean: with a point before decimals, or with a comma."""
     return {_plain(number), _plain(number.translate(COMMAS_AND_POINTS))}
+
+
+def _worded(text: str) -> dict[str, str]:
+    """Return what `412 thousand` and `3 million` say in figures, by their words."""
+    return {
+        found[0]: f"{Decimal(_plain(found['number'])) * SCALES[found['scale'].lower()]:f}"
+        for found in WORDED.finditer(text)
+    }
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

@@ -80,3 +80,12 @@ def test_a_figure_with_a_comma_before_its_decimals_is_the_same_with_fewer_of_the
     material = SynthesisMaterial(goal="Was kostet es?", instruction="", findings=(finding,))
     answer = "46 Euro, dann 1240,50 Euro, nicht 47 Euro."
     assert flag_unsupported(Synthesis(answer=answer), material).doubtful == ("47",)
+
+
+def test_thousand_and_million_are_what_they_are_in_figures() -> None:
+    finding = Finding(
+        subtask_id="t1", status="complete", content="412,000 guests, 3.5 million euros"
+    )
+    material = SynthesisMaterial(goal="How many?", instruction="", findings=(finding,))
+    answer = "412 thousand guests paid 3,500,000 euros, not 413 thousand or 47 million."
+    assert flag_unsupported(Synthesis(answer=answer), material).doubtful == ("413", "47")
