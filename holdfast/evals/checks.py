@@ -70,20 +70,20 @@ def _plain(text: str) -> str:
 def _matches(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     for pattern in patterns:
         if not _pattern(pattern).search(outcome.text):
-            yield f"nothing matches {pattern!r}"
+            yield f"nothing matches '{pattern}'"
 
 
 def _matches_not(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     for pattern in patterns:
         if found := _pattern(pattern).search(outcome.text):
-            yield f"{found[0]!r:.{SHOWN}} matches {pattern!r}"
+            yield f"{found[0]!r:.{SHOWN}} matches '{pattern}'"
 
 
 def _told(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     said = "\n".join((outcome.text, *(each.why for each in outcome.gaps)))
     for pattern in patterns:
         if not _pattern(pattern).search(said):
-            yield f"neither answer nor gaps match {pattern!r}"
+            yield f"neither answer nor gaps match '{pattern}'"
 
 
 def _pattern(pattern: str) -> Any:
@@ -239,7 +239,7 @@ def _finds(found: Found, outcome: Outcome) -> Iterator[str]:
     patterns = {pattern: _pattern(pattern) for pattern in found.planted}
     for pattern, compiled in patterns.items():
         if not any(compiled.search(text) for text in texts):
-            yield f"the planted fault {pattern!r} was not found"
+            yield f"the planted fault '{pattern}' was not found"
     false = [each for each in texts if not any(p.search(each) for p in patterns.values())]
     if len(false) > found.most_false:
         yield f"{len(false)} false alarms, at most {found.most_false} may be: {_short(false[0])}"

@@ -49,7 +49,7 @@ HOLDS: list[dict[str, Any]] = [
 FAILS: list[tuple[dict[str, Any], str]] = [
     ({"says": ["Harbour", "mill"]}, "does not say 'Harbour'"),
     ({"says_not": "mill costs"}, "says 'mill costs'"),
-    ({"matches": r"\$\d"}, "nothing matches"),
+    ({"matches": r"\$\d"}, r"nothing matches '\$\d'"),
     ({"matches_not": "less"}, "'less' matches"),
     ({"told": "harbour"}, "neither answer nor gaps match 'harbour'"),
     ({"has": {"rows.0.rate": 8}}, "rows.0.rate is 7, not 8"),
