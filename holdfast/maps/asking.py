@@ -23,6 +23,7 @@ from holdfast.maps.state import (
     Move,
     SubmitRows,
 )
+from holdfast.state.graph import COMPOSED
 
 # ---------------------------------------------------------------- lanes
 
@@ -185,7 +186,8 @@ def call_for(state: MapState, model: ModelCard, purpose: str, **more: Any) -> Ca
         tier=model.tier,
         model=model,
         role=goal.role.name,
-        effort=goal.role.effort,
+        # A composed role's is that of agents with tools: rows have none.
+        effort=ROW.policy.effort if goal.role.name.startswith(COMPOSED) else goal.role.effort,
         capabilities=goal.capabilities,
         run=goal.first_run,
         project=goal.project,

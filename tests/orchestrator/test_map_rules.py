@@ -40,7 +40,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.models import PriceStep
 from holdfast.contracts.plans import Lane, MapSpec
-from holdfast.maps import batches, portions, rules
+from holdfast.maps import asking, batches, portions, rules
 from holdfast.maps.state import (
     AskRows,
     CancelBatches,
@@ -193,6 +193,15 @@ def test_a_map_asks_all_its_rows_once_and_puts_its_table_together() -> None:
     assert driver.moves[0] == "open-1" and driver.moves[-1] == "close-1"
     assert len(driver.moves) == 12, "ten chunks, open and close"
     assert report.bill.dollars == Decimal("0.1") and report.lanes == {"now": 1_000}
+
+
+@pytest.mark.parametrize(("role", "effort"), [("made-clerk", "low"), ("clerk", "high")])
+def test_rows_of_a_role_composed_for_a_plan_think_no_more_than_rows_do(
+    role: str, effort: str
+) -> None:
+    card = RoleCard(name=role, description="", tier="haiku", effort="high")
+    call = asking.call_for(rules.first_state(goal(role=card), START), HAIKU, "rows-classify")
+    assert call.effort == effort
 
 
 def test_rows_that_fail_are_mended_then_climb_a_tier_and_then_have_failed() -> None:
