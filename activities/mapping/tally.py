@@ -102,7 +102,8 @@ class Tally:
         outcome, group = self._judge(row, reply)
         bill = reply.bill.model_copy(update={"earlier": earlier})
         cost = self._pay(bill, self.most_of(row))
-        update: dict[str, object] = {"dollars": cost, "tokens": reply.bill.usage.total}
+        dollars = None if cost is None or row.paid is None else row.paid + cost
+        update: dict[str, object] = {"dollars": dollars, "tokens": reply.bill.usage.total}
         if group != "complete":
             update["raw"] = load_answer(kept).text
         self._keep(outcome.model_copy(update=update), group)
@@ -214,6 +215,7 @@ class Tally:
             why=one_line(why[:WHY]),
             tier=self.wanted.call.tier,
             tries=row.tries + 1,
+            dollars=row.paid,
         )
 
     def _keep(self, outcome: Outcome, group: Group) -> None:

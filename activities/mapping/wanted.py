@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -58,6 +59,8 @@ class Row:
     room: int = 0
     """Tokens of its answer, where that is a text."""
     key: str = ""
+    paid: Decimal | None = Decimal(0)
+    """Dollars of the answers before this one; None: not known."""
 
     @property
     def messages(self) -> tuple[Mapping[str, Any], ...]:
@@ -203,12 +206,13 @@ def _to_value_in(form: Mapping[str, Any], answer: RowDataAnswer) -> RowValue:
 
 def _row(item: Item, earlier: Outcome | None, material: RowsMaterial) -> Row:
     prompt, tries = row_prompt(item), earlier.tries if earlier else 0
+    paid = earlier.dollars if earlier else Decimal(0)
     if earlier is None or not material.mending or not earlier.raw.strip():
-        return Row(item.n, item.id, prompt, tries)
+        return Row(item.n, item.id, prompt, tries, paid=paid)
     most = MENDING_BYTES_PER_TOKEN * material.call.max_output
     said = earlier.raw.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
     room = text_room(material.work, material.call)
-    return Row(item.n, item.id, prompt, tries, said, earlier.why, earlier.checked, room)
+    return Row(item.n, item.id, prompt, tries, said, earlier.why, earlier.checked, room, paid=paid)
 
 
 def _digest_shared(call: Call, system: str, shape: Shape[Any, RowValue]) -> str:

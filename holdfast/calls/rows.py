@@ -81,6 +81,7 @@ class Outcome(Contract):
     tries: int = 1
     """Answers so far, this one included."""
     dollars: Money | None = Decimal(0)
+    """Of these answers."""
     tokens: int = 0
     void: bool = False
     """True: it takes back the one before: the item is open, or has that of the one it repeats."""

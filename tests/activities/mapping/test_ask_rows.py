@@ -116,9 +116,11 @@ async def test_a_mended_row_goes_on_from_its_answer_and_says_what_is_wrong(tmp_p
         chunk, checks=(check,), rows=first.failed, before=(first.outcomes,), mending=True
     )
     second: RowsDone = await run(maps.ask_rows, mending)
-    assert second.complete == 3 and {e.tries for e in (await outcomes(store, second)).values()} == {
-        2
-    }
+    kept = [*(await outcomes(store, second)).values()]
+    assert second.complete == 3 and {each.tries for each in kept} == {2}
+    # A row's price is that of all its answers: together they are what was paid.
+    paid = (first.bill.dollars or 0) + (second.bill.dollars or 0)
+    assert 0 < paid == sum(each.dollars or 0 for each in kept)
     user, assistant, wrong = model.requests[-1].messages
     assert assistant["content"] == json.dumps(GOOD) and "coffee" in wrong["content"]
     assert user["content"] == model.requests[2].prompt
