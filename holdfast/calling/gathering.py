@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
@@ -131,19 +131,39 @@ SOURCES_SHARE = 4
 
 
 def _sources(state: State, names: Collection[str], room: int) -> Sources:
-    """Return the inputs of these names, as far as somebody who judges can read them: not those of
-    many items, whose results are judged by what stands of all.
+    """Return the inputs of these names, as far as somebody who judges can read them."""
+    return _readable(state.brief.inputs, _subtasks(state), names, room)
+
+
+def judged_by(
+    inputs: Sequence[PinnedInput], subtasks: Sequence[Subtask], context_tokens: int
+) -> Sources:
+    """Return the inputs that the findings of these subtasks rest on, as a judge reads them beside
+    what it judges.
     """
-    mapped = {each.subtask.map.over for each in state.work.values() if each.subtask.map}
-    named = [each for each in state.brief.inputs if each.name in names]
+    room = context_tokens * context.EXPECTED_BYTES_PER_TOKEN // SOURCES_SHARE
+    return _readable(inputs, subtasks, _given(subtasks), room)
+
+
+def _readable(
+    inputs: Sequence[PinnedInput], subtasks: Sequence[Subtask], names: Collection[str], room: int
+) -> Sources:
+    """Return inputs as far as they fit: not those of many items, whose results are judged by what
+    stands of all.
+    """
+    mapped = {each.map.over for each in subtasks if each.map}
+    named = [each for each in inputs if each.name in names]
     found = choose_sources(tuple(each for each in named if each.name not in mapped), room)
     unseen = (*found.unseen, *(each.name for each in named if each.name in mapped))
     return found.model_copy(update={"unseen": unseen})
 
 
-def _given(state: State) -> Collection[str]:
+def _subtasks(state: State) -> list[Subtask]:
+    return [each.subtask for each in state.work.values()]
+
+
+def _given(subtasks: Sequence[Subtask]) -> Collection[str]:
     """Return the names of the inputs that findings rest on."""
-    subtasks = [each.subtask for each in state.work.values()]
     mapped = [each.map.over for each in subtasks if each.map]
     return [*(name for each in subtasks for name in each.inputs), *mapped]
 
@@ -350,7 +370,7 @@ def for_judge(
         question=question,
         findings=findings,
         cut=cut,
-        sources=_sources(state, _given(state), room // SOURCES_SHARE),
+        sources=_sources(state, _given(_subtasks(state)), room // SOURCES_SHARE),
         broken=broken,
         about=about(state),
     )
@@ -440,7 +460,7 @@ def for_critique(state: State, broken: Problem | None) -> CritiqueMaterial:
         synthesis=written,
         findings=findings,
         cut=cut,
-        sources=_sources(state, _given(state), context.room(state) // SOURCES_SHARE),
+        sources=_sources(state, _given(_subtasks(state)), context.room(state) // SOURCES_SHARE),
         broken=broken,
         about=about(state),
     )

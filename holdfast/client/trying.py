@@ -10,8 +10,10 @@ from decimal import ROUND_UP, Decimal
 from hashlib import sha256
 
 from holdfast.calling import context
+from holdfast.calling.gathering import judged_by
 from holdfast.calling.reserving import input_tokens, tokens_of
 from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
+from holdfast.calls.sources import Sources
 from holdfast.client.ended import read_end
 from holdfast.client.evaluating import follow_eval, put_trial, start_eval
 from holdfast.client.reading import Reader
@@ -38,9 +40,12 @@ ONE, OTHER = "A1", "A2"
 """What the judge calls the two answers, in the order in which it sees them."""
 QUESTION = (
     "Two answers to the same goal, from the same material. Which one answers it better: more of"
-    " what is asked, right, supported, and no longer than it needs to be? Say none if neither is"
-    " better.\n\nThe goal: {goal}"
+    " what is asked, right and supported? Say none if neither is better. If only what you are not"
+    " shown could tell, say none, too, and let `why` begin with {undecided}."
 )
+UNDECIDED = "UNDECIDED"
+"""How the reason begins where the judge cannot tell."""
+UNSEEN = "You are not shown the material: what rests on it alone you cannot check."
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ def _priced(trial: Trial) -> ForkPrice:
 def _judging(chosen: Chosen) -> Judging:
     card, expected, high = chosen.judge, list[Decimal | None](), list[Decimal | None]()
     for each in chosen.trials:
-        size = len(_question(each.goal).encode()) + 2 * len(each.report.answer.encode())
+        sources = _sources(each)
+        asked = len(_question(each.goal, sources).encode())
+        size = asked + 2 * len(each.report.answer.encode()) + sources.size
         tokens = size // context.EXPECTED_BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
         said = Usage(input_tokens=tokens, output_tokens=policies.OUTPUT_TOKENS["low"])
         expected += [price(card, said)] * ORDERS
@@ -127,7 +134,7 @@ async def tried(
     trials = {_run_of(name, chosen.change, each.report.run_id): each for each in chosen.trials}
     wanted = [await _fork(connection, run, each) for run, each in trials.items()]
     report = await _run(connection, name, wanted, made.budget, tell)
-    pairs, left, open_ = list[Pair](), list[LeftOut](), list[_Open]()
+    pairs, left, open_ = list[Pair](), list[LeftOut](), list[Open]()
     for run, trial in trials.items():
         mark = _mark_of(report, run)
         fork = await _read(connection, mark)
@@ -136,7 +143,7 @@ async def tried(
             continue
         pairs.append(_pair(trial, fork))
         if pairs[-1].decided.by == "none":
-            open_.append(_Open(len(pairs) - 1, trial, fork))
+            open_.append(Open(len(pairs) - 1, trial, fork))
     if asking.judge and open_ and report.dollars is not None:
         rest = made.budget - report.dollars
         judged = await _judge(connection, chosen.judge, name, open_, rest, tell)
@@ -200,7 +207,7 @@ def _pair(trial: Trial, fork: Report) -> Pair:
         run=run.run_id,
         fork=fork.run_id,
         title=run.title or run.goal,
-        decided=decided or Decided(verdict="equal", by="none", why="code sees no difference"),
+        decided=decided or Decided(verdict="not decided", by="none", why="code sees no difference"),
         before=cost_of(run, again),
         now=cost_of(fork, again),
         calls_of_run=run.model_calls,
@@ -213,7 +220,7 @@ def _pair(trial: Trial, fork: Report) -> Pair:
 
 
 @dataclass(frozen=True)
-class _Open:
+class Open:
     """A pair that code cannot tell apart."""
 
     place: int
@@ -224,8 +231,10 @@ class _Open:
         """Return what the judge is shown, in one of both orders. It is not told which is which."""
         texts = [self.trial.report.answer, self.fork.answer]
         shown = zip((ONE, OTHER), reversed(texts) if swapped else texts, strict=True)
+        sources = _sources(self.trial)
         return JudgeMaterial(
-            question=_question(self.trial.goal),
+            question=_question(self.trial.goal, sources),
+            sources=sources,
             findings=tuple(
                 Finding(subtask_id=id, status="complete", content=text, confidence=None)
                 for id, text in shown
@@ -237,14 +246,24 @@ class _Open:
         return f"{self.fork.run_id}.judge{2 if swapped else 1}"
 
 
-def _question(goal: Goal) -> str:
-    return QUESTION.format(goal=goal.text)
+def _question(goal: Goal, sources: Sources) -> str:
+    told = [QUESTION.format(undecided=UNDECIDED)]
+    # Of single inputs that it is not shown it is told beside the others.
+    told += [] if sources.inputs or sources.unseen else [UNSEEN]
+    return "\n\n".join((*told, f"The goal: {goal.text}"))
+
+
+def _sources(trial: Trial) -> Sources:
+    """Return the inputs that the run has pinned, as far as its own judges are shown them."""
+    plan, most = trial.goal.plan, trial.goal.limits.supervisor_context_tokens
+    assert plan is not None, "a fork has the plan of its run"
+    return judged_by(trial.goal.pinned, plan.subtasks, most)
 
 
 def verdict_of(judgement: Judgement, *, swapped: bool) -> Verdict:
     """Return what a judgement says of the fork."""
     if not judgement.winner:
-        return "equal"
+        return "not decided" if judgement.why.lstrip("`* ").startswith(UNDECIDED) else "equal"
     return "better" if (judgement.winner == OTHER) != swapped else "worse"
 
 
@@ -252,7 +271,7 @@ async def _judge(
     connection: Connection,
     model: ModelCard,
     name: str,
-    pairs: Sequence[_Open],
+    pairs: Sequence[Open],
     dollars: Decimal,
     tell: Tell,
 ) -> dict[int, tuple[Decided, Decimal | None]]:
@@ -272,7 +291,7 @@ async def _judge(
 
 
 async def _judgement(
-    connection: Connection, model: ModelCard, pair: _Open, *, swapped: bool
+    connection: Connection, model: ModelCard, pair: Open, *, swapped: bool
 ) -> Trying:
     material, run = pair.material(swapped=swapped), pair.run(swapped=swapped)
     case = Case(name=pair.fork.run_id, call=JUDGE.name, material=material.model_dump(mode="json"))
@@ -297,7 +316,8 @@ def _settled(said: Sequence[Judgement | str]) -> Decided:
     verdicts, whys = list[Verdict](), list[str]()
     for swapped, each in zip((False, True), said, strict=True):
         if isinstance(each, str):
-            return Decided(verdict="equal", by="none", why=f"not judged: {each}")
+            return Decided(verdict="not decided", by="none", why=f"not judged: {each}")
         verdicts.append(verdict_of(each, swapped=swapped))
         whys.append(each.why)
-    return settle(verdicts, whys[0])
+    told = verdicts.index("not decided") if "not decided" in verdicts else 0
+    return settle(verdicts, whys[told])

@@ -12,7 +12,7 @@ from holdfast.contracts import Finding, Report
 from holdfast.contracts.base import Contract, Money, ReportStatus
 from holdfast.text import pluralize
 
-Verdict = Literal["better", "worse", "equal"]
+Verdict = Literal["better", "worse", "equal", "not decided"]
 """Of the fork, beside its run."""
 WELL: tuple[tuple[ReportStatus, ...], ...] = (
     ("complete",),
@@ -119,6 +119,8 @@ def cost_of(report: Report, again: Sequence[str]) -> Cost:
 
 def settle(judged: Sequence[Verdict], why: str) -> Decided:
     """Return what the judgements of a pair come to, each of another order of the two answers."""
+    if "not decided" in judged:
+        return Decided(verdict="not decided", by="judge", why=why)
     if len({*judged}) == 1:
         return Decided(verdict=judged[0], by="judge", why=why)
     said = "the judge said otherwise when it saw the two in the other order"

@@ -164,7 +164,9 @@ def _result(made: WhatIf, to_type: ToType) -> Iterator[Block]:
     pairs = made.pairs
     verdicts = [str(each.decided.verdict) for each in pairs]
     better, worse, equal = map(verdicts.count, ("better", "worse", "equal"))
-    told = f"{better} came out better, {worse} worse, {equal} equal."
+    open_ = verdicts.count("not decided")
+    told = f"{better} came out better, {worse} worse, {equal} equal"
+    told += f", {open_} not decided." if open_ else "."
     yield Paragraph(f"Of {pluralize(len(pairs), 'run')} {told}")
     differ = better + worse
     if differ:

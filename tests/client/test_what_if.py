@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,25 @@ import pytest
 
 from conftest import Runs
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.calls.judge import Judgement
+from holdfast.calls.sources import Sources
 from holdfast.certifying.deployment import outcome
 from holdfast.cli.commands.runs import what_if
 from holdfast.cli.commands.runs.what_if import read_prompt
 from holdfast.client import orders
-from holdfast.client.trying import Asking, priced, tried
+from holdfast.client.trying import UNSEEN, Asking, Open, priced, tried, verdict_of
 from holdfast.client.what_if import (
     Chosen,
     RoleChange,
+    Trial,
     Unfit,
     check_change,
     check_roles,
     choose,
 )
-from holdfast.contracts import Goal, GoalInput, Order, Report, RoleCard
+from holdfast.contracts import Goal, GoalInput, Order, PinnedInput, Report, RoleCard
 from holdfast.contracts.errors import AuthenticationRefused
+from holdfast.contracts.view import Preview
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection, tell_nobody
 from holdfast.ports import ModelAnswer, ModelRequest
@@ -200,6 +205,25 @@ def test_a_prompt_is_the_text_of_a_file_without_its_front_matter_and_must_be_ano
     own = Catalogue.load().roles["analyst"].prompt
     with pytest.raises(Refused, match="is told just that already"):
         check_change(RoleChange("analyst", prompt=own), Catalogue.load())
+
+
+def test_the_judge_is_shown_the_inputs_of_the_run_or_told_that_it_is_not() -> None:
+    note = PinnedInput(name="note", kind="text", size=90, digest="a" * 64)
+    long = note.model_copy(update={"name": "code", "size": 10**9})
+    goal = GOAL.model_copy(
+        update={"plan": ready(subtask("t2", inputs=["note", "code"])), "pinned": (note, long)}
+    )
+    report = Report(run_id="r", status="complete", goal="Compare", answer="5.90 euros")
+    other = report.model_copy(update={"answer": "5.91 euros"})
+    trial = Trial(report, goal, ("t2",), Preview(rows=()))
+    shown = Open(0, trial, other).material(swapped=True)
+    assert shown.sources.inputs == (note,) and shown.sources.unseen == ("code",)
+    assert UNSEEN not in shown.question and "longer" not in shown.question
+    bare = Open(0, replace(trial, goal=GOAL), other).material(swapped=False)
+    assert bare.sources == Sources() and UNSEEN in bare.question
+    untold = Judgement(winner="", why="UNDECIDED: the price list is not shown.")
+    assert verdict_of(untold, swapped=False) == "not decided"
+    assert verdict_of(Judgement(winner="", why="alike"), swapped=False) == "equal"
 
 
 class Judging(ScriptedModel):

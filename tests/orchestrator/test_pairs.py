@@ -72,6 +72,7 @@ def test_a_judge_that_follows_the_order_of_the_answers_decides_nothing() -> None
     torn = settle(["better", "worse"], "clearer")
     assert torn.verdict == "equal" and "in the other order" in torn.why
     assert settle(["equal", "worse"], "").verdict == "equal"
+    assert settle(["equal", "not decided"], "").verdict == "not decided"
 
 
 # ---------------------------------------------------------------- as it is told
@@ -138,6 +139,9 @@ def test_the_result_says_what_got_better_what_it_saved_and_where_to_look() -> No
     pairs = (pair("r1", "better", "0.01"), pair("r2", "worse", "0.005"))
     said = as_markdown(MADE.model_copy(update={"pairs": pairs}), to_type)
     assert "Of 2 runs 1 came out better, 1 worse, 0 equal." in said
+    torn = (pair("r1", "not decided", "0.01"), pair("r2", "equal", "0.01"))
+    untold = as_markdown(MADE.model_copy(update={"pairs": torn}), to_type)
+    assert "0 worse, 1 equal, 1 not decided." in untold and "compare r1 r1f" in untold
     assert "before and \\$0.0150 now, 62% cheaper (-\\$0.0125 a run" in said
     assert "Asked: 6 calls, where their runs asked 8." in said
     assert "Paid: \\$0.06 (\\$0.04 expected), and \\$0.02 for the judge." in said
