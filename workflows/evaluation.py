@@ -21,7 +21,6 @@ from holdfast.contracts.evals import (
     EvalReport,
     Grading,
     Mark,
-    Opened,
     Priced,
     Trial,
 )
@@ -105,18 +104,21 @@ class EvaluationWorkflow:
     async def _carry_out(self, trial: Trial) -> None:
         try:
             opened = await scheduling.open_trial(trial)
+            asked = rules.under_cap(self._state, trial, opened.asked)
             if self._state.stopped == "cancelled" and not opened.closed:
                 mark = rules.not_run(trial, rules.WHY_NOT["cancelled"])
+            elif asked is None and not opened.closed:
+                mark = rules.not_run(trial, rules.WHY_NOT["cap"])
             else:
-                mark = await self._marked(trial, opened)
+                mark = await self._marked(trial, asked or opened.asked, closed=opened.closed)
         except ActivityError as error:
             mark = rules.lost(trial, error)
         self._inbox.append(mark)
         del self._open[trial.run]
 
-    async def _marked(self, trial: Trial, opened: Opened) -> Mark:
-        if not opened.closed:
-            await self._run(opened.asked, trial.run)
+    async def _marked(self, trial: Trial, asked: Asked, *, closed: bool) -> Mark:
+        if not closed:
+            await self._run(asked, trial.run)
         scored = await scheduling.score_trial(trial)
         if not scored.judging or self._state.stopped == "cancelled":
             return scored.mark

@@ -1,7 +1,8 @@
 """Decide which trials of an eval are run next, under its one cap. Pure.
 
 A trial reserves its own cap before it starts, and what it has not spent is free again once it has
-its mark. So all trials together never cost more than the eval may.
+its mark. So all trials together never cost more than the eval may. With less left, trials go on one
+by one, each under a cap of what is left.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 from temporalio.exceptions import ActivityError
 
 from holdfast.contracts import Bill
-from holdfast.contracts.evals import EvalGoal, EvalReport, Mark, Priced, Trial
+from holdfast.contracts.evals import Asked, EvalGoal, EvalReport, Mark, Priced, Trial
 from holdfast.contracts.replacing import replace
 from holdfast.evals.tally import NOT_RUN
 from holdfast.history.troubles import describe_error
@@ -22,6 +23,8 @@ from holdfast.ledger.ledger import Amount, Ledger
 
 UNBOUND = 10**15
 """Calls and tokens: each run is bound by its own limits."""
+LEAST_SHARE = 10
+"""A trial is not begun with less than this part of its own cap: it would fail for want of money."""
 WHY_NOT = {
     "cap": "the cap of the eval left no money for it",
     "cancelled": "the eval was cancelled before it began",
@@ -65,6 +68,9 @@ def start(state: EvalState) -> tuple[EvalState, tuple[Trial, ...]]:
     begun: list[Trial] = []
     while state.waiting and len(state.open) < state.goal.concurrency:
         trial, *rest = state.waiting
+        left = state.goal.dollars - state.ledger.spent.dollars
+        if not state.open and trial.cap > left >= trial.cap / LEAST_SHARE:
+            trial = trial.model_copy(update={"cap": left})
         amount = Amount(trial.cap)
         if state.ledger.fits(amount):
             ledger = state.ledger.reserve(trial.run, amount)
@@ -76,6 +82,21 @@ def start(state: EvalState) -> tuple[EvalState, tuple[Trial, ...]]:
         else:
             state = _leave(replace(state, waiting=tuple(rest), stopped="cap"), trial, "cap")
     return state, tuple(begun)
+
+
+def under_cap(state: EvalState, trial: Trial, asked: Asked) -> Asked | None:
+    """Return what is asked, for a trial that was begun with less than its own cap; what its judges
+    may cost stays as it is. None if that leaves it nothing.
+    """
+    whole = next(each.cap for each in state.goal.trials if each.run == trial.run)
+    if trial.cap == whole:
+        return asked
+    dollars = asked.goal.limits.dollars - (whole - trial.cap)
+    if dollars <= 0:
+        return None
+    limits = asked.goal.limits.model_copy(update={"dollars": dollars})
+    goal = asked.goal.model_copy(update={"limits": limits})
+    return asked.model_copy(update={"goal": goal})
 
 
 def close(state: EvalState, mark: Mark) -> EvalState:

@@ -77,13 +77,29 @@ def say_price(goal: EvalGoal, prices: Sequence[Priced]) -> str:
     """
     trials, total = pluralize(len(goal.trials), "trial"), expected(goal, prices)
     if total is None or total <= goal.dollars:
-        return f"{trials}: {money(total)} expected, at most {money(goal.dollars)} is spent."
+        return (
+            f"{trials}: {money(total)} expected, at most {money(goal.dollars)} is spent."
+            f"{_say_room(goal)}"
+        )
     # A trial begins only while its whole cap is free.
     enough = math.ceil(total + max(each.cap for each in goal.trials))
     return (
         f"{trials}: {money(total)} expected, above the cap of {money(goal.dollars)}: it would not"
         f" do for about {_beyond_cap(goal, prices)} of them, so none is begun. --dollars {enough}"
         " does for all."
+    )
+
+
+def _say_room(goal: EvalGoal) -> str:
+    """Return how many trials run at once, where the cap holds more of them back."""
+    largest = max((each.cap for each in goal.trials), default=Decimal(0))
+    at_once = min(goal.concurrency, len(goal.trials))
+    if largest * at_once <= goal.dollars:
+        return ""
+    fit = max(1, int(goal.dollars / largest))
+    return (
+        f" One trial may cost up to {money(largest)}: {fit} fit{'s' * (fit == 1)} at once;"
+        f" --dollars {math.ceil(largest * at_once)} lets {at_once}."
     )
 
 

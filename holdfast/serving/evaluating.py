@@ -107,8 +107,10 @@ class Examiner:
         return found.status is WorkflowExecutionStatus.RUNNING or found.status in OVER
 
     async def _outcome(self, trial: Trial, asked: Asked) -> Outcome:
+        # It may have begun with less than its own cap.
+        most = min(trial.cap, asked.goal.limits.dollars)
         if asked.case.form != "run":
-            answered = await self._answer(trial.run, asked.goal.limits.dollars)
+            answered = await self._answer(trial.run, most)
             text = ""
             if answered.text:
                 text = (await self._connection.store.get(answered.text)).decode()
@@ -120,7 +122,7 @@ class Examiner:
         ended = read_end(trial.run, await Reader(self._connection, trial.run).look())
         if ended.report is None:
             # What was refused has paid nothing; of what cannot be read nobody knows.
-            cap = Decimal(0) if isinstance(ended.failure, Refused) else asked.goal.limits.dollars
+            cap = Decimal(0) if isinstance(ended.failure, Refused) else most
             return Outcome(status="failed", why=ended.reason, dollars=cap, assumed=cap)
         return of_report(ended.report)
 

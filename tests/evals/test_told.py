@@ -73,3 +73,14 @@ def test_a_price_above_the_cap_says_how_many_trials_that_leaves_out_and_which_ca
     assert evals.say_price(enough, [price]) == (
         "10 trials: $6.00 expected, at most $7.00 is spent."
     )
+
+
+def test_a_cap_that_holds_trials_back_says_how_many_run_at_once_before_anything_is_paid() -> None:
+    trials = tuple(Trial(run=f"r{n}", case="c", asked="", cap=Decimal(2)) for n in range(21))
+    price = Priced(case="c", expected=Decimal("0.001"))
+    goal = EvalGoal(name="s", trials=trials, dollars=Decimal(2))
+    assert evals.say_price(goal, [price]).endswith(
+        " One trial may cost up to $2.00: 1 fits at once; --dollars 8 lets 4."
+    )
+    goal = EvalGoal(name="s", trials=trials, dollars=Decimal(8))
+    assert evals.say_price(goal, [price]).endswith("at most $8.00 is spent.")

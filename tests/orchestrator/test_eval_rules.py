@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.contracts.evals import EvalGoal, Mark, Trial
+from holdfast.contracts import Goal, Limits
+from holdfast.contracts.evals import Asked, Case, EvalGoal, Mark, Trial
 from holdfast.evals import rules
 from holdfast.evals.intervals import difference, mean, wilson
 from holdfast.evals.tally import SuiteTally, compare, tally_suites
@@ -34,10 +35,24 @@ def test_a_trial_starts_only_while_its_whole_cap_is_free_and_gives_back_what_it_
     assert [each.run for each in begun] == ["r0"]
     state, begun = rules.start(rules.close(state, mark("r0", "0.3")))
     assert [each.run for each in begun] == ["r1"]
-    state, begun = rules.start(rules.close(state, mark("r1", "0.6")))
+    state, begun = rules.start(rules.close(state, mark("r1", "0.65")))
     assert begun == () and state.over and state.stopped == "cap"
     made = rules.report(state)
-    assert made.dollars == Decimal("0.9") and made.marks[2].status == "not run"
+    assert made.dollars == Decimal("0.95") and made.marks[2].status == "not run"
+
+
+def test_trials_go_on_one_by_one_under_what_is_left_and_none_with_nearly_nothing() -> None:
+    state, _ = rules.start(rules.first_state(goal("1", "1", "1", dollars="1")))
+    state, begun = rules.start(rules.close(state, mark("r0", "0.1")))
+    assert [(each.run, each.cap) for each in begun] == [("r1", Decimal("0.9"))]
+    of_run = Asked(case=Case(name="c1"), goal=Goal(text="x", limits=Limits(dollars=Decimal(1))))
+    told = rules.under_cap(state, begun[0], of_run)
+    assert told is not None and told.goal.limits.dollars == Decimal("0.9")
+    # What judges may cost, 0.95 here, is not taken from.
+    poor = Goal(text="x", limits=Limits(dollars=Decimal("0.05")))
+    assert rules.under_cap(state, begun[0], of_run.model_copy(update={"goal": poor})) is None
+    state, begun = rules.start(rules.close(state, mark("r1", "0.85")))
+    assert begun == () and state.stopped == "cap"
 
 
 def test_an_eval_that_goes_on_in_a_new_history_knows_what_it_has_paid() -> None:
@@ -61,12 +76,11 @@ def test_no_more_are_open_at_once_than_may_be() -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12), st.integers(1, 5))
 def test_the_cap_holds_whatever_the_trials_cost(runs: list[tuple[int, int]], at_once: int) -> None:
     wanted = goal(*(str(cap) for cap, _ in runs), dollars="20", concurrency=at_once)
-    costs = {f"r{n}": str(min(cap, cost)) for n, (cap, cost) in enumerate(runs)}
+    costs = {f"r{n}": Decimal(cost) for n, (_, cost) in enumerate(runs)}
     state, _ = rules.start(rules.first_state(wanted))
     while state.open:
-        state, _ = rules.start(
-            rules.close(state, mark(next(iter(state.open)), costs[next(iter(state.open))]))
-        )
+        run, trial = next(iter(state.open.items()))
+        state, _ = rules.start(rules.close(state, mark(run, str(min(trial.cap, costs[run])))))
         assert state.ledger.spent.dollars + state.ledger.held.dollars <= 20
     assert state.over and len(rules.report(state).marks) == len(runs)
 

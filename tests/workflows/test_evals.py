@@ -137,7 +137,7 @@ async def test_the_cap_holds_and_a_higher_one_goes_on_under_the_same_id(
 ) -> None:
     model = ScriptedModel(RIGHT)
     async with runs.worker(model):
-        handle = await begun(connection, "capped", dollars=Decimal("0.9"))
+        handle = await begun(connection, "capped", dollars=Decimal("0.05"))
         marks = await made(runs, handle)
         assert (await handle.result()).stopped == "cap"
         assert [name for name, each in marks.items() if each.status != "not run"] == ["computed"]
