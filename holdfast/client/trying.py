@@ -29,7 +29,7 @@ from holdfast.intake.launch import allow_inputs
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering.amounts import money
-from holdfast.rendering.pairs import Decided, Pair, Verdict, cost_of, decide, settle
+from holdfast.rendering.pairs import Decided, Pair, Verdict, cost_of, decide, differing, settle
 from holdfast.rendering.what_if import ForkPrice, Judging, LeftOut, WhatIf
 
 CENT = Decimal("0.01")
@@ -210,6 +210,8 @@ def _pair(trial: Trial, fork: Report) -> Pair:
         decided=decided or Decided(verdict="not decided", by="none", why="code sees no difference"),
         before=cost_of(run, again),
         now=cost_of(fork, again),
+        differ=differing(run, fork, again),
+        run_cost=run.dollars,
         calls_of_run=run.model_calls,
         calls_asked=fork.model_calls,
         paid=fork.dollars,

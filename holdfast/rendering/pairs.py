@@ -50,12 +50,25 @@ class Pair(Contract):
     decided: Decided
     before: Cost
     now: Cost
+    differ: tuple[str, ...] = ()
+    """Subtasks done again that found something else."""
+    run_cost: Money | None
+    """What the whole run cost."""
     calls_of_run: int
     calls_asked: int
     paid: Money | None
     """What the fork cost in all, its answer included."""
     judging: Money | None = Decimal(0)
     """What its judge cost; None: not known."""
+
+    @property
+    def run_now(self) -> Money | None:
+        """What the whole run would have cost: what was not done again, and its answer, as then."""
+        known = self.run_cost, self.before.dollars, self.now.dollars
+        if any(each is None for each in known):
+            return None
+        run, before, now = (each or Decimal(0) for each in known)
+        return run - before + now
 
 
 def decide(run: Report, fork: Report, again: Sequence[str]) -> Decided | None:
@@ -66,9 +79,24 @@ def decide(run: Report, fork: Report, again: Sequence[str]) -> Decided | None:
         if before != now:
             verdict: Verdict = "better" if now < before else "worse"
             return Decided(verdict=verdict, by="code", why=said)
-    if " ".join(run.answer.split()) == " ".join(fork.answer.split()):
-        return Decided(verdict="equal", by="code", why="the answer is the same")
-    return None
+    if not _same(run.answer, fork.answer):
+        return None
+    changed = differing(run, fork, again)
+    but = f"; what {', '.join(changed)} found differs" if changed else ""
+    return Decided(verdict="equal", by="code", why=f"the answer is the same{but}")
+
+
+def differing(run: Report, fork: Report, again: Sequence[str]) -> tuple[str, ...]:
+    """Return the subtasks done again that found something else than before."""
+    before = {each.subtask_id: each.content for each in _redone(run, again)}
+    now = _redone(fork, again)
+    return tuple(
+        each.subtask_id for each in now if not _same(before.get(each.subtask_id, ""), each.content)
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    return one.split() == other.split()
 
 
 def _told(run: Report, fork: Report, again: Sequence[str]) -> Iterator[tuple[int, int, str]]:

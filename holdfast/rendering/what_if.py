@@ -198,6 +198,12 @@ def _costs(pairs: Sequence[Pair]) -> Iterator[Block]:
             f"What was done again cost {money(before)} before and {money(now)} now"
             f"{_percent(before, now)}{_between(saved, _dollars)}."
         )
+    before, now = (total_of(c) for c in ([p.run_cost for p in pairs], [p.run_now for p in pairs]))
+    if before is not None and now is not None:
+        yield Paragraph(
+            f"Whole runs, with all else at its price of then: {money(before)} before and"
+            f" {money(now)} now{_percent(before, now)}."
+        )
     took = [sum(side.seconds for side in sides) for sides in _sides(pairs)]
     slower = mean([p.now.seconds - p.before.seconds for p in pairs])
     yield Paragraph(
@@ -235,10 +241,12 @@ def _paid(made: WhatIf) -> str:
     forks = total_of([each.expected for each in made.forks])
     asked = sum(each.calls_asked for each in made.pairs)
     of = sum(each.calls_of_run for each in made.pairs)
-    judged = f", and {money(made.judged)} for the judge" if made.judged else ""
+    judged = f", {money(made.judged)} for the judge" if made.judged else ""
+    whole = total_of([made.paid, made.judged])
     return (
-        f"Asked: {pluralize(asked, 'call')}, where their runs asked {of}. Paid: {money(made.paid)}"
-        f" ({money(forks)} expected){judged}."
+        f"Asked: {pluralize(asked, 'call')}, where their runs asked {of}. Paid: {money(whole)},"
+        f" of it {money(made.paid)} for the forks with their answers ({money(forks)} expected)"
+        f"{judged}."
     )
 
 
@@ -251,3 +259,16 @@ def _to_look_at(pairs: Sequence[Pair], to_type: ToType) -> Iterator[Block]:
         yield Heading("To look at")
         shown = (f"{to_type('compare', each.run)} {each.fork}" for each in differ[:MOST_LOOKED_AT])
         yield Code("\n".join(shown))
+    found = [
+        each
+        for each in pairs
+        if each.decided.verdict == "equal" and each.decided.by == "code" and each.differ
+    ]
+    if found:
+        yield Heading("Found otherwise")
+        yield Code("\n".join(_shown(each, to_type) for each in found[:MOST_LOOKED_AT]))
+
+
+def _shown(pair: Pair, to_type: ToType) -> str:
+    """Return the commands that show the first finding that differs, before and now."""
+    return "\n".join(f"{to_type('show', run)} {pair.differ[0]}" for run in (pair.run, pair.fork))

@@ -56,6 +56,17 @@ def test_code_decides_what_it_can(
     assert decided == Decided.model_validate({"verdict": verdict, "by": "code", "why": why})
 
 
+def test_the_same_answer_from_another_finding_says_so() -> None:
+    run, fork = (
+        report(findings=(Finding(subtask_id="t1", status="complete", content=text),))
+        for text in ("Short.", "Long and longer.")
+    )
+    decided = decide(run, fork, ["t1"])
+    assert decided and decided.verdict == "equal"
+    assert decided.why == "the answer is the same; what t1 found differs"
+    assert decide(run, run, ["t1"]) == decide(report(), report(), ["t1"])
+
+
 def test_answers_that_only_differ_in_words_are_left_to_a_judge() -> None:
     assert decide(report(), report(answer="No."), ["t1"]) is None
 
@@ -96,14 +107,16 @@ MADE = WhatIf(
 )
 
 
-def pair(run: str, verdict: str, now: str) -> Pair:
+def pair(run: str, verdict: str, now: str, by: str = "judge") -> Pair:
     return Pair(
         run=run,
         fork=f"{run}f",
         title="g",
-        decided=Decided.model_validate({"verdict": verdict, "by": "judge", "why": "clearer"}),
+        decided=Decided.model_validate({"verdict": verdict, "by": by, "why": "clearer"}),
         before=Cost(dollars=Decimal("0.02"), seconds=4),
         now=Cost(dollars=Decimal(now), seconds=2),
+        differ=("t1",),
+        run_cost=Decimal("0.1"),
         calls_of_run=4,
         calls_asked=3,
         paid=Decimal("0.03"),
@@ -139,11 +152,14 @@ def test_the_result_says_what_got_better_what_it_saved_and_where_to_look() -> No
     pairs = (pair("r1", "better", "0.01"), pair("r2", "worse", "0.005"))
     said = as_markdown(MADE.model_copy(update={"pairs": pairs}), to_type)
     assert "Of 2 runs 1 came out better, 1 worse, 0 equal." in said
-    torn = (pair("r1", "not decided", "0.01"), pair("r2", "equal", "0.01"))
+    torn = (pair("r1", "not decided", "0.01"), pair("r2", "equal", "0.01", by="code"))
     untold = as_markdown(MADE.model_copy(update={"pairs": torn}), to_type)
     assert "0 worse, 1 equal, 1 not decided." in untold and "compare r1 r1f" in untold
     assert "before and \\$0.0150 now, 62% cheaper (-\\$0.0125 a run" in said
     assert "Asked: 6 calls, where their runs asked 8." in said
-    assert "Paid: \\$0.06 (\\$0.04 expected), and \\$0.02 for the judge." in said
+    assert "before and \\$0.1750 now, 12% cheaper." in said, "of whole runs"
+    paid = "Paid: \\$0.08, of it \\$0.06 for the forks with their answers (\\$0.04 expected)"
+    assert f"{paid}, \\$0.02 for the judge." in said and "Found otherwise" not in said
+    assert "holdfast show r2 t1\n    holdfast show r2f t1\n" in untold
     looked = said[said.index("To look at") :]
     assert looked.index("holdfast compare r2 r2f") < looked.index("holdfast compare r1 r1f")
