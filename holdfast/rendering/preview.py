@@ -96,7 +96,9 @@ def totals(plan: Preview, cap: Money) -> list[str]:
     for row in plan.subtasks:
         if row.kind == "team":
             what = f"{row.id} is a team: a run of its own, with its own plan and subtasks"
-            lines.append(f"{what}, for up to {format_price(row.high)}")
+            # What closed teams took is no bound of this one.
+            most = row.worst if row.past else row.high
+            lines.append(f"{what}, for up to {format_price(most)}")
         elif row.kind == "agent":
             tools = f" ({', '.join(row.tools)})" if row.tools else ""
             what = f"{row.id} is an agent with tools{tools}: up to {row.turns} turns"

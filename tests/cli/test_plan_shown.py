@@ -120,12 +120,14 @@ def test_what_was_paid_and_what_is_a_team_are_said_as_what_they_are() -> None:
     rows: tuple[dict[str, object], ...] = (
         {"id": "planning", "kind": "planning", "title": "making this plan", "paid": True},
         {"id": "t1", "kind": "team", "high": "0.80"},
+        {"id": "t2", "kind": "team", "high": "0.10", "worst": "0.90", "past": 8},
     )
     shown = OUR_STYLES.sub("", drawn(preview(planned(*rows), Decimal(2), width=110), width=110))
     assert re.search(r"making this plan .* paid", shown)
     assert "t1 is a team: a run of its own, with its own plan and subtasks, for up to $0.8000" in (
         shown
     )
+    assert "subtasks, for up to $0.9000" in shown, "which closed teams, at $0.10, are no bound of"
 
 
 def test_a_plan_without_known_prices_says_so() -> None:

@@ -171,12 +171,12 @@ def _facts(seen: Seen) -> dict[str, Any]:
             facts["price"] = {
                 "low": _amount(view.preview.low),
                 "expected": _amount(view.preview.expected),
-                "high": _amount(_at_most(view)),
+                "high": _amount(_high(view)),
             }
     return facts
 
 
-def _at_most(view: RunView) -> Decimal | None:
+def _high(view: RunView) -> Decimal | None:
     high = view.preview.high if view.preview else None
     return None if high is None else min(high, view.dollars_cap)
 
