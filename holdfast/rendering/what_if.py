@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
@@ -24,7 +25,7 @@ from holdfast.rendering.blocks import (
 from holdfast.rendering.findings import shorten
 from holdfast.rendering.pairs import Cost, Pair
 from holdfast.rendering.report import ToType
-from holdfast.text import code_span, pluralize
+from holdfast.text import code_span, pluralize, visible
 
 MOST_LOOKED_AT = 10
 """Pairs that are named to be looked at."""
@@ -271,4 +272,5 @@ def _to_look_at(pairs: Sequence[Pair], to_type: ToType) -> Iterator[Block]:
 
 def _shown(pair: Pair, to_type: ToType) -> str:
     """Return the commands that show the first finding that differs, before and now."""
-    return "\n".join(f"{to_type('show', run)} {pair.differ[0]}" for run in (pair.run, pair.fork))
+    subtask = visible(shlex.quote(pair.differ[0]))
+    return "\n".join(f"{to_type('show', run)} {subtask}" for run in (pair.run, pair.fork))

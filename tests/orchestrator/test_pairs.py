@@ -161,5 +161,7 @@ def test_the_result_says_what_got_better_what_it_saved_and_where_to_look() -> No
     paid = "Paid: \\$0.08, of it \\$0.06 for the forks with their answers (\\$0.04 expected)"
     assert f"{paid}, \\$0.02 for the judge." in said and "Found otherwise" not in said
     assert "holdfast show r2 t1\n    holdfast show r2f t1\n" in untold
+    odd = torn[1].model_copy(update={"differ": ("t1;x",)})
+    assert "show r2f 't1;x'\n" in as_markdown(MADE.model_copy(update={"pairs": (odd,)}), to_type)
     looked = said[said.index("To look at") :]
     assert looked.index("holdfast compare r2 r2f") < looked.index("holdfast compare r1 r1f")
