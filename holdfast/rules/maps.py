@@ -7,6 +7,7 @@ next one goes on there: nothing is read or asked again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
 
 from holdfast.calling import gathering, outages
@@ -273,7 +274,14 @@ def _settle_segment(state: State, move: StartMap, report: MapReport) -> State:
         return replace(add_bill(each, bill), mapped=mapped, files=files)
 
     state = update(map_orders.take_told(state, move, report), move.subtask_id, stand)
-    return update(state, move.subtask_id, lambda each: note_author(each, bill.model, draft=True))
+    author = usual_author(move.goal.models, report.resume.tiers) or bill.model
+    return update(state, move.subtask_id, lambda each: note_author(each, author, draft=True))
+
+
+def usual_author(models: Sequence[ModelCard], answers: Mapping[str, int]) -> str:
+    """Return the model that gave most of a map's answers, by tier; empty: none gave any."""
+    given = [each for each in models if answers.get(each.tier)]
+    return max(given, key=lambda each: answers[each.tier]).id if given else ""
 
 
 def _judge(state: State, move: StartMap, report: MapReport) -> State:
