@@ -32,6 +32,7 @@ from holdfast.contracts.evals import (
     Case,
     EvalGoal,
     EvalReport,
+    Priced,
     Suite,
     Trial,
 )
@@ -204,6 +205,28 @@ async def start_eval(
 
 async def _type_of(connection: Connection, eval_id: str) -> str:
     return (await connection.handle(eval_id).describe()).workflow_type or ""
+
+
+async def prices_of(
+    connection: Connection,
+    eval_id: str,
+    goal: EvalGoal,
+    suites: Iterable[Suite],
+    tell: Tell = tell_nobody,
+) -> tuple[Priced, ...]:
+    """Return what each case is expected to cost. A worker prepares and prices them, but not cases
+    of tools, which are free.
+    """
+    free = {(suite.name, case.name) for suite in suites for case in suite.cases if case.tool}
+    once = {(each.suite, each.case): each for each in goal.trials}
+    priced = {name: Priced(suite=name[0], case=name[1]) for name in once}
+    asked = tuple(trial for name, trial in once.items() if name not in free)
+    if asked:
+        asking = goal.model_copy(update={"trials": asked, "only_prices": True})
+        await start_eval(connection, f"{eval_id}.prices", asking, tell)
+        found = (await follow_eval(connection, f"{eval_id}.prices")).prices
+        priced |= {(each.suite, each.case): each for each in found}
+    return tuple(priced.values())
 
 
 async def follow_eval(

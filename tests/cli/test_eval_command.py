@@ -84,6 +84,17 @@ async def test_an_eval_that_is_expected_to_cost_more_than_its_cap_is_not_begun(
     assert "Prepared and priced first, unpaid: 2 cases." in capsys.readouterr().err
 
 
+async def test_cases_of_tools_are_free_and_priced_without_a_worker(
+    connection: Connection, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    free = "tool: calculate, arguments: {expression: '1'}, must: [{says: '1'}]"
+    lines = [f"- {{name: c{number}, {free}}}" for number in range(40)]
+    (folder / "cases.yaml").write_text("\n".join(lines))
+    suites = (read_suite(folder),)
+    assert await eval_command.run(connection, suites, EvalOptions(dry=True)) == Code.COMPLETE
+    assert "40 trials: $0.00 expected" in " ".join(capsys.readouterr().out.split())
+
+
 NAMES = """
 - {name: a, tool: calculat, must: [{says: x}]}
 - {name: b, tool: calculate, arguments: {expresion: 1 + 1}, must: [{says: x}]}

@@ -16,7 +16,7 @@ from holdfast.cli.screen.report import show_markdown
 from holdfast.cli.screen.streams import ask, at_terminal, put_json, read_line, say, say_all
 from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import AsJson, Embedded, GivenId, Yes, check_file, dollars_of
-from holdfast.client.evaluating import follow_eval, new_eval_id, start_eval, trials_of
+from holdfast.client.evaluating import follow_eval, new_eval_id, prices_of, start_eval, trials_of
 from holdfast.contracts import Tier
 from holdfast.contracts.evals import EvalGoal, EvalReport, Suite
 from holdfast.deployment.invocation import to_type
@@ -142,7 +142,7 @@ async def run(connection: Connection, suites: tuple[Suite, ...], options: EvalOp
         connection, suites, eval_id, runs=options.runs, tier=options.tier, tell=tell
     )
     goal = EvalGoal(name=name, trials=trials, dollars=options.dollars)
-    if not await _priced(connection, goal, eval_id, options):
+    if not await _priced(connection, goal, suites, eval_id, options):
         return Code.COMPLETE if options.dry else Code.DECLINED
     await start_eval(connection, eval_id, goal, tell)
     say(f"Eval: {eval_id}", "bold")
@@ -165,12 +165,14 @@ class _Standing:
 
 
 async def _priced(
-    connection: Connection, goal: EvalGoal, eval_id: str, options: EvalOptions
+    connection: Connection,
+    goal: EvalGoal,
+    suites: tuple[Suite, ...],
+    eval_id: str,
+    options: EvalOptions,
 ) -> bool:
     """Say what an eval is expected to cost; True if it is to be run."""
-    asking = goal.model_copy(update={"only_prices": True})
-    await start_eval(connection, f"{eval_id}.prices", asking, tell)
-    prices = (await follow_eval(connection, f"{eval_id}.prices")).prices
+    prices = await prices_of(connection, eval_id, goal, suites, tell)
     if options.dry and options.as_json:
         report = EvalReport(name=goal.name, prices=prices, trials=len(goal.trials))
         put_json(report.model_dump_json(indent=2))
