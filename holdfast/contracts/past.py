@@ -30,7 +30,6 @@ class RowTook(NamedTuple):
     """Digest of whatever else makes such a row dearer or cheaper."""
     price: Measured
     """Millionths of a dollar; an item of a map may cost a few."""
-    seconds: Measured
 
 
 class RunTook(Contract):
@@ -56,5 +55,3 @@ class Took(Contract):
     expected: Decimal
     high: Decimal
     """Dollars, which may be less than a millionth: of a map those of one item."""
-    seconds: float = 0.0
-    """The median; 0: not measured."""

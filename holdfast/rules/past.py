@@ -1,7 +1,8 @@
 """What rows of previews took in closed runs, in place of what sizes alone say. Pure.
 
 A run tells it in its memo, which the server lists; `prepare` reads the list and puts what fits into
-the Briefing. Only previews use it: what is reserved remains the worst case.
+the Briefing. It is money alone: when rows begin is told by a clock, on which nothing that a run asks
+of its server may depend. Only previews use it: what is reserved remains the worst case.
 """
 
 from __future__ import annotations
@@ -121,14 +122,13 @@ def _rows_taken(state: State) -> Iterator[RowTook]:
         else:
             found = _of_call(state, row) if own[row.id] == 1 else None
         if found is not None:
-            dollars, seconds = found
             mark = mark_of(state.brief, row.role, row.tier)
-            price = round(float(dollars / MICRODOLLAR), 3)
-            yield RowTook(*_key(row), mark, price, round(seconds, 1))
+            price = round(float(found / MICRODOLLAR), 3)
+            yield RowTook(*_key(row), mark, price)
 
 
-def _of_subtask(state: State, row: PreviewRow) -> tuple[Decimal, float] | None:
-    """Return dollars and seconds of a subtask that is complete, with all its tries; None of one
+def _of_subtask(state: State, row: PreviewRow) -> Decimal | None:
+    """Return the dollars of a subtask that is complete, with all its tries; None of one
     that says nothing of others.
     """
     progress = state.work.get(row.id)
@@ -142,7 +142,7 @@ def _of_subtask(state: State, row: PreviewRow) -> tuple[Decimal, float] | None:
     if paid.dollars is None or other:
         return None
     items = _items_asked(progress) if row.map else 1
-    return (paid.dollars / items, finding.seconds) if items > 0 else None
+    return paid.dollars / items if items > 0 else None
 
 
 def _items_asked(progress: Progress) -> int:
@@ -154,18 +154,18 @@ def _items_asked(progress: Progress) -> int:
     return n.complete + n.failed + n.supplied - n.broken - n.repeated - n.reused
 
 
-def _of_call(state: State, row: PreviewRow) -> tuple[Decimal, float] | None:
+def _of_call(state: State, row: PreviewRow) -> Decimal | None:
     """Return what the run paid for its own calls of one kind, which may be nothing."""
     if status_of(state) != "complete":
         return None
     if row.id == "verification":
         agents = [state.work[each].paid for each in state.finishing.to_verify]
         dollars = total_of([each.dollars for each in agents if each.calls])
-        return None if dollars is None or any(each.assumed for each in agents) else (dollars, 0.0)
+        return None if any(each.assumed for each in agents) else dollars
     kind = CALLS.get(row.id, row.id)
     shares = [each for key, each in state.shares.items() if key[0] == kind and not key[2]]
     dollars = total_of([each.dollars for each in shares])
-    return None if dollars is None or any(each.assumed for each in shares) else (dollars, 0.0)
+    return None if any(each.assumed for each in shares) else dollars
 
 
 def mark_of(brief: Briefing, role: str, tier: str) -> str:
@@ -222,7 +222,6 @@ def _sum_up(key: Key, rows: Sequence[RowTook]) -> Took:
         low=low,
         expected=expected,
         high=high,
-        seconds=round(statistics.median(row.seconds for row in rows), 1),
     )
 
 
@@ -249,8 +248,6 @@ def as_before(known: Known, row: PreviewRow) -> PreviewRow:
     learned: dict[str, object] = {"past": took.count, "worst": row.high}
     if row.map is not None:
         return row.model_copy(update={**learned, **_map_as_before(known, row, row.map, took)})
-    if took.seconds:
-        learned["seconds"] = took.seconds
     return row.model_copy(update={**learned, **range_of(took.low, took.expected, took.high)})
 
 

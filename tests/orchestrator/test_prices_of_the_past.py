@@ -328,7 +328,6 @@ def test_a_memo_that_is_none_of_ours_teaches_nothing(text: str) -> None:
             st.integers(0, 64),
             st.sampled_from((mark_of(BRIEFING, "analyst", "sonnet"), "")),
             st.integers(0, 10**12),
-            st.floats(0, 1e9),
         ),
         max_size=30,
     )
