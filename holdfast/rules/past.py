@@ -1,8 +1,8 @@
 """What rows of previews took in closed runs, in place of what sizes alone say. Pure.
 
 A run tells it in its memo, which the server lists; `prepare` reads the list and puts what fits into
-the Briefing. It is money alone: when rows begin is told by a clock, on which nothing that a run asks
-of its server may depend. Only previews use it: what is reserved remains the worst case.
+the Briefing. It is money alone: when rows begin is told by a clock, on which nothing that a run
+asks of its server may depend. Only previews use it: what is reserved remains the worst case.
 """
 
 from __future__ import annotations
