@@ -42,7 +42,7 @@ async def test_a_folder_of_invoices_becomes_a_table_that_names_what_failed_and_w
         assert sum(Decimal(line["amount"]) for line in row["lines"]) == Decimal(row["total"])
     for name, total in sums.items():
         assert name in report.answer and f"| {total:,.2f}" in report.answer
-    failed = {row["place"]: row["why"] for row in rows if row["status"] == "failed"}
+    failed = {row["place"]: row["why_failed"] for row in rows if row["status"] == "failed"}
     assert len(failed) == 7 and all(place in report.answer for place in failed)
     assert "adds up to 243.75, and total is 153.75" in failed["2026-04-11-norrland-156.txt"]
     mended = next(row for row in rows if row.get("number") == "BR-2026-0174")
