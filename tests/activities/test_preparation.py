@@ -681,7 +681,7 @@ async def test_more_broken_items_than_may_fail_are_refused_unless_a_person_is_to
     preparation: Preparation, allowed: Path
 ) -> None:
     path = allowed / "items.jsonl"
-    path.write_text('{"id": 1, "x": "abc"}\n{"id"\n{"id"\n{"id": 3, "x": "de"}\n{"id": 4}\n')
+    path.write_text('{"id": 1, "x": 1}\n{"id"\n{"id"\n{"id": 3, "x": 2}\n{"id": 4, "x": 3}\n')
     asked = goal(inputs=given(path), plan=mapping_plan(id="id", tolerate=39))
     assert await refusal(preparation, asked) == (
         "input 'report': 2 of 5 records cannot be asked, more than the 39 % of t1 that may fail"
