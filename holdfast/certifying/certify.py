@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,7 @@ async def certify(wanted: Wanted, tell: Tell) -> Certificate:
     with (
         tempfile.TemporaryDirectory(prefix=PREFIX) as name,
         environment(Path(name), tape.settings if tape else {}),
-        guarded(Path(name)),
+        ExitStack() as stack,
     ):
         folder = Path(name)
         # Before any process: what is wrong with the goal costs nobody a start.
@@ -173,6 +173,7 @@ async def certify(wanted: Wanted, tell: Tell) -> Certificate:
         tell(wanted.title)
         usual = {"latency": [LATENCY, LATENCY], "ping_seconds": PING_SECONDS}
         script = {**usual, **wanted.script}
+        stack.enter_context(guarded(folder))
         async with simulated(folder, script, cassette=wanted.cassette) as simulator:
             settings = settings_for(wanted, folder, simulator.url)
             goal = await goal_of(

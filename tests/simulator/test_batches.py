@@ -61,7 +61,7 @@ def client_of(simulator: Simulator, key: str = "scripted") -> AsyncAnthropic:
 
 
 async def ended(client: AsyncAnthropic, batch: MessageBatch) -> MessageBatch:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while batch.processing_status != "ended":
             await asyncio.sleep(0.005)
             batch = await client.messages.batches.retrieve(batch.id)

@@ -167,7 +167,7 @@ PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
                 "from holdfast.calls.reach import",
                 "from holdfast.calls.praise import PRAISE\n",
             ),
-            ("    CRITIQUE,\n)", "    PRAISE,\n"),
+            ("    GRADE,\n)", "    PRAISE,\n"),
         ),
         "activities/agents.py": (
             (

@@ -274,6 +274,6 @@ async def test_a_worker_knows_where_its_tools_send_words(tmp_path: Path) -> None
     offering(tmp_path, own="good")
     settings = Settings(_env_file=None, state_dir=tmp_path, mcp_file=tmp_path / ".mcp.json")
     target = Target("", store_url=(tmp_path / "store").as_uri(), embedded=False)
-    (prepare,) = build(settings, target, endpoint=ModelEndpoint()).preparing
+    prepare, *_ = build(settings, target, endpoint=ModelEndpoint()).preparing
     told = [each.tool for each in inspect.unwrap(prepare).__self__.outlets()]
     assert told == ["web_fetch", "web_search", "mcp__own__"]
