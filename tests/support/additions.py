@@ -149,6 +149,10 @@ class PraiseMaterial(Contract):
     broken: Problem | None = None
 
 
+def praise_prompt(material: PraiseMaterial) -> str:
+    return envelope("the answer", material.answer)
+
+
 PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
     name="praise",
     reply=Reply[Praise],
@@ -156,7 +160,7 @@ PRAISE: ModelKind[PraiseMaterial, PraiseAnswer, Praise] = ModelKind(
     answer=PraiseAnswer,
     value=lambda answer, _: Praise(text=answer.praise),
     prompt="admirer",
-    turn=lambda material: envelope("the answer", material.answer),
+    turn=praise_prompt,
     words="what is good about the answer",
 )
 """,
