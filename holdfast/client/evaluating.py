@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import secrets
-import string
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -51,13 +48,6 @@ from holdfast.intake.login import login
 LOOK_SECONDS = 1.0
 """How often the marks so far are asked for."""
 AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
-_RANDOM = string.ascii_lowercase + string.digits
-
-
-def new_eval_id(name: str) -> str:
-    """Return `eval-NAME-MMDD-xxxxx`."""
-    suffix = "".join(secrets.choice(_RANDOM) for _ in range(5))
-    return f"eval-{name}-{datetime.now(UTC):%m%d}-{suffix}"
 
 
 async def trials_of(

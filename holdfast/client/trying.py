@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import ROUND_UP, Decimal
 from hashlib import sha256
 
 from holdfast.calling import context
 from holdfast.calling.gathering import judged_by
-from holdfast.calling.reserving import input_tokens, tokens_of
+from holdfast.calling.reserving import input_tokens
 from holdfast.calls.judge import JUDGE, JudgeMaterial, Judgement
 from holdfast.calls.sources import Sources
 from holdfast.client.ended import read_end
 from holdfast.client.evaluating import follow_eval, put_trial, start_eval
 from holdfast.client.reading import Reader
-from holdfast.client.what_if import Chosen, RoleChange, Trial
+from holdfast.client.what_if import Candidate, Chosen, RoleChange
 from holdfast.contracts import Finding, Goal, ModelCard, Report, Usage, policies
-from holdfast.contracts.evals import Answered, Asked, Case, EvalGoal, EvalReport, Mark
-from holdfast.contracts.evals import Trial as Trying
+from holdfast.contracts.evals import Answered, Asked, Case, EvalGoal, EvalReport, Mark, Trial
 from holdfast.errors import Refused
 from holdfast.evals.marking import single_goal
 from holdfast.evals.tally import NOT_RUN
 from holdfast.intake.connection import Connection, Tell
-from holdfast.intake.launch import allow_inputs
+from holdfast.intake.launch import allow_inputs, new_id
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering.amounts import money
@@ -60,7 +57,7 @@ class Asking:
 
 def priced(chosen: Chosen, asking: Asking) -> WhatIf:
     """Return what the forks would cost. Refused if the budget does not pay for one of them."""
-    forks = tuple(_priced(each) for each in chosen.trials)
+    forks = tuple(_priced(each) for each in chosen.candidates)
     judging = _judging(chosen) if asking.judge and forks else None
     made = WhatIf(
         change=str(chosen.change),
@@ -71,40 +68,39 @@ def priced(chosen: Chosen, asking: Asking) -> WhatIf:
     return made.model_copy(update={"budget": _budget(made, chosen, asking)})
 
 
-def _priced(trial: Trial) -> ForkPrice:
-    report, preview = trial.report, trial.preview
+def _priced(candidate: Candidate) -> ForkPrice:
+    report, preview = candidate.report, candidate.preview
     high = preview.high
     return ForkPrice(
         run=report.run_id,
         title=report.title or report.goal,
-        again=trial.again,
+        again=candidate.again,
         calls_of_run=report.model_calls,
         calls=sum(row.asks for row in preview.rows),
         low=preview.low,
         expected=preview.expected,
-        high=None if high is None else min(high, trial.goal.limits.dollars),
+        high=None if high is None else min(high, candidate.goal.limits.dollars),
         past=min((row.past for row in preview.rows if row.asks and row.past), default=0),
     )
 
 
 def _judging(chosen: Chosen) -> Judging:
-    card, expected, high = chosen.judge, list[Decimal | None](), list[Decimal | None]()
-    for each in chosen.trials:
+    card, expected = chosen.judge, list[Decimal | None]()
+    for each in chosen.candidates:
         sources = _sources(each)
         asked = len(_question(each.goal, sources).encode())
         size = asked + 2 * len(each.report.answer.encode()) + sources.size
         tokens = size // context.EXPECTED_BYTES_PER_TOKEN + policies.EXPECTED_OVERHEAD_TOKENS
         said = Usage(input_tokens=tokens, output_tokens=policies.OUTPUT_TOKENS["low"])
         expected += [price(card, said)] * ORDERS
-        high += [worst(card, tokens_of(size), JUDGE.policy.max_output)] * ORDERS
-    return Judging(model=card.id, expected=total_of(expected), high=total_of(high))
+    return Judging(model=card.id, expected=total_of(expected))
 
 
 def _budget(made: WhatIf, chosen: Chosen, asking: Asking) -> Decimal:
     """Return the most that all may cost. The last fork that starts finds its run's cap free, beside
     twice what is expected of all.
     """
-    largest = max((each.goal.limits.dollars for each in chosen.trials), default=Decimal(0))
+    largest = max((each.goal.limits.dollars for each in chosen.candidates), default=Decimal(0))
     if asking.budget is not None and asking.budget < largest:
         raise Refused(
             f"--dollars {asking.budget}: one of these runs had a cap of {money(largest)}, as its"
@@ -129,21 +125,24 @@ async def tried(
             "no price is known of a model of these forks, so no budget holds; give one in"
             " HOLDFAST_PRICE_FILE"
         )
-    name = asking.id or _new_id()
+    name = asking.id or new_id("what-if")
     tell(f"What-if {name}: whoever leaves now sees it again with the same command and --id {name}.")
-    trials = {_run_of(name, chosen.change, each.report.run_id): each for each in chosen.trials}
-    wanted = [await _fork(connection, run, each) for run, each in trials.items()]
+    tried_on = {
+        _run_of(name, chosen.change, each.report.run_id): each for each in chosen.candidates
+    }
+    wanted = [await _fork(connection, run, each) for run, each in tried_on.items()]
     report = await _run(connection, name, wanted, made.budget, tell)
     pairs, left, open_ = list[Pair](), list[LeftOut](), list[Open]()
-    for run, trial in trials.items():
+    for run, candidate in tried_on.items():
         mark = _mark_of(report, run)
         fork = await _read(connection, mark)
         if fork is None:
-            left.append(LeftOut(run=trial.report.run_id, why="; ".join(mark.wrong) or mark.status))
+            why = "; ".join(mark.wrong) or mark.status
+            left.append(LeftOut(run=candidate.report.run_id, why=why))
             continue
-        pairs.append(_pair(trial, fork))
+        pairs.append(_pair(candidate, fork))
         if pairs[-1].decided.by == "none":
-            open_.append(Open(len(pairs) - 1, trial, fork))
+            open_.append(Open(len(pairs) - 1, candidate, fork))
     if asking.judge and open_ and report.dollars is not None:
         rest = made.budget - report.dollars
         judged = await _judge(connection, chosen.judge, name, open_, rest, tell)
@@ -153,24 +152,20 @@ async def tried(
     return made.model_copy(update={"pairs": tuple(pairs), "not_tried": tuple(left)})
 
 
-def _new_id() -> str:
-    return f"what-if-{datetime.now(UTC):%m%d}-{secrets.token_hex(3)}"
-
-
 def _run_of(name: str, change: RoleChange, run: str) -> str:
     """Return the id of a fork: that of the same change of the same run, and of no other."""
     told = f"{change.prompt}\n{change}\n{run}"
     return f"{name}.{sha256(told.encode()).hexdigest()[:10]}"
 
 
-async def _fork(connection: Connection, run: str, trial: Trial) -> Trying:
-    allow_inputs(trial.goal, connection)
-    asked = Asked(case=Case(name=trial.report.run_id), goal=trial.goal)
-    return await put_trial(connection, asked, run, trial.goal.limits.dollars)
+async def _fork(connection: Connection, run: str, candidate: Candidate) -> Trial:
+    allow_inputs(candidate.goal, connection)
+    asked = Asked(case=Case(name=candidate.report.run_id), goal=candidate.goal)
+    return await put_trial(connection, asked, run, candidate.goal.limits.dollars)
 
 
 async def _run(
-    connection: Connection, name: str, trials: Sequence[Trying], dollars: Decimal, tell: Tell
+    connection: Connection, name: str, trials: Sequence[Trial], dollars: Decimal, tell: Tell
 ) -> EvalReport:
     """Run trials as a run of runs under one cap; return their marks when all are over."""
     goal = EvalGoal(name=name, trials=tuple(trials), dollars=dollars)
@@ -187,7 +182,7 @@ async def _run(
 
 
 def _mark_of(report: EvalReport, run: str) -> Mark:
-    """Return what came of a trial: nothing, where one of this id has begun with other runs."""
+    """Return what came of a candidate: nothing, where one of this id has begun with other runs."""
     found = (each for each in report.marks if each.run == run)
     return next(found, Mark(run=run, case=run, status=NOT_RUN, wrong=(BEGUN,)))
 
@@ -200,8 +195,8 @@ async def _read(connection: Connection, mark: Mark) -> Report | None:
     return read_end(mark.run, look).report if look.closed else None
 
 
-def _pair(trial: Trial, fork: Report) -> Pair:
-    run, again = trial.report, trial.again
+def _pair(candidate: Candidate, fork: Report) -> Pair:
+    run, again = candidate.report, candidate.again
     decided = decide(run, fork, again)
     return Pair(
         run=run.run_id,
@@ -226,16 +221,16 @@ class Open:
     """A pair that code cannot tell apart."""
 
     place: int
-    trial: Trial
+    candidate: Candidate
     fork: Report
 
     def material(self, *, swapped: bool) -> JudgeMaterial:
         """Return what the judge is shown, in one of both orders. It is not told which is which."""
-        texts = [self.trial.report.answer, self.fork.answer]
+        texts = [self.candidate.report.answer, self.fork.answer]
         shown = zip((ONE, OTHER), reversed(texts) if swapped else texts, strict=True)
-        sources = _sources(self.trial)
+        sources = _sources(self.candidate)
         return JudgeMaterial(
-            question=_question(self.trial.goal, sources),
+            question=_question(self.candidate.goal, sources),
             sources=sources,
             findings=tuple(
                 Finding(subtask_id=id, status="complete", content=text, confidence=None)
@@ -255,11 +250,11 @@ def _question(goal: Goal, sources: Sources) -> str:
     return "\n\n".join((*told, f"The goal: {goal.text}"))
 
 
-def _sources(trial: Trial) -> Sources:
+def _sources(candidate: Candidate) -> Sources:
     """Return the inputs that the run has pinned, as far as its own judges are shown them."""
-    plan, most = trial.goal.plan, trial.goal.limits.supervisor_context_tokens
+    plan, most = candidate.goal.plan, candidate.goal.limits.supervisor_context_tokens
     assert plan is not None, "a fork has the plan of its run"
-    return judged_by(trial.goal.pinned, plan.subtasks, most)
+    return judged_by(candidate.goal.pinned, plan.subtasks, most)
 
 
 def verdict_of(judgement: Judgement, *, swapped: bool) -> Verdict:
@@ -294,13 +289,13 @@ async def _judge(
 
 async def _judgement(
     connection: Connection, model: ModelCard, pair: Open, *, swapped: bool
-) -> Trying:
+) -> Trial:
     material, run = pair.material(swapped=swapped), pair.run(swapped=swapped)
     case = Case(name=pair.fork.run_id, call=JUDGE.name, material=material.model_dump(mode="json"))
     most = worst(model, input_tokens(JUDGE, material), JUDGE.policy.max_output)
     # The worker tells it the day, too.
     cap = (most or Decimal(0)) + CENT
-    goal = single_goal("judge two answers", cap, pair.trial.goal.project)
+    goal = single_goal("judge two answers", cap, pair.candidate.goal.project)
     return await put_trial(connection, Asked(case=case, goal=goal), run, cap)
 
 

@@ -78,7 +78,7 @@ class RoleChange:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Candidate:
     """A run that is over, and the fork of it in which only the role is changed."""
 
     report: Report
@@ -99,7 +99,7 @@ class Chosen:
     """The last runs that used a role, newest first."""
 
     change: RoleChange
-    trials: tuple[Trial, ...]
+    candidates: tuple[Candidate, ...]
     unusable: tuple[Unusable, ...]
     judge: ModelCard
     """The model that judges what code cannot tell apart."""
@@ -157,20 +157,20 @@ async def choose(connection: Connection, change: RoleChange, last: int) -> Chose
     prices = _prices_of(connection.settings)
     took = await read_past(connection.client, connection.target.task_queue)
     making = _Making(connection, change, catalogue, prices, took)
-    trials, unusable, read = list[Trial](), list[Unusable](), 0
+    candidates, unusable, read = list[Candidate](), list[Unusable](), 0
     async for found in _read_runs(connection, change.role):
         read += 1
-        made = await making.trial(found) if isinstance(found, _Ran) else found
-        if isinstance(made, Trial):
-            trials.append(made)
+        made = await making.candidate(found) if isinstance(found, _Ran) else found
+        if isinstance(made, Candidate):
+            candidates.append(made)
         elif made is not None:
             unusable.append(made)
-        if len(trials) + len(unusable) >= last:
+        if len(candidates) + len(unusable) >= last:
             break
-    if not trials:
+    if not candidates:
         raise Refused(_none(change.role, read, unusable))
     (judge,) = (card for card in prices.cards() if card.tier == JUDGE.policy.tier)
-    return Chosen(change, tuple(trials), tuple(unusable), judge)
+    return Chosen(change, tuple(candidates), tuple(unusable), judge)
 
 
 def _prices_of(settings: Settings) -> Prices:
@@ -274,13 +274,13 @@ class _Making:
     took: Sequence[RunTook]
     """What the latest runs took, newest first."""
 
-    async def trial(self, ran: _Ran) -> Trial | Unusable:
+    async def candidate(self, ran: _Ran) -> Candidate | Unusable:
         try:
-            return await self._trial(ran)
+            return await self._candidate(ran)
         except (Unfit, Refused) as error:
             return Unusable(ran.report.run_id, one_line(str(error)))
 
-    async def _trial(self, ran: _Ran) -> Trial:
+    async def _candidate(self, ran: _Ran) -> Candidate:
         state, report = ran.state, ran.report
         name = self.connection.settings.name
         if state.goal.project not in ("", name):
@@ -314,7 +314,7 @@ class _Making:
             }
         )
         goal = await with_rows(self.connection, goal, report.run_id)
-        return Trial(report, goal, again, self._priced(goal, ran))
+        return Candidate(report, goal, again, self._priced(goal, ran))
 
     def _check_differs(self, change: _OfRun, ran: _Ran) -> None:
         """Raise Unfit where the run had it so already."""

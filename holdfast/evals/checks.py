@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-import re2
 from pydantic import JsonValue
 
 from holdfast.contracts import Check, Plan, Subtask
@@ -20,7 +19,7 @@ from holdfast.evals.filler import is_filler
 from holdfast.evals.outcomes import Outcome
 from holdfast.ledger.ranges import format_price
 from holdfast.plans import concreteness
-from holdfast.plans.checks import verdicts
+from holdfast.plans.checks import compile_pattern, verdicts
 from holdfast.state import graph
 from holdfast.text.marks import BRACKETS
 
@@ -69,28 +68,21 @@ def _plain(text: str) -> str:
 
 def _matches(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     for pattern in patterns:
-        if not _pattern(pattern).search(outcome.text):
+        if not compile_pattern(pattern, any_case=True).search(outcome.text):
             yield f"nothing matches '{pattern}'"
 
 
 def _matches_not(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     for pattern in patterns:
-        if found := _pattern(pattern).search(outcome.text):
+        if found := compile_pattern(pattern, any_case=True).search(outcome.text):
             yield f"{found[0]!r:.{SHOWN}} matches '{pattern}'"
 
 
 def _told(patterns: tuple[str, ...], outcome: Outcome) -> Iterator[str]:
     said = "\n".join((outcome.text, *(each.why for each in outcome.gaps)))
     for pattern in patterns:
-        if not _pattern(pattern).search(said):
+        if not compile_pattern(pattern, any_case=True).search(said):
             yield f"neither answer nor gaps match '{pattern}'"
-
-
-def _pattern(pattern: str) -> Any:
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False
-    return re2.compile(pattern, options)
 
 
 def _check(check: Check, outcome: Outcome) -> Iterator[str]:
@@ -236,7 +228,7 @@ def _only(what: str, wanted: tuple[str, ...], given: list[str]) -> Iterator[str]
 
 def _finds(found: Found, outcome: Outcome) -> Iterator[str]:
     texts = _found_texts(found, outcome)
-    patterns = {pattern: _pattern(pattern) for pattern in found.planted}
+    patterns = {pattern: compile_pattern(pattern, any_case=True) for pattern in found.planted}
     for pattern, compiled in patterns.items():
         if not any(compiled.search(text) for text in texts):
             yield f"the planted fault '{pattern}' was not found"

@@ -62,10 +62,10 @@ def check_id(run_id: str) -> str:
     return run_id
 
 
-def new_id(goal: Goal) -> str:
-    """Return `PLAYBOOK-MMDD-xxxxx`, which holds no word of the goal."""
+def new_id(kind: str) -> str:
+    """Return `KIND-MMDD-xxxxx`."""
     suffix = "".join(secrets.choice(_RANDOM) for _ in range(5))
-    return f"{goal.playbook or 'goal'}-{datetime.now(UTC):%m%d}-{suffix}"
+    return f"{kind}-{datetime.now(UTC):%m%d}-{suffix}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ async def launch(
         return known
     allow_inputs(goal, connection, below)
     await require_worker(connection, tell, models=goal.use_models)
-    chosen = run_id or new_id(goal)
+    # It holds no word of the goal.
+    chosen = run_id or new_id(goal.playbook or "goal")
     goal, shown = await prepare_start(connection, goal, traceparent)
     try:
         await connection.client.start_workflow(

@@ -164,7 +164,7 @@ def _case(given: dict[str, Any], where: str, folder: Path) -> Case:
         "name": _name(given.get("name"), where),
         "request": request,
         "findings": _findings(given.get("findings", {}), where),
-        "must": tuple(_must(each, f"{where}: must {place}") for place, each in _counted(must)),
+        "must": tuple(_must(each, f"{where}: must {place}") for place, each in enumerate(must, 1)),
     }
     try:
         case = Case.model_validate(fields)
@@ -173,10 +173,6 @@ def _case(given: dict[str, Any], where: str, folder: Path) -> Case:
     if case.call:
         _check_material(case, where)
     return case
-
-
-def _counted(given: list[Any]) -> Iterator[tuple[int, Any]]:
-    yield from enumerate(given, start=1)
 
 
 def _check_form(given: Mapping[str, Any], where: str) -> None:

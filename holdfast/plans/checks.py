@@ -80,7 +80,7 @@ def _problem(check: Check) -> str:
         if len(argument) > PATTERN_LENGTH:
             return f"regex: longer than {PATTERN_LENGTH} characters"
         try:
-            re2.compile(argument, _quiet())
+            compile_pattern(argument)
         except re2.error as error:
             # RE2 gives its reason as bytes.
             said = error.args[0] if error.args else b"it is no pattern"
@@ -99,11 +99,12 @@ def _problem(check: Check) -> str:
     return ""
 
 
-def _quiet() -> re2.Options:
-    """Keep RE2 from writing to the error stream."""
+def compile_pattern(pattern: str, *, any_case: bool = False) -> Any:
+    """Return a pattern of RE2, which writes nothing to the error stream. Raise re2.error."""
     options = re2.Options()
     options.log_errors = False
-    return options
+    options.case_sensitive = not any_case
+    return re2.compile(pattern, options)
 
 
 def _is_count(text: str) -> bool:
@@ -147,7 +148,7 @@ def _keys(argument: str, draft: Draft) -> str:
 
 
 def _regex(argument: str, draft: Draft) -> str:
-    found = re2.search(argument, draft.content, _quiet())
+    found = compile_pattern(argument).search(draft.content)
     return "" if found else f"nothing matches the pattern {argument!r}"
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from holdfast.contracts import Finding, Report
 from holdfast.contracts.base import Contract, Money, ReportStatus
+from holdfast.ledger.ranges import total_of
 from holdfast.text import pluralize
 
 Verdict = Literal["better", "worse", "equal", "not decided"]
@@ -136,10 +137,8 @@ def _refused(finding: Finding) -> int:
 
 def cost_of(report: Report, again: Sequence[str]) -> Cost:
     found = _redone(report, again)
-    prices = [each.dollars for each in found]
-    known = [each for each in prices if each is not None]
     return Cost(
-        dollars=sum(known, Decimal(0)) if len(known) == len(prices) else None,
+        dollars=total_of([each.dollars for each in found]),
         seconds=round(sum(each.seconds for each in found), 3),
         tries=sum(len(each.tries) for each in found),
     )

@@ -61,7 +61,6 @@ class Judging(Contract):
     model: str
     expected: Money | None
     """If code can decide no pair."""
-    high: Money | None
 
 
 class WhatIf(Contract):

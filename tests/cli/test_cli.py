@@ -19,7 +19,6 @@ from holdfast.cli.commands.care import doctor
 from holdfast.cli.main import explain, main, program
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.shared.starting import endpoint_known
-from holdfast.contracts import Goal
 from holdfast.deployment.invocation import PROGRAM, STARTER, WORKER, to_type
 from holdfast.deployment.settings import FILE_BYTES, OTHERS, Settings
 from holdfast.errors import EmbeddedError, IdTaken, NoWorker, Refused
@@ -395,9 +394,9 @@ def test_every_command_is_there_and_says_what_it_does(capsys: pytest.CaptureFixt
 
 
 def test_a_random_id_says_what_and_when_and_nothing_of_the_goal() -> None:
-    kind, month_day, suffix = new_id(Goal(text="a secret plan")).split("-")
+    kind, month_day, suffix = new_id("goal").split("-")
     assert (kind, len(month_day), len(suffix)) == ("goal", 4, 5)
-    review = new_id(Goal(text="x", playbook="code-review"))
+    review = new_id("code-review")
     assert review.startswith("code-review-")
     assert check_id(review) == review
 

@@ -22,9 +22,9 @@ from holdfast.cli.commands.runs.what_if import read_prompt
 from holdfast.client import orders
 from holdfast.client.trying import UNSEEN, Asking, Open, priced, tried, verdict_of
 from holdfast.client.what_if import (
+    Candidate,
     Chosen,
     RoleChange,
-    Trial,
     Unfit,
     check_change,
     check_roles,
@@ -68,7 +68,7 @@ async def choose_all(connection: Connection, change: RoleChange, count: int) -> 
         while True:
             with suppress(Refused):
                 listed = await choose(connection, change, count)
-                if len(listed.trials) + len(listed.unusable) == count:
+                if len(listed.candidates) + len(listed.unusable) == count:
                     return listed
             await asyncio.sleep(0.05)
 
@@ -86,13 +86,13 @@ async def test_a_fork_of_a_what_if_does_the_role_again_and_what_builds_on_it_and
     told = capsys.readouterr()
     assert told.out.count("3 calls in 1 fork, where the runs asked 4;") == 2
     assert told.err.count("Nothing was asked; --yes does it.") == 1 and len(asked.heard) == 4
-    (trial,) = chosen.trials
-    assert trial.report == report and trial.again == ("t2",)
-    fork = trial.goal.fork
+    (candidate,) = chosen.candidates
+    assert candidate.report == report and candidate.again == ("t2",)
+    fork = candidate.goal.fork
     assert fork is not None and [each.subtask_id for each in fork.findings] == ["t1"]
     (was,) = fork.roles
     assert (was.name, was.tier) == ("analyst", "haiku")
-    assert trial.goal.plan is not None and trial.goal.plan.subtasks[1].tier == "haiku"
+    assert candidate.goal.plan is not None and candidate.goal.plan.subtasks[1].tier == "haiku"
     made = priced(chosen, Asking(judge=False))
     (price,) = made.forks
     assert (price.calls_of_run, price.calls) == (4, 3)
@@ -122,7 +122,7 @@ async def test_what_cannot_be_done_again_is_left_out_with_the_reason(
         lost, cheap, usual = await record(runs, with_note, already, GOAL)
         (runs.store.root / lost.inputs[0].digest[:2] / lost.inputs[0].digest).unlink()
         chosen = await choose_all(connection, HAIKU, 3)
-    assert [each.report.run_id for each in chosen.trials] == [usual.run_id]
+    assert [each.report.run_id for each in chosen.candidates] == [usual.run_id]
     assert {each.run_id: each.why for each in chosen.unusable} == {
         lost.run_id: "what it read of its input 'note' is gone from the store",
         cheap.run_id: "its analyst had tier haiku already",
@@ -215,11 +215,11 @@ def test_the_judge_is_shown_the_inputs_of_the_run_or_told_that_it_is_not() -> No
     )
     report = Report(run_id="r", status="complete", goal="Compare", answer="5.90 euros")
     other = report.model_copy(update={"answer": "5.91 euros"})
-    trial = Trial(report, goal, ("t2",), Preview(rows=()))
-    shown = Open(0, trial, other).material(swapped=True)
+    candidate = Candidate(report, goal, ("t2",), Preview(rows=()))
+    shown = Open(0, candidate, other).material(swapped=True)
     assert shown.sources.inputs == (note,) and shown.sources.unseen == ("code",)
     assert UNSEEN not in shown.question and "longer" not in shown.question
-    bare = Open(0, replace(trial, goal=GOAL), other).material(swapped=False)
+    bare = Open(0, replace(candidate, goal=GOAL), other).material(swapped=False)
     assert bare.sources == Sources() and UNSEEN in bare.question
     untold = Judgement(winner="", why="UNDECIDED: the price list is not shown.")
     assert verdict_of(untold, swapped=False) == "not decided"

@@ -102,7 +102,7 @@ MADE = WhatIf(
     change="role analyst with tier haiku",
     forks=(PRICE, PRICE.model_copy(update={"run": "r2"})),
     unusable=(LeftOut(run="r3", why="its history is gone"),),
-    judging=Judging(model="opus", expected=Decimal("0.05"), high=Decimal(1)),
+    judging=Judging(model="opus", expected=Decimal("0.05")),
     budget=Decimal(2),
 )
 

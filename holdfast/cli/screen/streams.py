@@ -92,6 +92,15 @@ def ask(question: str) -> None:
     ERR.print(Text(for_terminal(question), style="bold"), end=" ", soft_wrap=True)
 
 
+async def agrees(question: str) -> bool:
+    """Ask a person, and return True for a yes."""
+    ask(f"{question} [y/N]")
+    try:
+        return (await read_line()).lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
 def put(text: str) -> None:
     """Print text on stdout exactly as it is: what we wrote, or what is harmless already."""
     OUT.out(text, highlight=False)

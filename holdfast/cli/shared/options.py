@@ -13,10 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.screen.exits import Exit
+from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.shared import completion
 from holdfast.cli.shared.pipeline import FAILING, Pipeline
 from holdfast.contracts.plans import Lane
+from holdfast.storage.files import write_whole
 from holdfast.text import PLAIN_ID, for_terminal
 
 _WEB = re.compile(r"https?://[\w.:\-]+(/[\w.~%\-]+)*/?")
@@ -437,6 +438,14 @@ def _kind(path: Path) -> int:
             if error.errno not in (errno.ENOENT, errno.ELOOP):
                 raise
     return 0
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a whole file, for its owner alone. Exit if that fails."""
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise Exit(f"{path} could not be written: {error.strerror}", Code.FAILED) from error
 
 
 def check_file(out: Path | None, option: str = "--out") -> Path | None:

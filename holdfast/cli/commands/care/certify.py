@@ -17,13 +17,19 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.sources import sources_for
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, say
-from holdfast.cli.shared.options import AskPeople, Inputs, LimitPairs, Models, check_file
+from holdfast.cli.shared.options import (
+    AskPeople,
+    Inputs,
+    LimitPairs,
+    Models,
+    check_file,
+    write_file,
+)
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
 from holdfast.intake.files import read_text
 from holdfast.intake.goals import Wish
 from holdfast.replaying.cassette import CassetteError
-from holdfast.storage.files import write_whole
 
 EXAMPLES = "examples"
 SCRIPT = "script.yaml"
@@ -119,10 +125,7 @@ def command(
     if file is None:
         put(told)
     else:
-        try:
-            write_whole(file, told.encode())
-        except OSError as error:
-            raise Exit(f"{file} could not be written: {error.strerror}", Code.FAILED) from error
+        write_file(file, told.encode())
         say(f"{page.summarise(made)}. Page: {file}", "bold")
     return Code.FAILED if made.wrong else Code.COMPLETE
 

@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from holdfast.cli.screen.exits import Code
-from holdfast.cli.screen.streams import ask, at_terminal, draw, read_line, say
+from holdfast.cli.screen.streams import agrees, at_terminal, draw, say
 from holdfast.cli.shared.connection import connect_command
 from holdfast.cli.shared.options import Embedded
 from holdfast.client.connecting import configured_target
@@ -95,11 +95,7 @@ async def _confirm(count: int) -> bool:
     if not at_terminal():
         say("Nothing was removed; --yes removes it.")
         return False
-    ask(f"Remove {count}? [y/N]")
-    try:
-        return (await read_line()).lower() in ("y", "yes")
-    except EOFError:
-        return False
+    return await agrees(f"Remove {count}?")
 
 
 def _table(kinds: tuple[Kind, ...]) -> Table:

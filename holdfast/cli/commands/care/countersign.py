@@ -10,8 +10,8 @@ import typer
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
+from holdfast.cli.shared.options import write_file
 from holdfast.client.receipt_key import check_installed
-from holdfast.storage.files import write_whole
 
 
 def command(
@@ -48,9 +48,6 @@ def command(
     if len(others) >= MOST_COUNTERSIGNATURES:
         raise Exit(f"{file} has {MOST_COUNTERSIGNATURES} countersignatures, and takes no more")
     own = (public, sign(key, bytes.fromhex(receipt.root), "countersignature"))
-    try:
-        write_whole(file, replace(receipt, countersignatures=(*others, own)).dump())
-    except OSError as error:
-        raise Exit(f"{file} could not be written: {error.strerror}", Code.FAILED) from error
+    write_file(file, replace(receipt, countersignatures=(*others, own)).dump())
     say(f"Countersigned by {public}: {file}")
     return Code.COMPLETE

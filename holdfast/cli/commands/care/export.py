@@ -14,12 +14,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put_json, say
 from holdfast.cli.shared.connection import with_connection
-from holdfast.cli.shared.options import Embedded, RunId, check_file
+from holdfast.cli.shared.options import Embedded, RunId, check_file, write_file
 from holdfast.client.reading import describe_run, no_such_run
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.replaying.replay import export
-from holdfast.storage.files import write_whole
 from holdfast.text import for_json, pluralize
 
 
@@ -88,10 +87,7 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
     if out is None:
         put_json(text)
         return Code.COMPLETE
-    try:
-        # Whoever shows the file in a terminal gets what others wrote as harmless as above.
-        write_whole(out, for_json(text).encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
+    # Whoever shows the file in a terminal gets what others wrote as harmless as above.
+    write_file(out, for_json(text).encode("utf-8", "backslashreplace"))
     say(f"History: {out}")
     return Code.COMPLETE

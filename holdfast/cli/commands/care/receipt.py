@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.screen.exits import Code, Exit
+from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.streams import put, say, say_all
 from holdfast.cli.shared.connection import with_connection
-from holdfast.cli.shared.options import Embedded, RunId, check_file
+from holdfast.cli.shared.options import Embedded, RunId, check_file, write_file
 from holdfast.client.receipt_key import check_installed
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
-from holdfast.storage.files import write_whole
 from holdfast.text import one_line
 
 
@@ -50,10 +49,7 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, inputs: 
     if out is None:
         put(text.decode().removesuffix("\n"))
     else:
-        try:
-            write_whole(out, text)
-        except OSError as error:
-            raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
+        write_file(out, text)
         say(f"Receipt: {out}, {len(text):,} bytes, signed by {made.key}")
         say(f"It holds {made.head['holds']}.")
     say_all(map(one_line, made.head["lacks"]), "magenta")

@@ -13,10 +13,19 @@ from pydantic import ValidationError
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.report import show_markdown
-from holdfast.cli.screen.streams import ask, at_terminal, put_json, read_line, say, say_all
+from holdfast.cli.screen.streams import agrees, at_terminal, put_json, say, say_all
 from holdfast.cli.shared.connection import tell, with_connection
-from holdfast.cli.shared.options import AsJson, Embedded, GivenId, Yes, check_file, dollars_of
-from holdfast.client.evaluating import follow_eval, new_eval_id, prices_of, start_eval, trials_of
+from holdfast.cli.shared.options import (
+    AsJson,
+    Embedded,
+    GivenId,
+    Yes,
+    check_file,
+    dollars_of,
+    write_file,
+)
+from holdfast.cli.shared.starting import ASK_ABOVE
+from holdfast.client.evaluating import follow_eval, prices_of, start_eval, trials_of
 from holdfast.contracts import Tier
 from holdfast.contracts.evals import EvalGoal, EvalReport, Suite
 from holdfast.deployment.invocation import to_type
@@ -24,18 +33,15 @@ from holdfast.deployment.settings import Settings
 from holdfast.evals.tally import Baseline, Result, SuiteTally, compare, tally_suites
 from holdfast.intake.connection import Connection
 from holdfast.intake.files import read_text
-from holdfast.intake.launch import check_id
+from holdfast.intake.launch import check_id, new_id
 from holdfast.intake.suites import list_suites, read_suite
 from holdfast.rendering import evals, markdown
 from holdfast.rendering.amounts import money
-from holdfast.storage.files import write_whole
 from holdfast.text import pluralize
 from holdfast.text.mistakes import suggest
 
 DOLLARS = Decimal(5)
 """The cap of an eval, unless --dollars says another."""
-ASK_ABOVE = Decimal("0.50")
-"""Expected price above which a terminal asks first, as for a run."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +141,9 @@ def read_suites(names: list[str], settings: Settings, *, every: bool = False) ->
 async def run(connection: Connection, suites: tuple[Suite, ...], options: EvalOptions) -> int:
     """Price an eval, run it, and print what came of it; return its exit code."""
     name = suites[0].name if len(suites) == 1 else "several"
-    eval_id = options.eval_id or new_eval_id(name)
+    eval_id = options.eval_id or new_id(f"eval-{name}")
     cases = pluralize(sum(len(each.cases) for each in suites), "case")
+    say_all([f"{each.name}: {each.description}" for each in suites if each.description], "dim")
     say(f"Prepared and priced first, unpaid: {cases}.", "dim")
     trials = await trials_of(
         connection, suites, eval_id, runs=options.runs, tier=options.tier, tell=tell
@@ -188,13 +195,10 @@ async def _priced(
             f"{money(expected)} is expected, and {money(goal.dollars)} is the cap: give more"
             f" with --dollars, or fewer --runs"
         )
-    if options.yes or not at_terminal() or (expected is not None and expected <= ASK_ABOVE):
+    little = expected is not None and expected <= ASK_ABOVE.dollars
+    if options.yes or not at_terminal() or little:
         return True
-    ask("Run it? [y/N]")
-    try:
-        return (await read_line()).lower() in ("y", "yes")
-    except EOFError:
-        return False
+    return await agrees("Run it?")
 
 
 def finish(report: EvalReport, suites: tuple[Suite, ...], options: EvalOptions) -> int:
@@ -228,8 +232,5 @@ def _read_baseline(path: Path | None) -> tuple[SuiteTally, ...] | None:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        raise Exit(f"{path} could not be written: {error.strerror}", Code.FAILED) from error
+    write_file(path, text.encode())
     say(f"Written: {path}")

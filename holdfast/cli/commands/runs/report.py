@@ -16,7 +16,7 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, say_all
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.delivery import as_bytes, files_of, from_beside, place, with_files
-from holdfast.cli.shared.options import Embedded, RunId, check_file
+from holdfast.cli.shared.options import Embedded, RunId, check_file, write_file
 from holdfast.client.documents import as_page
 from holdfast.client.doing import Turns
 from holdfast.client.ended import is_damaged, read_end
@@ -27,7 +27,6 @@ from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
 from holdfast.rules.reporting import report
 from holdfast.storage import store_at
-from holdfast.storage.files import write_whole
 
 IMPORTED = ".imported.html"
 """Prefix of the page of a history from a file, which keeps that of a run here with its id."""
@@ -99,10 +98,7 @@ def write_page(
 ) -> Code:
     """Write the page and print its link."""
     page = out or place(run_id, StateDir.of(settings).reports, ending)
-    try:
-        write_whole(page, as_bytes(text))
-    except OSError as error:
-        raise Exit(f"{page} could not be written: {error.strerror}", Code.FAILED) from error
+    write_file(page, as_bytes(text))
     put(page.as_uri())
     if open_it and not webbrowser.open(page.as_uri()):
         raise Exit(f"no browser could be started; open {page} yourself", Code.FAILED)

@@ -11,7 +11,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import FENCE, FILE_BYTES
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.screen.report import show_markdown
-from holdfast.cli.screen.streams import ask, at_terminal, put_json, read_line, say
+from holdfast.cli.screen.streams import agrees, at_terminal, put_json, say
 from holdfast.cli.shared import completion
 from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import (
@@ -149,8 +149,4 @@ async def _confirm(made: WhatIf) -> bool:
     if not at_terminal():
         say("Nothing was asked; --yes does it.")
         return False
-    ask(f"Do it, for at most {money(made.budget)}? [y/N]")
-    try:
-        return (await read_line()).lower() in ("y", "yes")
-    except EOFError:
-        return False
+    return await agrees(f"Do it, for at most {money(made.budget)}?")

@@ -19,7 +19,7 @@ from temporalio.client import (
 from temporalio.service import RPCError
 
 from holdfast.cli.screen.exits import Code, Exit
-from holdfast.cli.screen.streams import ERR, ask, at_terminal, draw, read_line, say
+from holdfast.cli.screen.streams import ERR, agrees, at_terminal, draw, say
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.options import Embedded, OpenRunId
 from holdfast.cli.shared.stuck import Stuck, examine, examine_again
@@ -129,11 +129,7 @@ async def _confirm(run_id: str) -> bool:
     if not at_terminal():
         say(f"Nothing was done; this does it: {to_type('reset', run_id)} --yes")
         return False
-    ask("Reset it? [y/N]")
-    try:
-        agreed = (await read_line()).lower() in ("y", "yes")
-    except EOFError:
-        agreed = False
+    agreed = await agrees("Reset it?")
     if not agreed:
         say("Nothing was done.")
     return agreed
