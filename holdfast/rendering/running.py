@@ -12,7 +12,7 @@ from holdfast.contracts import RoleTier, policies
 from holdfast.contracts.remarks import summarize
 from holdfast.contracts.view import Question, Row, RunView
 from holdfast.rules import agents, approvals, steering
-from holdfast.rules.keeping import up_to_cents
+from holdfast.rules.keeping import round_up
 from holdfast.rules.reporting import notes, status_of
 from holdfast.state.moves import Ask, Prepare
 from holdfast.state.parts import Progress
@@ -128,7 +128,7 @@ def waiting(state: State) -> tuple[Question, ...]:
 
 def _least_cap(state: State) -> Decimal | None:
     """Return the least cap in dollars under which a run that waits for a higher one goes on."""
-    return None if state.short_least is None else up_to_cents(state.short_least)
+    return None if state.short_least is None else round_up(state.short_least)
 
 
 MOST_CASE = 2_000

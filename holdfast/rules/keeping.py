@@ -236,7 +236,7 @@ def _usual_cap(goal: Goal, brief: Briefing) -> Amount:
 
 def usual_cap(goal: Goal, brief: Briefing) -> Decimal:
     """Return the dollars that `why_short` names."""
-    return up_to_cents(_usual_cap(goal, brief).dollars)
+    return round_up(_usual_cap(goal, brief).dollars)
 
 
 def is_hopeless(goal: Goal, brief: Briefing) -> bool:
@@ -274,11 +274,11 @@ def say_too_little(needed: Amount, cap: Amount) -> str:
 
 def _exactly(dollars: Decimal) -> str:
     """Format dollars with two decimals, or three where a tenth of a cent counts; rounded up."""
-    up = up_to_cents(dollars)
+    up = round_up(dollars)
     return f"{up:.2f}" if up == up.quantize(Decimal("0.01")) else f"{up}"
 
 
-def up_to_cents(dollars: Decimal) -> Decimal:
+def round_up(dollars: Decimal) -> Decimal:
     """Round dollars up to a tenth of a cent."""
     return dollars.quantize(Decimal("0.001"), rounding=ROUND_UP)
 

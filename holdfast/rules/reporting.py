@@ -157,7 +157,7 @@ def _more(state: State) -> tuple[str, ...]:
     most = state.briefing.most_dollars if state.briefing else None
     doubled = {name: 2 * getattr(limits, name) for name in names}
     if "dollars" in doubled and stop.least is not None:
-        doubled["dollars"] = max(doubled["dollars"], keeping.up_to_cents(stop.least))
+        doubled["dollars"] = max(doubled["dollars"], keeping.round_up(stop.least))
     if most is not None and doubled.get("dollars", 0) > most:
         del doubled["dollars"]
     try:
