@@ -118,6 +118,7 @@ async def stand(
     fast = {name: Rate(0.02, rate.burst) for name, rate in workspace.RATES.items()}
     monkeypatch.setattr(workspace, "RATES", fast)
     monkeypatch.setattr("holdfast.doors.slack.following.FIRST_PAUSE", 0.05)
+    monkeypatch.setattr("holdfast.doors.slack.door.SCAN_SECONDS", 3.0)
     async with slack() as slack_:
         (folder / "holdfast.toml").write_text(FILE.replace("CHANNEL", slack_.channel))
         settings = Settings(project=folder, state_dir=connection.settings.state_dir)
@@ -432,6 +433,31 @@ async def test_who_is_taken_out_of_the_file_decides_nothing_from_then_on(stand: 
             assert why in told["text"]
         assert (await run.look()).phase == "approval"
     assert logging.getLogger("holdfast.slack").isEnabledFor(logging.WARNING), "the SDK's is its own"
+
+
+async def test_a_run_that_no_list_told_of_while_it_was_open_is_told_once_it_has_ended(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stand.door():
+        said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
+        await stand.slack.event(said)
+        await stand.part(said, "board", lambda text: "holdfast_approve" in text)
+    real, looks = doors.Door._list, 0
+
+    async def late(door: doors.Door, which: str) -> AsyncIterator[str]:
+        """List as a server whose lists lag: at the first look it tells of nothing."""
+        nonlocal looks
+        looks += which.startswith("ExecutionStatus != ")
+        if looks > 1 and which.startswith("ExecutionStatus != "):
+            async for each in real(door, which):
+                yield each
+
+    monkeypatch.setattr(doors.Door, "_list", late)
+    monkeypatch.setattr("holdfast.doors.slack.door.SCAN_SECONDS", 0.3)
+    async with stand.door():
+        await stand.run_of(said).approve(by="a terminal")
+        await stand.part(said, "report")
+    assert looks > 1
 
 
 async def test_the_thread_of_a_command_is_found_again_in_a_busy_channel(stand: Stand) -> None:

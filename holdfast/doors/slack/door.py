@@ -53,6 +53,8 @@ AGAIN_SECONDS = 5.0
 ENDED_DAYS = 3
 """How long ago a run may have ended whose thread is brought up to date when the door comes back."""
 SCAN_SECONDS = 60.0
+LAG = timedelta(minutes=5)
+"""How late the server may list what has ended."""
 TURN_SECONDS = 30.0
 """How long the thread of a run that has ended is waited for, before the next one has its turn."""
 MOST_KNOWN = 1_000
@@ -88,6 +90,8 @@ class Door:
     _following: dict[str, Follower] = field(default_factory=dict)
     _told: dict[str, None] = field(default_factory=dict)
     """Messages that start nothing and were told so, the last of them."""
+    _over: dict[str, None] = field(default_factory=dict)
+    """Runs whose threads show how they ended, the last of them."""
 
     @property
     def channels(self) -> Mapping[str, Channel]:
@@ -126,9 +130,7 @@ class Door:
         if not why:
             why = await self._start(asked)
         if why:
-            self._told[asked.place.run_id] = None
-            if len(self._told) > MOST_KNOWN:
-                del self._told[next(iter(self._told))]
+            keep_last(self._told, asked.place.run_id)
             if not asked.place.command:
                 await self._say(asked, blocks.line(why))
         return why
@@ -215,6 +217,7 @@ class Door:
     async def _follow(self, follower: Follower) -> None:
         try:
             await follower.follow()
+            keep_last(self._over, follower.run_id)
         except Revoked as error:
             self.leave(BOT, str(error))
         finally:
@@ -251,20 +254,20 @@ class Door:
         return f"<@{self.workspace.user}>"
 
     async def keep_up(self) -> None:
-        """Take up what is open, for ever; once also what has ended while no door was there, one
-        after the other, as Slack's rates are for all.
+        """Take up what is open, for ever, and what has ended unseen: while no door was there, or
+        between two looks.
         """
         since = datetime.now(UTC) - timedelta(days=ENDED_DAYS)
-        ended = f"ExecutionStatus != 'Running' AND CloseTime > '{since.isoformat()}'"
-        caught_up = False
         while True:
+            looked = datetime.now(UTC)
+            ended = f"ExecutionStatus != 'Running' AND CloseTime > '{since.isoformat()}'"
             try:
-                async for run_id in self._list("ExecutionStatus = 'Running'"):
-                    await self.take_up(run_id)
-                if not caught_up:
-                    self._spawn(self._catch_up_ended([each async for each in self._list(ended)]))
-                    caught_up = True
-            except (HoldfastError, RPCError) as error:
+                for run_id in [each async for each in self._list("ExecutionStatus = 'Running'")]:
+                    await self._try_to_take_up(run_id)
+                over = [each async for each in self._list(ended) if each not in self._over]
+                self._spawn(self._catch_up_ended(over))
+                since = looked - LAG
+            except RPCError as error:
                 log.warning("the runs could not be listed", why=str(error))
             await asyncio.sleep(SCAN_SECONDS)
 
@@ -273,14 +276,18 @@ class Door:
         async for each in self.connection.client.list_workflows(query):
             yield each.id
 
+    async def _try_to_take_up(self, run_id: str) -> asyncio.Task[None] | None:
+        """Take up a run; one that cannot be looked at keeps no other from it."""
+        try:
+            return await self.take_up(run_id)
+        except (HoldfastError, RPCError) as error:
+            log.warning("a run could not be looked at", run=run_id, why=str(error))
+            return None
+
     async def _catch_up_ended(self, run_ids: Sequence[str]) -> None:
+        """Tell how runs ended, one after the other, as Slack's rates are for all."""
         for run_id in run_ids:
-            try:
-                following = await self.take_up(run_id)
-            except (HoldfastError, RPCError) as error:
-                log.warning("a run could not be looked at", run=run_id, why=str(error))
-                continue
-            if following is not None:
+            if (following := await self._try_to_take_up(run_id)) is not None:
                 # A channel that takes nothing any more holds up no other.
                 await asyncio.wait({following}, timeout=TURN_SECONDS)
 
@@ -439,6 +446,13 @@ def asked_of(message: Mapping[str, Any], mentioned: str) -> Asked | None:
     person = str(message.get("user", ""))
     text = plain(str(message.get("text", "")).replace(mentioned, " "))
     return Asked(place, person, text) if place and person else None
+
+
+def keep_last(known: dict[str, None], name: str) -> None:
+    """Add a name; of more than MOST_KNOWN the oldest is forgotten."""
+    known[name] = None
+    if len(known) > MOST_KNOWN:
+        del known[next(iter(known))]
 
 
 def person_of(requester: str) -> str:
