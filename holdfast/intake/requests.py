@@ -37,7 +37,9 @@ MOST_ROWS = 100_000
 
 class _Given(BaseModel):
     # A field that nobody reads is a mistake of whoever wrote it.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True
+    )
 
 
 class Text(_Given):
