@@ -9,8 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from holdfast.calls.fix import TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Tried, TryMaterial
@@ -30,6 +29,7 @@ from holdfast.contracts import (
     Tier,
     Usage,
 )
+from holdfast.storage.store import Store as Store
 
 Resource = Literal["requests", "tokens", "input_tokens", "output_tokens"]
 """What an endpoint limits."""
@@ -297,30 +297,6 @@ class Budget(Protocol):
 
     async def release(self, key: str) -> None:
         """Release a call, or a batch, that was surely not billed. Never raises."""
-        ...
-
-
-class Store(Protocol):
-    """Content-addressed blobs, shared by every worker and starter of a deployment."""
-
-    async def put(self, content: bytes) -> str:
-        """Store a blob and return its SHA-256 (hex)."""
-        ...
-
-    async def put_file(self, source: BinaryIO) -> tuple[str, int]:
-        """Store what a file has from where it stands on, never whole in memory, and return its
-        SHA-256 (hex) and its bytes.
-        """
-        ...
-
-    async def path_of(self, digest: str) -> Path:
-        """Return the path of a blob on this machine, for reading only. BlobLost if it is missing or
-        damaged.
-        """
-        ...
-
-    async def get(self, digest: str) -> bytes:
-        """Return a blob exactly as it was put. BlobLost if it is missing or damaged."""
         ...
 
 

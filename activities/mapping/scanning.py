@@ -64,8 +64,8 @@ class Inputs:
         store has lost it.
         """
         if not pinned.is_folder:
-            path = await self.store.path_of(pinned.digest)
-            await read_file(path, pinned.path, wanted, take)
+            async with self.store.file(pinned.digest) as path:
+                await read_file(path, pinned.path, wanted, take)
             return
         if wanted.by != "files":
             raise NotItems(f"is a {pinned.kind}, which has no {wanted.by}; map it by files")
@@ -117,8 +117,8 @@ class Inputs:
         """
         if pinned.is_folder:
             return await self._count_files(pinned) if pinned.kind == "folder" else None
-        path = await self.store.path_of(pinned.digest)
-        kind = await asyncio.to_thread(kind_of_file, path, pinned.path)
+        async with self.store.file(pinned.digest) as path:
+            kind = await asyncio.to_thread(kind_of_file, path, pinned.path)
         if kind.unit not in ("records", "rows"):
             return None
         census, whole = Census(by=kind.unit, counts_only=True), False
@@ -146,7 +146,8 @@ class Inputs:
                 f"input {name!r}: {value!r:.300} changed while it was read; start again once nobody"
                 " writes to it"
             )
-        start = await asyncio.to_thread(_start_of, await self.store.path_of(digest))
+        async with self.store.file(digest) as path:
+            start = await asyncio.to_thread(_start_of, path)
         return PinnedInput(
             name=name,
             kind="file",

@@ -17,7 +17,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.replaying.replay import export, replay
-from holdfast.storage import DirectoryStore
+from holdfast.storage import Store
 from holdfast.workflows import WORKFLOWS
 
 OTHER_COMMANDS = re.compile(r'\[TMPRL1100\][^"]*')
@@ -31,7 +31,7 @@ class Histories:
     """Counts over the runs of a measurement; `keep` is a folder for what does not replay."""
 
     client: Client
-    store: DirectoryStore
+    store: Store
     keep: Path | None = None
     runs: int = 0
     closed: int = 0

@@ -42,7 +42,7 @@ from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
 from holdfast.rendering.running import run_view, tiers_in_flight
 from holdfast.state.run import State
-from holdfast.storage import store_at
+from holdfast.storage import DirectoryStore, store_at
 from holdfast.temporal.connection import Target
 from holdfast.tracing.steps import TraceStep
 from holdfast.workers import served
@@ -355,13 +355,13 @@ def _tried_again(activity: PendingActivityInfo) -> str:
 
 def full(target: Target) -> str:
     """Return that the embedded server's disk is full; empty if it is not, or cannot be told."""
-    if not (target.embedded and target.store_url):
+    store = store_at(target.store_url) if target.embedded and target.store_url else None
+    if not isinstance(store, DirectoryStore):
         return ""
-    store = store_at(target.store_url).root
     with suppress(OSError):
-        free = shutil.disk_usage(store).free
+        free = shutil.disk_usage(store.root).free
         if free < SPACE_BYTES:
-            there = f"{store.parent}: {free // 1_000_000} MB free"
+            there = f"{store.root.parent}: {free // 1_000_000} MB free"
             return f"; its disk is full ({there}): free some space"
     return ""
 

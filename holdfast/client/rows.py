@@ -142,9 +142,9 @@ def _reading(store: Store, stand: Stand) -> AbstractAsyncContextManager[Found]:
 async def _of_table(store: Store, stand: Stand) -> AsyncIterator[Found]:
     """Yield the columns and the rows of the table."""
     assert stand.table is not None and stand.table.table is not None
-    path = await store.path_of(stand.table.table.digest)
-    with path.open("rb") as file:
-        yield stand.table.columns, (json.loads(line) for line in file)
+    async with store.file(stand.table.table.digest) as path:
+        with path.open("rb") as file:
+            yield stand.table.columns, (json.loads(line) for line in file)
 
 
 @asynccontextmanager

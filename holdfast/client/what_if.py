@@ -373,7 +373,7 @@ class _Making:
 
     async def _has(self, digest: str) -> bool:
         try:
-            await self.connection.store.path_of(digest)
+            await self.connection.store.get(digest)
         except BlobLost:
             return False
         return True

@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
 from holdfast.errors import NoWorker
-from holdfast.storage import DirectoryStore, store_at
+from holdfast.storage import Store, store_at
 from holdfast.temporal.connection import Target
 from holdfast.workers.pollers import find_pollers
 from holdfast.workers.served import find_unserved
@@ -36,7 +36,7 @@ class Connection:
     """Why a worker was replaced for this command; empty: none was, or the new one is at work."""
 
     @property
-    def store(self) -> DirectoryStore:
+    def store(self) -> Store:
         """The store of this deployment's blobs."""
         return store_at(self.target.store_url)
 

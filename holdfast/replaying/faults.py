@@ -18,7 +18,7 @@ from holdfast.contracts.errors import BlobLost
 from holdfast.history.executions import SCHEDULED
 from holdfast.history.fold import TASK_COMPLETED
 from holdfast.replaying.replay import Workflows, find_divergence
-from holdfast.storage import DirectoryStore
+from holdfast.storage import Store
 from holdfast.storage.payloads import find_stored
 
 
@@ -36,9 +36,7 @@ def reset_points(events: Iterable[HistoryEvent]) -> list[int]:
     return [each.event_id for each in events if each.event_type == TASK_COMPLETED]
 
 
-async def find_fault(
-    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
-) -> Fault | None:
+async def find_fault(history: WorkflowHistory, workflows: Workflows, store: Store) -> Fault | None:
     """Return the first thing in a history that no worker gets past; None if there is none."""
     events = list(history.events)
     lost = await _first_lost(events, store)
@@ -51,9 +49,7 @@ async def find_fault(
     return Fault(before[-1] if before else 0, f"what event {event} brought cannot be read: {why}")
 
 
-async def _first_lost(
-    events: Sequence[HistoryEvent], store: DirectoryStore
-) -> tuple[int, str] | None:
+async def _first_lost(events: Sequence[HistoryEvent], store: Store) -> tuple[int, str] | None:
     """Return the place of the first payload that a workflow needs and the store lacks, and why."""
     for place, event in enumerate(events):
         # What is scheduled is read by whoever carries it out: a lost input stops no run.
@@ -65,9 +61,7 @@ async def _first_lost(
     return None
 
 
-async def _poisoned(
-    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore
-) -> Fault | None:
+async def _poisoned(history: WorkflowHistory, workflows: Workflows, store: Store) -> Fault | None:
     """Return the first workflow task whose commands today's code does not repeat. What fails once
     fails with all that follows, so that half of what is left is looked at each time.
     """

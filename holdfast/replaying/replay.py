@@ -27,7 +27,7 @@ from temporalio.worker import (
 )
 
 from holdfast.history.executions import executions_in
-from holdfast.storage import DirectoryStore
+from holdfast.storage import Store
 from holdfast.storage.payloads import inline
 from holdfast.temporal.connection import data_converter, plugin
 from holdfast.text.mistakes import mistakes
@@ -80,7 +80,7 @@ class Played:
 
 
 async def replay(
-    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
+    history: WorkflowHistory, workflows: Workflows, store: Store | None = None
 ) -> tuple[str, ...]:
     """Return what differs between a history and what today's code does, one line each; empty:
     nothing.
@@ -91,7 +91,7 @@ async def replay(
 
 
 async def play(
-    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
+    history: WorkflowHistory, workflows: Workflows, store: Store | None = None
 ) -> Played:
     """Return what `replay` does, and the state that the run came to."""
     produced = _Produced()
@@ -110,7 +110,7 @@ async def play(
 
 
 async def find_divergence(
-    history: WorkflowHistory, workflows: Workflows, store: DirectoryStore | None = None
+    history: WorkflowHistory, workflows: Workflows, store: Store | None = None
 ) -> str:
     """Return why Temporal itself cannot lead today's code through a history; empty: it can.
     Arguments are not compared: a run goes on when only they differ.
@@ -121,9 +121,7 @@ async def find_divergence(
     return " ".join(str(result.replay_failure or "").split())
 
 
-def _replayer(
-    workflows: Workflows, store: DirectoryStore | None, *interceptors: Interceptor
-) -> Replayer:
+def _replayer(workflows: Workflows, store: Store | None, *interceptors: Interceptor) -> Replayer:
     # Without the limit of two seconds on a step: a long one on a busy machine says nothing.
     return Replayer(
         workflows=workflows,
@@ -168,7 +166,7 @@ def _first_difference(recorded: list[Any], today: tuple[Any, ...]) -> str:
     return f"had {len(recorded)} arguments, has now {len(today)}"
 
 
-async def export(client: Client, workflow_id: str, store: DirectoryStore) -> str:
+async def export(client: Client, workflow_id: str, store: Store) -> str:
     """Return a run's history as JSON with every payload inlined, as `replay` takes it."""
     history = await client.get_workflow_handle(workflow_id).fetch_history()
     events: list[HistoryEvent] = list(history.events)

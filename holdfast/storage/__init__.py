@@ -6,15 +6,16 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.storage.directory import DirectoryStore
+from holdfast.storage.store import Store
 
-__all__ = ["BadStore", "DirectoryStore", "store_at"]
+__all__ = ["BadStore", "DirectoryStore", "Store", "store_at"]
 
 
 class BadStore(ValueError):
     """The store's address is of an unsupported kind."""
 
 
-def store_at(url: str) -> DirectoryStore:
+def store_at(url: str) -> Store:
     """Return the store at an address, which is `file:///PATH` so far."""
     parts = urlsplit(url)
     if parts.scheme != "file" or not parts.path.startswith("/") or parts.netloc:

@@ -8,8 +8,8 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -45,6 +45,11 @@ class DirectoryStore:
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    @property
+    def url(self) -> str:
+        """The store's address."""
+        return self.root.as_uri()
+
     async def put(self, content: bytes) -> str:
         """Store content and return its SHA-256 in hex. A crash half-way leaves no such name."""
         try:
@@ -60,11 +65,12 @@ class DirectoryStore:
         """
         return await asyncio.to_thread(self._copy, source)
 
-    async def path_of(self, digest: str) -> Path:
-        """Return the file of a blob, for reading, its content compared with its name. BlobLost if
-        it is missing or damaged.
+    @asynccontextmanager
+    async def file(self, digest: str) -> AsyncIterator[Path]:
+        """Yield the file of a blob, for reading, its content compared with its name. BlobLost if it
+        is missing or damaged.
         """
-        return await asyncio.to_thread(self._check, digest)
+        yield await asyncio.to_thread(self._check, digest)
 
     async def get(self, digest: str) -> bytes:
         """Return a blob. BlobLost if it is missing or damaged."""
@@ -160,7 +166,7 @@ class DirectoryStore:
 
     def _lost(self, digest: str, why: str) -> BlobLost:
         return BlobLost(
-            f"blob {digest} of the store {self.root.as_uri()} is lost: {why};"
+            f"blob {digest} of the store {self.url} is lost: {why};"
             " put it back from a backup, or give all workers and starters the STORE_URL that has it"
         )
 

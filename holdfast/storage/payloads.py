@@ -24,7 +24,7 @@ from temporalio.converter import (
 )
 
 from holdfast.contracts.errors import BlobLost
-from holdfast.storage.directory import DirectoryStore
+from holdfast.storage.store import Store
 
 INLINE_BYTES = 6 * 1024
 """500 calls that are scheduled at once fit into the 4 MiB of a workflow task, and 3,000 with their
@@ -53,7 +53,7 @@ class PayloadLost(Exception):
 class StoreDriver(StorageDriver):
     """Puts payloads into a store as blobs."""
 
-    def __init__(self, store: DirectoryStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def name(self) -> str:
@@ -75,7 +75,7 @@ class StoreDriver(StorageDriver):
         return [Payload.FromString(blob) for blob in blobs]
 
 
-def external_storage(store: DirectoryStore) -> ExternalStorage:
+def external_storage(store: Store) -> ExternalStorage:
     """Return the SDK's external storage: it takes payloads of activities from 6 KiB and of
     workflows from 256 KiB.
     """
@@ -90,7 +90,7 @@ def external_storage(store: DirectoryStore) -> ExternalStorage:
     )
 
 
-async def inline(message: Message, store: DirectoryStore) -> None:
+async def inline(message: Message, store: Store) -> None:
     """Replace every reference to a stored payload in a history event by its content. BlobLost if
     the store lacks one.
     """

@@ -40,7 +40,7 @@ from holdfast.contracts.search import MEMO_SCHEDULE
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import FILE_BYTES
 from holdfast.errors import Unreachable
-from holdfast.storage import DirectoryStore, store_at
+from holdfast.storage import Store, store_at
 from holdfast.storage.payloads import READABLE, PayloadLost, external_storage
 from holdfast.temporal.activations import OneAtATime
 from holdfast.temporal.boards import ShowBoards
@@ -169,7 +169,7 @@ class _Plugin(SimplePlugin):
         await super().run_worker(worker, next)
 
 
-def plugin(store: DirectoryStore | None) -> SimplePlugin:
+def plugin(store: Store | None) -> SimplePlugin:
     """Return the plugin that client, worker, replayer and tests share. Without a store everything
     stays inline.
     """

@@ -36,6 +36,9 @@ HOUR = timedelta(hours=1)
 PARTIAL = "partial-"
 """How the name of a snapshot begins that is being written, or removed."""
 
+BY_RULE = "the bucket's own rule lets what is in it expire"
+"""Why no blob of a bucket goes here, and no history is read to find out."""
+
 Needed = frozenset[str] | str
 """Digests of the blobs that kept histories need, or why that cannot be known."""
 
@@ -77,8 +80,11 @@ def list_kinds(
     """
     state, bound = StateDir.of(settings), settings.keep_megabytes * 1_000_000
     place = store_at(target.store_url)
+    most = bound if target.embedded else math.inf
     return (
-        inspect_store(place, needed, unused, bound if target.embedded else math.inf, now),
+        inspect_store(place, needed, unused, most, now)
+        if isinstance(place, DirectoryStore)
+        else Kind("store", why=BY_RULE),
         inspect_journal(state.journal, bound, now),
         inspect_reports(state.reports, bound, now),
         inspect_edits(state.edits, bound, now),

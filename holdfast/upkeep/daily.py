@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.server import RETENTION
 from holdfast.embedded.state import StateDir
-from holdfast.storage import store_at
+from holdfast.storage import DirectoryStore, store_at
 from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning
@@ -40,9 +40,11 @@ async def keep_clean(settings: Settings, target: Target, client: Client) -> None
 
 async def clean(settings: Settings, target: Target, client: Client) -> None:
     """Remove what nobody needs; several workers may do so at once."""
-    found: cleaning.Needed
+    found: cleaning.Needed = cleaning.BY_RULE
+    store = store_at(target.store_url)
     try:
-        found, _ = await find_needed(client, store_at(target.store_url))
+        if isinstance(store, DirectoryStore):
+            found, _ = await find_needed(client, store)
     except RPCError as error:
         found = str(error)
     await asyncio.to_thread(_remove, settings, target, found)

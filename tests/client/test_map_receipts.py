@@ -17,6 +17,7 @@ from holdfast.receipts.checking import find_changes
 from holdfast.receipts.file import Receipt
 from holdfast.receipts.histories import find_differences
 from holdfast.replaying.replay import export, replay
+from holdfast.storage import DirectoryStore
 from holdfast.storage.references import find_needed
 from holdfast.testing import deployed
 from holdfast.workflows import WORKFLOWS
@@ -71,6 +72,7 @@ async def test_a_receipt_of_a_map_names_what_came_of_its_rows_by_digest() -> Non
         assert await replay(exported, WORKFLOWS, connection.store) == ()
 
         # `clean` lets go of none of the blobs of rows that a history names.
+        assert isinstance(connection.store, DirectoryStore)
         needed, _ = await find_needed(connection.client, connection.store)
         tables = {each.digest for each in report.findings[0].files}
         assert {each["outcomes"] for each in calls} | tables <= needed

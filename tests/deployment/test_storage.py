@@ -174,12 +174,13 @@ async def test_a_file_is_taken_in_piece_by_piece_and_its_blob_is_a_file_that_was
     with given.open("rb") as file:
         digest, size = await store.put_file(file)
     assert (digest, size) == (hashlib.sha256(given.read_bytes()).hexdigest(), 4_100_000)
-    path = await store.path_of(digest)
+    async with store.file(digest) as path:
+        pass
     assert path == file_of(store, digest) and await store.get(digest) == given.read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.digest for each in store.files()] == [digest]
     flipped(path)
     with pytest.raises(BlobLost, match="damaged"):
-        await store.path_of(digest)
+        await store.file(digest).__aenter__()
     with pytest.raises(BlobLost, match="its file is missing"):
-        await store.path_of("0" * 64)
+        await store.file("0" * 64).__aenter__()

@@ -21,7 +21,7 @@ from holdfast.embedded import StateDir, count_unreadable
 from holdfast.embedded.database import find_trouble
 from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.errors import EmbeddedError
-from holdfast.storage import BadStore, DirectoryStore, store_at
+from holdfast.storage import BadStore, DirectoryStore, Store, store_at
 
 Line = tuple[str, Mark, str]
 """A line of `doctor`: what was checked, its state, and what to do."""
@@ -171,7 +171,9 @@ def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
         yield from _blobs("STORE_URL", own, must=False)
 
 
-def _blobs(name: str, store: DirectoryStore, *, must: bool) -> Iterator[Line]:
+def _blobs(name: str, store: Store, *, must: bool) -> Iterator[Line]:
+    if not isinstance(store, DirectoryStore):
+        return
     if not store.root.is_dir():
         there = store.root.exists()
         why = "is not a folder" if there else "is missing"

@@ -17,7 +17,7 @@ from holdfast.contracts import MadeFile, Report
 from holdfast.contracts.errors import BlobLost
 from holdfast.contracts.made_files import FILE_BYTES, place_files
 from holdfast.rendering.answers import answer_file
-from holdfast.storage import DirectoryStore
+from holdfast.storage import Store
 from holdfast.storage.files import write_whole
 from holdfast.text import for_json, pluralize, visible
 
@@ -132,7 +132,7 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
     say(f"Page: {page.as_uri()}")
 
 
-async def with_files(report: Report, store: DirectoryStore, folder: Path) -> Report:
+async def with_files(report: Report, store: Store, folder: Path) -> Report:
     """Return the report after writing its agents' files below this folder. Files that could not be
     written are noted with the reason.
     """
@@ -163,7 +163,7 @@ def _stands(file: MadeFile, path: Path) -> bool:
     return hashlib.sha256(path.read_bytes()).hexdigest() == file.digest
 
 
-async def _write(file: MadeFile, store: DirectoryStore, folder: Path, path: str) -> None:
+async def _write(file: MadeFile, store: Store, folder: Path, path: str) -> None:
     """Write one file for its owner alone. OSError, or BlobLost if the store lacks the recorded
     bytes.
     """

@@ -21,7 +21,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake.files import read_text
 from holdfast.replaying.replay import replay
-from holdfast.storage import BadStore, DirectoryStore, store_at
+from holdfast.storage import BadStore, Store, store_at
 from holdfast.storage.payloads import find_stored
 from holdfast.workflows import WORKFLOWS
 
@@ -38,7 +38,7 @@ class Verdict(BaseModel):
     problems: tuple[str, ...]
 
 
-async def verdict(file: Path, store: DirectoryStore | None) -> Verdict:
+async def verdict(file: Path, store: Store | None) -> Verdict:
     """Replay the history in a file. One with references to payloads needs the store."""
     try:
         history = read_history(file)
@@ -92,9 +92,7 @@ def _wrong(history: WorkflowHistory) -> str:
     return ""
 
 
-async def find_store(
-    file: Path, history: WorkflowHistory, store: DirectoryStore | None
-) -> DirectoryStore | None:
+async def find_store(file: Path, history: WorkflowHistory, store: Store | None) -> Store | None:
     """Return the store if the history refers to one. Refused if it cannot be had."""
     digests = find_stored(history.events)
     if not digests:

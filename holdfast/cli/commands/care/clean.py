@@ -22,11 +22,11 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.embedded.server import RETENTION
 from holdfast.errors import EmbeddedError, Unreachable
-from holdfast.storage import DirectoryStore
+from holdfast.storage import DirectoryStore, Store
 from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning
-from holdfast.upkeep.cleaning import Kind, Needed
+from holdfast.upkeep.cleaning import BY_RULE, Kind, Needed
 
 
 def command(
@@ -60,13 +60,15 @@ async def _find_needed(settings: Settings, only_embedded: bool) -> tuple[Target,
     """Return the deployment and what its server says is needed, or why that cannot be known."""
     try:
         async with connect_command(settings, embedded=only_embedded) as connection:
-            say("Reading what the server's runs refer to …", "dim")
             return connection.target, await _ask(connection.client, connection.store)
     except (EmbeddedError, Unreachable) as error:
         return _target(settings, only_embedded), f"the server's runs cannot be read: {error}"
 
 
-async def _ask(client: Client, store: DirectoryStore) -> Needed:
+async def _ask(client: Client, store: Store) -> Needed:
+    if not isinstance(store, DirectoryStore):
+        return BY_RULE
+    say("Reading what the server's runs refer to …", "dim")
     try:
         found, runs = await find_needed(client, store)
     except RPCError as error:
