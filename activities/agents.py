@@ -75,7 +75,18 @@ from holdfast.contracts import (
 from holdfast.contracts.errors import BlobLost, CallRefused, RunStopping
 from holdfast.contracts.remarks import has_remarks
 from holdfast.plans import checks, concreteness, mapping, revision, validity
-from holdfast.ports import Budget, Code, Gate, Journal, Model, Place, Prover, Store, Template
+from holdfast.ports import (
+    Batches,
+    Budget,
+    Code,
+    Gate,
+    Journal,
+    Model,
+    Place,
+    Prover,
+    Store,
+    Template,
+)
 from holdfast.text import visible
 
 HEAVY_TOKENS = 2**15
@@ -112,6 +123,8 @@ class Agents:
     """The calls that this process has under way."""
     budget: Budget | None = None
     """The spending caps of this deployment; None: there are none but the run's."""
+    batches: Batches | None = None
+    """The endpoint's batches, for calls that may wait; None: it has none."""
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Definitions that an endpoint is given of each tool that agents may have."""
     unfit: Unfit = accept_any
@@ -393,6 +406,7 @@ class Agents:
             self.gate,
             flights=self.flights,
             budget=self.budget,
+            batches=self.batches,
         )
 
     async def _contents(self, call: Call, inputs: Iterable[PinnedInput]) -> dict[str, str]:

@@ -45,6 +45,7 @@ from holdfast.activities.toolset.serving import (
     roles_in,
     serve,
 )
+from holdfast.calling.lanes import as_batches
 from holdfast.calling.proving import PROVE_INPUT
 from holdfast.calls.plan import is_offered
 from holdfast.contracts import (
@@ -235,6 +236,8 @@ class Preparation:
                 proving=proving,
                 today=(goal.today or self.today()) if goal.use_models else "",
             )
+        if goal.by_batch:
+            briefing = as_batches(briefing)
         refuse_form(goal.form, briefing.playbook, use_models=goal.use_models)
         _refuse_bad_plan(goal, briefing, {**served.missing, **unusable, **barred})
         async with beating():

@@ -195,6 +195,7 @@ class _Parts:
             tools={name: tool.spec for name, tool in self.tools.items()},
             unfit=partial(fitting.find_unfit, self.tools, self._secrets),
             address=self.endpoint.address,
+            batches=self.endpoint.batches,
         )
 
     def maps(self, gate: Gate | None) -> Maps:

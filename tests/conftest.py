@@ -215,7 +215,11 @@ class Runs:
             gate=more.get("gate"),
             store=self.store,
             catalogue=catalogue if catalogue or projects else _shipped(),
-            endpoint=ModelEndpoint(model, capabilities=more.get("capabilities", _plain)),
+            endpoint=ModelEndpoint(
+                model,
+                capabilities=more.get("capabilities", _plain),
+                batches=more.get("batches"),
+            ),
         )
         served = with_evals(with_schedules(served, settings, target), settings, target)
         if "maps" in more:

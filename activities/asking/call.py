@@ -16,7 +16,7 @@ from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value
 from holdfast.activities.asking.sending import Sending
 from holdfast.activities.asking.trip import Trip, call_key, make_request
 from holdfast.contracts import Call, Contract, Reply
-from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest, PriceOf
+from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest, PriceOf
 
 HEAVY_LETTERS = 2**16
 """Characters of an answer beyond which it is read in a thread: the event loop serves every call."""
@@ -39,6 +39,8 @@ class Asking:
     """The calls that this process has under way."""
     budget: Budget | None = None
     """The spending caps of this deployment; None: there are none but the run's."""
+    batches: Batches | None = None
+    """The endpoint's batches; None: it has none."""
 
     async def ask(
         self,
@@ -61,7 +63,9 @@ class Asking:
     ) -> Reply[Value]:
         """Ask for the next message of a conversation; otherwise as `ask`."""
         request = make_request(call, talk.asked, system, "", Past.read())
-        request = replace(request, messages=talk.messages, tools=talk.tools, cached=True)
+        request = replace(request, messages=talk.messages, tools=talk.tools)
+        # Its batch may be done when the cache has long forgotten.
+        request = replace(request, cached=not call.by_batch)
         return await self._reply(call, material, talk, request)
 
     async def _reply(
@@ -77,7 +81,9 @@ class Asking:
         # On its first attempt only an execution that was reset can have sent it before.
         earlier = self.flights.under_way(key) and activity.info().attempt == 1
         held = ""
-        sending = Sending(self.model, self.journal, self.gate, self.chance, self.budget)
+        sending = Sending(
+            self.model, self.journal, self.gate, self.chance, self.budget, self.batches
+        )
 
         async def fly(notes: Notes) -> str:
             nonlocal earlier, held

@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from holdfast.activities.asking.closed import describe_dropped, drop_unknown
 from holdfast.calls.kind import Answer, schema_of
-from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage
+from holdfast.contracts import Bill, Call, Contract, Problem, Reply, Usage, dollars
 from holdfast.contracts.errors import PossiblyBilled
-from holdfast.ledger.pricing import price
+from holdfast.ledger.pricing import LANE_SHARE, price
 from holdfast.ports import ModelAnswer, PriceOf
 from holdfast.text import visible
 from holdfast.text.mistakes import mistakes
@@ -224,6 +224,8 @@ def _bill(call: Call, answer: ModelAnswer, price_of: PriceOf) -> Bill:
     usage, asked = answer.usage, price(call.model, answer.usage)
     same = answer.model == call.model.id
     cost = asked if same and asked is not None else price_of(answer.model, usage)
+    if cost is not None and not same:
+        cost = dollars(cost * LANE_SHARE[call.model.lane])
     notes, final = [], answer.counted
     if not answer.counted:
         notes.append(NO_COUNT)

@@ -13,6 +13,7 @@ from datetime import timedelta
 from temporalio import activity
 
 from holdfast.activities.asking import senders
+from holdfast.activities.asking.batch_of_one import BatchOfOne
 from holdfast.activities.asking.patience import finish
 from holdfast.activities.asking.replies import dump_answer, lost_call
 from holdfast.activities.asking.trip import Trip, byte_bound
@@ -27,7 +28,7 @@ from holdfast.contracts.errors import (
     PossiblyBilled,
 )
 from holdfast.ledger.pricing import read_again, worst
-from holdfast.ports import Budget, Gate, Journal, Model, ModelRequest
+from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest
 from holdfast.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
@@ -71,12 +72,16 @@ class Sending:
     """Return a random number from 0 up to, but not including, 1."""
     budget: Budget | None = None
     """The spending caps of this deployment; None: there are none but the run's."""
+    batches: Batches | None = None
+    """The endpoint's batches; None: it has none."""
 
     async def fly(self, trip: Trip) -> str:
         """Return the answer, as recorded. Anything unforeseen ends here: what may have been paid is
         never sent again, and what cannot be sent is not tried for an hour.
         """
         try:
+            if trip.call.by_batch:
+                return await self._by_batch(trip)
             found = await self._find_recorded(trip)
             return await self._send(trip) if found is None else found
         except OrchestrationError:
@@ -101,6 +106,19 @@ class Sending:
                     trip, NotBilled(f"nothing was sent: {said}")
                 ) from None
             raise CallRefused(f"nothing was sent: {said}") from None
+
+    async def _by_batch(self, trip: Trip) -> str:
+        if self.batches is None:
+            raise CallRefused("this endpoint takes no batches")
+        lane = BatchOfOne(self.batches, self.journal, self._check_ceiling, self.budget)
+        try:
+            return await lane.fly(trip)
+        except NotBilled as error:
+            # Still out, its next attempt goes on waiting; that batches are throttled says nothing
+            # of the calls of its tier.
+            if trip.left or error.throttled:
+                raise
+            raise await self._note_refusal(trip, error) from None
 
     async def _find_recorded(self, trip: Trip) -> str | None:
         """Return the answer that is recorded already; None if the call may be sent. Raise

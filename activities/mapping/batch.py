@@ -19,6 +19,7 @@ from typing import ClassVar
 from temporalio import activity
 
 from holdfast.activities.asking import senders
+from holdfast.activities.asking.batch_of_one import owner_name
 from holdfast.activities.asking.heartbeat import Notes, Past
 from holdfast.activities.asking.journal import key_of
 from holdfast.activities.asking.patience import finish
@@ -178,7 +179,7 @@ class BatchLane:
         with suppress(Exception):
             await self.journal.record(self.key, made)
             # So that other batches are not taken for one that is missing.
-            await self.journal.record(_name(made), self.key)
+            await self.journal.record(owner_name(made), self.key)
         return made
 
     async def _withdraw(self, past: Past, notes: Notes) -> None:
@@ -218,7 +219,7 @@ class BatchLane:
                 said = f"a batch may have been made, and cannot be looked for: {error.message}"
                 raise _Unclear(said) from None
             for each in listed:
-                owner = await self.journal.answer(_name(each.id))
+                owner = await self.journal.answer(owner_name(each.id))
                 if owner == self.key:
                     return (each.id,)
                 if owner is None and each.rows == len(self.rows):
@@ -306,11 +307,6 @@ class BatchLane:
             self.tally.take(row, dump_answer(result.answer), earlier=self.earlier)
         except PossiblyBilled as error:
             self.tally.lose(row, error)
-
-
-def _name(batch: str) -> str:
-    """Return the name in the journal of a batch whose making was recorded."""
-    return f"batch/{batch}"
 
 
 def _is_cancelled() -> bool:

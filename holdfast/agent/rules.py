@@ -141,7 +141,11 @@ def options_of(state: AgentState, move: Flying) -> Options:
     limit = state.goal.work.timeout_seconds
     if isinstance(move, TakeTurn):
         subtask = state.goal.work.subtask
-        seconds = exchange_seconds(subtask, limit, move.call.max_output)
+        seconds = (
+            policies.BATCH_SECONDS
+            if move.call.by_batch
+            else exchange_seconds(subtask, limit, move.call.max_output)
+        )
         return TAKE_TURN.policy.options(seconds + policies.CALL_MARGIN_SECONDS)
     return USE_TOOL.options(limit + policies.LENS_MARGIN_SECONDS)
 

@@ -16,6 +16,7 @@ from holdfast.calls.reach import Reached, ReachMaterial
 from holdfast.contracts import Call, Tier, Unreached
 from holdfast.contracts.replacing import replace
 from holdfast.ledger.ledger import Amount
+from holdfast.ledger.pricing import at_lane
 from holdfast.state.edits import stop_for, update, without
 from holdfast.state.events import Trouble
 from holdfast.state.moves import Ask, Cut, Stop, StopReason
@@ -101,7 +102,7 @@ def _pause(outage: Outage) -> float:
 
 def _ping(state: State, outage: Outage) -> Ask:
     amount = outage.price
-    model = state.brief.model(outage.tier)
+    model = at_lane(state.brief.model(outage.tier), "now")
     call = Call(
         kind=ping.PING.name,
         purpose="ping",

@@ -54,6 +54,8 @@ def _seconds(state: State, call: Call) -> float:
     """Return the seconds for the exchange with the model: for a subtask its plan's or the caller's
     limit, otherwise what its room needs.
     """
+    if call.by_batch:
+        return policies.BATCH_SECONDS
     if call.kind == "work":
         subtask = state.work[call.subtask_id].subtask
         limit = gathering.timeout_of(state, subtask)

@@ -22,7 +22,9 @@ def is_shared(state: State, progress: Progress) -> bool:
     """True if a call for a subtask begins with what others begin with, too, and that is long enough
     for the cache of its model.
     """
-    if not state.brief.capabilities.caching or not _may_share(state, progress):
+    if state.goal.by_batch or not state.brief.capabilities.caching:
+        return False
+    if not _may_share(state, progress):
         return False
     key = key_of(progress)
     return key in state.warmed or any(

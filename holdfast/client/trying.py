@@ -31,6 +31,9 @@ from holdfast.rendering.what_if import ForkPrice, Judging, LeftOut, WhatIf
 
 CENT = Decimal("0.01")
 BEGUN = "one of this id began before this run was over; do it again when that has ended"
+WAITING_AT_ONCE = 50
+"""Forks that are open at once where each waits for batches, as far as the budget covers their caps.
+"""
 ORDERS = 2
 """Judgements of a pair: in the second the answers stand in the other order."""
 ONE, OTHER = "A1", "A2"
@@ -64,6 +67,7 @@ def priced(chosen: Chosen, asking: Asking) -> WhatIf:
         forks=forks,
         unusable=tuple(LeftOut(run=each.run_id, why=each.why) for each in chosen.unusable),
         judging=judging,
+        lane=chosen.judge.lane,
     )
     return made.model_copy(update={"budget": _budget(made, chosen, asking)})
 
@@ -131,7 +135,8 @@ async def tried(
         _run_of(name, chosen.change, each.report.run_id): each for each in chosen.candidates
     }
     wanted = [await _fork(connection, run, each) for run, each in tried_on.items()]
-    report = await _run(connection, name, wanted, made.budget, tell)
+    waits = chosen.judge.lane == "batch"
+    report = await _run(connection, name, wanted, made.budget, tell, by_batch=waits)
     pairs, left, open_ = list[Pair](), list[LeftOut](), list[Open]()
     for run, candidate in tried_on.items():
         mark = _mark_of(report, run)
@@ -165,10 +170,18 @@ async def _fork(connection: Connection, run: str, candidate: Candidate) -> Trial
 
 
 async def _run(
-    connection: Connection, name: str, trials: Sequence[Trial], dollars: Decimal, tell: Tell
+    connection: Connection,
+    name: str,
+    trials: Sequence[Trial],
+    dollars: Decimal,
+    tell: Tell,
+    *,
+    by_batch: bool,
 ) -> EvalReport:
     """Run trials as a run of runs under one cap; return their marks when all are over."""
     goal = EvalGoal(name=name, trials=tuple(trials), dollars=dollars)
+    if by_batch:
+        goal = goal.model_copy(update={"concurrency": WAITING_AT_ONCE})
     done = 0
 
     def said(report: EvalReport) -> None:
@@ -278,7 +291,8 @@ async def _judge(
         for each in pairs
         for swapped in (False, True)
     ]
-    report = await _run(connection, f"{name}.judge", wanted, dollars, tell)
+    waits = model.lane == "batch"
+    report = await _run(connection, f"{name}.judge", wanted, dollars, tell, by_batch=waits)
     found = {}
     for each in pairs:
         both = [_mark_of(report, each.run(swapped=swapped)) for swapped in (False, True)]
@@ -296,6 +310,7 @@ async def _judgement(
     # The worker tells it the day, too.
     cap = (most or Decimal(0)) + CENT
     goal = single_goal("judge two answers", cap, pair.candidate.goal.project)
+    goal = goal.model_copy(update={"by_batch": model.lane == "batch"})
     return await put_trial(connection, Asked(case=case, goal=goal), run, cap)
 
 

@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from holdfast.activities.catalogue.catalogue import Catalogue
+from holdfast.calling.lanes import as_batches
 from holdfast.calls.judge import JUDGE
 from holdfast.client.ended import read_end
 from holdfast.client.forking import fork_goal, keep_plan, with_rows
@@ -37,6 +38,7 @@ from holdfast.contracts.view import Preview
 from holdfast.deployment.settings import Settings
 from holdfast.errors import NoSuchRun, Refused, Unreachable
 from holdfast.intake.connection import Connection
+from holdfast.ledger.pricing import at_lane
 from holdfast.rules import past, planning
 from holdfast.rules.preview import predict
 from holdfast.rules.timers import EPOCH
@@ -56,6 +58,10 @@ AT_ONCE = 10
 """Histories that are read at the same time."""
 MOST_WHYS = 5
 """Different reasons that one line names."""
+ROOMY = 8
+"""Times what a fork that waits is expected to cost, as its cap."""
+LONGEST = 7 * 86_400
+"""Seconds: the longest deadline that there is. Calls that build on each other wait a day each."""
 NO_WORDS = ("raise_cap", "pause", "resume")
 """Orders of people that change nothing of what a run finds."""
 
@@ -148,15 +154,17 @@ class _Ran:
         return self.state.brief
 
 
-async def choose(connection: Connection, change: RoleChange, last: int) -> Chosen:
+async def choose(
+    connection: Connection, change: RoleChange, last: int, *, by_batch: bool = False
+) -> Chosen:
     """Return forks of the last runs that used the role, with their prices, and the runs that cannot
-    be forked so. Refused if no run used it.
+    be forked so. Refused if no run used it. `by_batch`: each of their calls may wait a day.
     """
     catalogue = Catalogue.of(connection.settings.project)
     check_change(change, catalogue)
     prices = _prices_of(connection.settings)
     took = await read_past(connection.client, connection.target.task_queue)
-    making = _Making(connection, change, catalogue, prices, took)
+    making = _Making(connection, change, catalogue, prices, took, by_batch)
     candidates, unusable, read = list[Candidate](), list[Unusable](), 0
     async for found in _read_runs(connection, change.role):
         read += 1
@@ -170,6 +178,8 @@ async def choose(connection: Connection, change: RoleChange, last: int) -> Chose
     if not candidates:
         raise Refused(_none(change.role, read, unusable))
     (judge,) = (card for card in prices.cards() if card.tier == JUDGE.policy.tier)
+    if by_batch:
+        judge = at_lane(judge, "batch")
     return Chosen(change, tuple(candidates), tuple(unusable), judge)
 
 
@@ -273,6 +283,8 @@ class _Making:
     prices: Prices
     took: Sequence[RunTook]
     """What the latest runs took, newest first."""
+    by_batch: bool = False
+    """True if each of their calls may wait a day."""
 
     async def candidate(self, ran: _Ran) -> Candidate | Unusable:
         try:
@@ -285,6 +297,8 @@ class _Making:
         name = self.connection.settings.name
         if state.goal.project not in ("", name):
             raise Unfit(f"it is of the project {state.goal.project!r}")
+        if self.by_batch and not ran.brief.capabilities.batches:
+            raise Unfit("its endpoint takes no batches")
         _check_people(ran)
         change = _OfRun.of(self.change, ran)
         self._check_differs(change, ran)
@@ -314,7 +328,15 @@ class _Making:
             }
         )
         goal = await with_rows(self.connection, goal, report.run_id)
-        return Candidate(report, goal, again, self._priced(goal, ran))
+        if self.by_batch:
+            goal = waiting(goal)
+        preview = self._priced(goal, ran)
+        if self.by_batch:
+            less = capped(goal, preview)
+            # Under a cap that leaves calls less room a difference might come from that.
+            if not (priced := self._priced(less, ran)).lowered:
+                goal, preview = less, priced
+        return Candidate(report, goal, again, preview)
 
     def _check_differs(self, change: _OfRun, ran: _Ran) -> None:
         """Raise Unfit where the run had it so already."""
@@ -397,6 +419,7 @@ class _Making:
         ]
         models = {"models": self.prices.cards(), "planner": self.prices.planner()}
         brief = ran.brief.model_copy(update={"roles": tuple(cards), **models})
+        brief = as_batches(brief) if self.by_batch else brief
         goal = goal.model_copy(update={"limits": brief.within(goal.limits)})
         brief = brief.model_copy(update={"past": past.learn(self.took, brief, goal)})
         state = replace(first_state(ran.report.run_id, goal, EPOCH, ""), briefing=brief)
@@ -409,6 +432,22 @@ class _Making:
         if not self.change.prompt or card.name != self.change.role or now is None:
             return 0
         return len(self.change.prompt.encode()) - len(now.prompt.encode())
+
+
+def waiting(goal: Goal) -> Goal:
+    """Return a goal each of whose calls may wait a day."""
+    limits = goal.limits.model_copy(update={"deadline_seconds": LONGEST})
+    return goal.model_copy(update={"by_batch": True, "lane": "batch", "limits": limits})
+
+
+def capped(goal: Goal, preview: Preview) -> Goal:
+    """Return a goal whose cap is several times what is expected: forks that wait are open together,
+    so none should keep all that its run could have spent.
+    """
+    if not preview.expected:
+        return goal
+    dollars = min(goal.limits.dollars, ROOMY * preview.expected)
+    return goal.model_copy(update={"limits": goal.limits.model_copy(update={"dollars": dollars})})
 
 
 def _roles_of(subtasks: Sequence[Subtask], brief: Briefing) -> list[RoleCard]:

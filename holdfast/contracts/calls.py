@@ -125,6 +125,11 @@ class Call(Contract):
         return f"{self.purpose}-{self.number}"
 
     @property
+    def by_batch(self) -> bool:
+        """True if it goes by a batch of its own, and may take a day."""
+        return self.model is not None and self.model.lane == "batch"
+
+    @property
     def mended(self) -> str:
         """The purpose whose malformed answers it mends: a repair mends those of the work."""
         return f"{self.kind}-{self.subtask_id}" if self.subtask_id else self.purpose

@@ -331,6 +331,8 @@ class Goal(Contract):
     """The tier whose model stands in for that of every tier; None: each has its own."""
     lane: Lane | None = None
     """The lane of all its maps; None: as each of them says."""
+    by_batch: bool = Field(default=False, exclude_if=lambda yes: not yes)
+    """True if each of its calls may wait a day, as a batch of its own at half the price."""
     reuse: Reuse | None = None
     """None: every row of its maps is asked."""
     notify: Notify | None = None

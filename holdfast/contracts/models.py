@@ -32,6 +32,8 @@ class ModelCard(Contract):
     """Where its prices come from, and of when they are, as the rest of a sentence; empty: it has
     none, or they are the library's of an older run.
     """
+    lane: Literal["now", "batch"] = Field(default="now", exclude_if=lambda lane: lane == "now")
+    """How it is asked: at once, or by a batch, at half the price of its tokens and within a day."""
 
 
 class Capabilities(Contract):

@@ -12,34 +12,15 @@ from holdfast.contracts import ModelCard, PriceStep, Usage, dollars
 from holdfast.contracts.plans import Lane
 from holdfast.contracts.policies import WEB_RESULT_TOKENS
 
-LANE_SHARE: Mapping[Lane, Decimal] = {
-    "now": Decimal(1),
-    "batch": Decimal("0.5"),
-    "auto": Decimal(1),
-}
-"""The share of the ordinary price of tokens, cached ones too, that a call costs in its lane; at the
-most, where that is not decided.
-"""
+LANE_SHARE: Mapping[Lane, Decimal] = {"now": Decimal(1), "batch": Decimal("0.5")}
+"""The share of the ordinary price of tokens, cached ones too, that a call costs in its lane."""
 HOUR = 2
 """Times the price of input that a token costs which is kept in the cache for an hour."""
 
 
 def at_lane(card: ModelCard, lane: Lane) -> ModelCard:
-    """Return a card with the prices of a lane. A search costs the same in each."""
-    share = LANE_SHARE[lane]
-    if share == 1:
-        return card
-    steps = tuple(
-        PriceStep(
-            above=step.above,
-            input=step.input * share,
-            output=step.output * share,
-            cache_read=step.cache_read * share,
-            cache_write=step.cache_write * share,
-        )
-        for step in card.prices
-    )
-    return card.model_copy(update={"prices": steps})
+    """Return a card as it is asked, and paid, in a lane. A search costs the same in each."""
+    return card.model_copy(update={"lane": "batch" if lane == "batch" else "now"})
 
 
 def price(card: ModelCard, usage: Usage) -> Decimal | None:
@@ -89,7 +70,14 @@ def _hour(step: PriceStep) -> Decimal:
 
 
 def _step(card: ModelCard, prompt_tokens: int) -> PriceStep | None:
-    """Return the step with the highest `above` that the prompt exceeds, else the lowest."""
+    """Return the step with the highest `above` that the prompt exceeds, else the lowest, with the
+    prices of the card's lane.
+    """
     steps = sorted(card.prices, key=lambda step: step.above)
     exceeded = [step for step in steps if prompt_tokens > step.above]
-    return exceeded[-1] if exceeded else (steps[0] if steps else None)
+    step = exceeded[-1] if exceeded else (steps[0] if steps else None)
+    share = LANE_SHARE[card.lane]
+    if step is None or share == 1:
+        return step
+    names = ("input", "output", "cache_read", "cache_write")
+    return step.model_copy(update={each: getattr(step, each) * share for each in names})

@@ -213,7 +213,7 @@ def _usual(card: ModelCard, sizes: RowSizes, lane: Lane, *, cached: bool, writte
     first = Usage(
         input_tokens=own, cache_write_tokens=shared, cache_hour_tokens=hour, output_tokens=wrote
     )
-    return _price(card, first) + (sizes.rows - 1) * _price(model, found)
+    return _price(at_lane(card, "now"), first) + (sizes.rows - 1) * _price(model, found)
 
 
 def _price(card: ModelCard, usage: Usage) -> Decimal:

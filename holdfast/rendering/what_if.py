@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from typing import Literal
 
 from holdfast.contracts.base import Contract, Money
 from holdfast.evals.intervals import mean, wilson
@@ -71,6 +72,7 @@ class WhatIf(Contract):
     unusable: tuple[LeftOut, ...] = ()
     judging: Judging | None = None
     """None: no model judges."""
+    lane: Literal["now", "batch"] = "now"
     budget: Money | None = None
     """The most that all of it may cost."""
     pairs: tuple[Pair, ...] = ()
@@ -135,6 +137,8 @@ def tell_price(made: WhatIf) -> str:
         f"{pluralize(asked, 'call')} in {pluralize(len(made.forks), 'fork')}, where the runs asked"
         f" {of}; {money(made.expected)} expected{_usual(made)}{_never_above(made)}."
     )
+    if made.lane == "batch":
+        said += " By batches, at half the price: each call may wait up to a day."
     if made.judging is None:
         return said
     return (

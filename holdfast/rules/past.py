@@ -176,7 +176,7 @@ def mark_of(brief: Briefing, role: str, tier: str) -> str:
     models = [each for each in brief.models if each.tier == tier or (card and card.team)]
     if card and card.model and card.model.tier == tier:
         models = [card.model]
-    known = {"id", "prices", "search"}
+    known = {"id", "prices", "search", "lane"}
     prices = [each.model_dump(mode="json", include=known) for each in models]
     said = json.dumps([brief.endpoint, prices, card.effort if card else ""])
     return hashlib.sha256(said.encode()).hexdigest()[:6]

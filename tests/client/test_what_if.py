@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Runs
+from holdfast.activities.asking.batch_of_one import BatchOfOne
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.calls.judge import Judgement
 from holdfast.calls.sources import Sources
@@ -30,7 +31,7 @@ from holdfast.client.what_if import (
     check_roles,
     choose,
 )
-from holdfast.contracts import Goal, GoalInput, Order, PinnedInput, Report, RoleCard
+from holdfast.contracts import Capabilities, Goal, GoalInput, Order, PinnedInput, Report, RoleCard
 from holdfast.contracts.errors import AuthenticationRefused
 from holdfast.contracts.view import Preview
 from holdfast.errors import Refused
@@ -41,9 +42,11 @@ from holdfast.replaying.replay import play
 from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 from steered import ALWAYS, report_of, waiting
+from waiting_batches import WaitingBatches
 
 pytestmark = pytest.mark.anyio
 HAIKU = RoleChange("analyst", tier="haiku")
+NEITHER = {"winner": "none", "why": "they say the same"}
 PLAN = ready(subtask("t1", role="writer"), subtask("t2", "t1"))
 GOAL = Goal(text="Compare", use_models=True, plan=PLAN)
 
@@ -82,7 +85,9 @@ async def test_a_fork_of_a_what_if_does_the_role_again_and_what_builds_on_it_and
         chosen = await choose_all(connection, HAIKU, 1)
         capsys.readouterr()
         for dry in (True, False):
-            await what_if.run(connection, HAIKU, 1, Asking(), dry=dry, yes=False, as_json=False)
+            await what_if.run(
+                connection, HAIKU, 1, Asking(), by_batch=False, dry=dry, yes=False, as_json=False
+            )
     told = capsys.readouterr()
     assert told.out.count("3 calls in 1 fork, where the runs asked 4;") == 2
     assert told.err.count("Nothing was asked; --yes does it.") == 1 and len(asked.heard) == 4
@@ -99,6 +104,41 @@ async def test_a_fork_of_a_what_if_does_the_role_again_and_what_builds_on_it_and
     usual = priced(await _usual(connection, report), Asking(judge=False)).expected
     assert made.expected and usual and made.expected < usual
     assert made.budget and made.budget > 2 * made.expected + 2, "and what the run could have cost"
+
+
+async def test_forks_that_may_wait_go_by_batches_at_half_the_price(
+    runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BatchOfOne, "first_pause", 0.01)
+    high = RoleChange("analyst", effort="high")
+    answers = ["Both [t1] [t2].", "Both [t1] [t2].", "Both, shorter [t1] [t2]."]
+    lines = {"synthesize": map(synthesizes, answers), "judge": [NEITHER] * 2}
+    asked = model(1, 2, **lines)
+    batches = WaitingBatches(asked)
+    able = Capabilities(batches=True)
+
+    async def capabilities() -> Capabilities:
+        return able
+
+    async with runs.worker(asked, batches=batches, capabilities=capabilities):
+        (report,) = await record(runs, GOAL)
+        now = await choose_all(connection, high, 1)
+        at_once = await tried(connection, now, priced(now, Asking()), Asking(), tell_nobody)
+        assert not batches.made
+        chosen = await choose(connection, high, 1, by_batch=True)
+        made = priced(chosen, Asking())
+        waited = await tried(connection, chosen, made, Asking(), tell_nobody)
+    assert made.lane == "batch" and made.expected and made.judging and made.judging.expected
+    usual = priced(now, Asking())
+    assert usual.expected and usual.judging and usual.judging.expected
+    assert made.expected == pytest.approx(usual.expected / 2, rel=Decimal("0.01"))
+    assert made.judging.expected == usual.judging.expected / 2
+    assert waited.paid and at_once.paid and waited.paid < at_once.paid
+    (pair,) = waited.pairs
+    assert (pair.run, pair.decided.by) == (report.run_id, "judge")
+    assert pair.calls_asked == 3 and len(batches.made) == 5, (
+        "the fork's calls, and two of the judge"
+    )
 
 
 async def _usual(connection: Connection, report: Report) -> Chosen:
@@ -254,7 +294,9 @@ async def test_five_runs_are_asked_the_change_alone_and_compared_by_code_and_in_
         made = await tried(connection, chosen, price, asking, tell_nobody)
         more = asked.heard[heard:]
         capsys.readouterr()
-        await what_if.run(connection, HAIKU, 5, asking, dry=False, yes=True, as_json=True)
+        await what_if.run(
+            connection, HAIKU, 5, asking, by_batch=False, dry=False, yes=True, as_json=True
+        )
         again = WhatIf.model_validate_json(capsys.readouterr().out)
     assert [each.run for each in made.pairs] == [each.run_id for each in reversed(recorded)]
     assert [(each.decided.verdict, each.decided.by) for each in made.pairs] == [

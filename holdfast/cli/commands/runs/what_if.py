@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -72,6 +72,12 @@ def command(
             "--judge/--no-judge", help="Have a model compare what code cannot tell apart."
         ),
     ] = True,
+    lane: Annotated[
+        Literal["now", "batch"],
+        typer.Option(
+            "--lane", help="batch: at half the price, where each call may wait up to a day."
+        ),
+    ] = "now",
     new_id: GivenId = "",
     as_json: AsJson = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask, whatever it costs.")] = False,
@@ -94,7 +100,16 @@ def command(
     return with_connection(
         settings,
         embedded,
-        lambda connection: run(connection, change, last, asking, dry=dry, yes=yes, as_json=as_json),
+        lambda connection: run(
+            connection,
+            change,
+            last,
+            asking,
+            by_batch=lane == "batch",
+            dry=dry,
+            yes=yes,
+            as_json=as_json,
+        ),
     )
 
 
@@ -118,12 +133,13 @@ async def run(
     last: int,
     asking: Asking,
     *,
+    by_batch: bool,
     dry: bool,
     yes: bool,
     as_json: bool,
 ) -> int:
     """Price the forks, ask, run them and show the comparison. Return 0, whatever it says."""
-    chosen = await choose(connection, change, last)
+    chosen = await choose(connection, change, last, by_batch=by_batch)
     made = priced(chosen, asking)
     if dry:
         _show(made, as_json=as_json)
