@@ -59,6 +59,7 @@ EXTRAS: Mapping[str, Extra] = {
         modules=("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", "requests"),
     ),
     "receipts": Extra("receipts of runs that others can check", modules=("cryptography",)),
+    "s3": Extra("a store in a bucket, STORE_URL=s3://…", modules=("boto3", "botocore")),
     "testing": Extra(
         "a deployment with scripted answers for tests of yours",
         modules=("aiohttp", "pytest"),

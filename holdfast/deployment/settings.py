@@ -66,6 +66,7 @@ FILE_BYTES = 1024 * 1024
 PREFIX = "HOLDFAST_"
 OTHERS = ("HOLDFAST_DEBUG", "HOLDFAST_REPOSITORIES")
 """No settings, and no mistakes: the starter reads the one, docker-compose.yml the other."""
+_SECRETS_OF_OTHERS = ("TEMPORAL_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy")
 OF_MODELS = "decides which model is asked, for how much, and what its tools reach"
 """Marks a field: a worker is replaced where such a setting has changed."""
@@ -159,8 +160,9 @@ class Settings(BaseSettings):
     store_url: str = Field(
         "",
         validation_alias=AliasChoices("STORE_URL", "store_url"),
-        description="With a server of your own: the shared folder for payloads above 6 KiB.",
-        examples=["file:///srv/holdfast/store"],
+        description="With a server of your own: the shared folder or bucket for payloads above"
+        " 6 KiB. More addresses, after a space: where it was before, only read.",
+        examples=["file:///srv/holdfast/store", "s3://bucket/prefix"],
     )
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
     allowed_roots: Annotated[
@@ -451,7 +453,8 @@ class Settings(BaseSettings):
             found.append(self.python_sandbox_key.get_secret_value())
         if self.webhook_secret:
             found.append(self.webhook_secret.get_secret_value())
-        found += [os.environ.get("TEMPORAL_API_KEY", ""), *in_headers(os.environ)]
+        found += [os.environ.get(name, "") for name in _SECRETS_OF_OTHERS]
+        found += in_headers(os.environ)
         addresses = [
             self.anthropic_base_url,
             self.python_sandbox,

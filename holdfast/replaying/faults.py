@@ -19,7 +19,7 @@ from holdfast.history.executions import SCHEDULED
 from holdfast.history.fold import TASK_COMPLETED
 from holdfast.replaying.replay import Workflows, find_divergence
 from holdfast.storage import Store
-from holdfast.storage.payloads import find_stored
+from holdfast.storage.payloads import fetch, find_stored
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ async def _first_lost(events: Sequence[HistoryEvent], store: Store) -> tuple[int
     """Return the place of the first payload that a workflow needs and the store lacks, and why."""
     for place, event in enumerate(events):
         # What is scheduled is read by whoever carries it out: a lost input stops no run.
-        for digest in find_stored([event]) if event.event_type not in SCHEDULED else ():
+        for each in find_stored([event]) if event.event_type not in SCHEDULED else ():
             try:
-                await store.get(digest)
+                await fetch(each, store)
             except BlobLost as lost:
                 return place, lost.message
     return None

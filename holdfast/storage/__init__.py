@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
+from holdfast.deployment.extras import lacking
+from holdfast.storage.bucket import BucketStore
 from holdfast.storage.directory import DirectoryStore
-from holdfast.storage.store import Store
+from holdfast.storage.moved import MovedStore
+from holdfast.storage.s3 import S3Objects
+from holdfast.storage.store import Store, StoreAway
 
-__all__ = ["BadStore", "DirectoryStore", "Store", "store_at"]
+__all__ = [
+    "BadStore",
+    "BucketStore",
+    "DirectoryStore",
+    "MovedStore",
+    "Store",
+    "StoreAway",
+    "store_at",
+]
 
 
 class BadStore(ValueError):
-    """The store's address is of an unsupported kind."""
+    """The store's address is of an unsupported kind, or needs a package that is not installed."""
 
 
 def store_at(url: str) -> Store:
-    """Return the store at an address, which is `file:///PATH` so far."""
+    """Return the store at an address: `file:///PATH` or `s3://BUCKET/PREFIX`. Further ones, after
+    spaces, are where it was before: they are only read.
+    """
+    now, *before = [_at(each) for each in url.split()] or [_at("")]
+    return MovedStore(now, before) if before else now
+
+
+def _at(url: str) -> Store:
     parts = urlsplit(url)
-    if parts.scheme != "file" or not parts.path.startswith("/") or parts.netloc:
-        raise BadStore(f"STORE_URL {url!r}: not an address of the form file:///PATH")
-    return DirectoryStore(Path(unquote(parts.path)))
+    if parts.scheme == "file" and parts.path.startswith("/") and not parts.netloc:
+        return DirectoryStore(Path(unquote(parts.path)))
+    bare = not (parts.query or parts.fragment or "@" in parts.netloc or ":" in parts.netloc)
+    if parts.scheme == "s3" and parts.netloc and bare:
+        if why := lacking("s3"):
+            raise BadStore(f"STORE_URL {url!r} {why}")
+        return _bucket(parts)
+    raise BadStore(
+        f"STORE_URL {url!r}: not an address of the form file:///PATH or s3://BUCKET/PREFIX"
+    )
+
+
+@cache
+def _bucket(parts: SplitResult) -> BucketStore:
+    """Return the one store of a process in a bucket: its connections and threads are shared."""
+    return BucketStore(S3Objects(parts.netloc, unquote(parts.path).strip("/")))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.contracts.errors import BlobLost
-from holdfast.storage.files import drafted, to_disk
+from holdfast.storage.files import drafted, to_disk, write_whole
 
 PIECE_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -75,6 +75,16 @@ class DirectoryStore:
     async def get(self, digest: str) -> bytes:
         """Return a blob. BlobLost if it is missing or damaged."""
         return await asyncio.to_thread(self._read, digest)
+
+    async def write(self, name: str, content: bytes) -> None:
+        """Keep content under a name of its own, whole and on the disk."""
+        await asyncio.to_thread(self._write_named, self.root / name, content)
+
+    async def read(self, name: str) -> bytes | None:
+        """Return what is kept under a name; None if there is nothing."""
+        with suppress(FileNotFoundError):
+            return await asyncio.to_thread((self.root / name).read_bytes)
+        return None
 
     def files(self) -> Iterator[Blob]:
         """Yield every file of the store. Blocking; skips what vanishes meanwhile."""
@@ -182,6 +192,11 @@ class DirectoryStore:
             draft.replace(path)
         to_disk(path.parent)
         return digest
+
+    def _write_named(self, path: Path, content: bytes) -> None:
+        self._create(path.parent)
+        write_whole(path, content)
+        to_disk(path.parent)
 
     def _create(self, folder: Path) -> None:
         if not folder.is_dir():

@@ -1,9 +1,10 @@
 """Big payloads outside of the histories: the SDK's external storage, on top of a store of blobs.
 
 Payloads above 6 KiB are stored once, by content hash, so that equal prompts share one blob and a
-wide fan-out cannot pass the 4 MiB that one workflow task may carry. What people read in the Web UI
-(Goal, Report, a run's board and view) stays inline up to 256 KiB, or they would see a digest. The
-only module that imports this experimental API.
+wide fan-out cannot pass the 4 MiB that one workflow task may carry. In a bucket the SDK's own
+driver keeps them, by run: what was stored for one run does not grow old in another. What people
+read in the Web UI (Goal, Report, a run's board and view) stays inline up to 256 KiB, or they would
+see a digest. The only module that imports this experimental API.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payload
 from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClient
 from temporalio.converter import (
     ExternalStorage,
     StorageDriver,
@@ -24,6 +26,8 @@ from temporalio.converter import (
 )
 
 from holdfast.contracts.errors import BlobLost
+from holdfast.storage.bucket import BucketStore
+from holdfast.storage.moved import MovedStore
 from holdfast.storage.store import Store
 
 INLINE_BYTES = 6 * 1024
@@ -75,36 +79,110 @@ class StoreDriver(StorageDriver):
         return [Payload.FromString(blob) for blob in blobs]
 
 
+class _Client(S3StorageDriverClient):
+    """What the SDK's driver asks of a bucket, answered by our stores in buckets: the first is
+    written to, and whatever bucket a reference names, all are looked through.
+    """
+
+    def __init__(self, stores: Sequence[BucketStore]) -> None:
+        self._stores = stores
+
+    async def object_exists(self, *, bucket: str, key: str) -> bool:  # noqa: ARG002
+        # To write what may be there costs one request; to ask first costs two if it is not.
+        return False
+
+    async def put_object(self, *, bucket: str, key: str, data: bytes) -> None:  # noqa: ARG002
+        await self._stores[0].save(key, data)
+
+    async def get_object(self, *, bucket: str, key: str) -> bytes:  # noqa: ARG002
+        lost: list[BlobLost] = []
+        for each in self._stores:
+            try:
+                return await each.fetch(key)
+            except BlobLost as error:
+                lost.append(error)
+        raise lost[0]
+
+
+class _BucketDriver(S3StorageDriver):
+    """The SDK's driver, with our errors: below a key of its run each payload is in the bucket."""
+
+    async def store(
+        self, context: StorageDriverStoreContext, payloads: Sequence[Payload]
+    ) -> list[StorageDriverClaim]:
+        try:
+            return await super().store(context, payloads)
+        except RuntimeError as error:
+            raise error.__cause__ or error from None
+
+    async def retrieve(
+        self, context: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]
+    ) -> list[Payload]:
+        try:
+            return await super().retrieve(context, claims)
+        except RuntimeError as error:
+            if isinstance(error.__cause__, BlobLost):
+                raise PayloadLost(error.__cause__) from None
+            raise error.__cause__ or error from None
+
+
+class _Storage(ExternalStorage):
+    """The SDK's storage. Where no key names a run, it is one and the same for all runs: to make a
+    new one for each payload is a tenth of a worker's CPU time.
+    """
+
+    def _with_store_context(self, ctx: StorageDriverStoreContext) -> ExternalStorage:
+        return super()._with_store_context(ctx) if len(self.drivers) > 1 else self
+
+
 def external_storage(store: Store) -> ExternalStorage:
     """Return the SDK's external storage: it takes payloads of activities from 6 KiB and of
     workflows from 256 KiB.
     """
-    driver = StoreDriver(store)
+    drivers = _drivers(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:
         marked = READABLE in payload.metadata or payload.metadata.get("messageType") == BOARD
-        return None if marked and payload.ByteSize() < WORKFLOW_INLINE_BYTES else driver
+        return None if marked and payload.ByteSize() < WORKFLOW_INLINE_BYTES else drivers[0]
 
-    return ExternalStorage(
-        drivers=[driver], driver_selector=select, payload_size_threshold=INLINE_BYTES
-    )
+    return _Storage(drivers=drivers, driver_selector=select, payload_size_threshold=INLINE_BYTES)
+
+
+def _drivers(store: Store) -> list[StorageDriver]:
+    """Return the drivers that read what a store or those before it have; the first one writes."""
+    stores = store.all if isinstance(store, MovedStore) else (store,)
+    blobs = StoreDriver(store)
+    buckets = [each for each in stores if isinstance(each, BucketStore)]
+    if not buckets:
+        return [blobs]
+    driver = _BucketDriver(_Client(buckets), buckets[0].bucket)
+    return [driver, blobs] if stores[0] is buckets[0] else [blobs, driver]
 
 
 async def inline(message: Message, store: Store) -> None:
     """Replace every reference to a stored payload in a history event by its content. BlobLost if
-    the store lacks one.
+    the store lacks one; StoreAway.
     """
     for payload in _references(message):
-        payload.ParseFromString(await store.get(_digest_in(payload)))
+        payload.CopyFrom(await fetch(payload, store))
 
 
-def find_stored(events: Iterable[Message]) -> frozenset[str]:
-    """Return the digests of all payloads that history events only refer to."""
-    return frozenset(_digest_in(each) for event in events for each in _references(event))
+def find_stored(events: Iterable[Message]) -> tuple[Payload, ...]:
+    """Return all references of history events to stored payloads, each once."""
+    found = {each.data: each for event in events for each in _references(event)}
+    return tuple(found.values())
 
 
-def _digest_in(reference: Payload) -> str:
-    return str(json.loads(reference.data)["claimData"]["sha256"])
+async def fetch(reference: Payload, store: Store) -> Payload:
+    """Return the payload that a reference stands for. BlobLost if the store lacks it; StoreAway."""
+    told = json.loads(reference.data)
+    driver = next(each for each in _drivers(store) if each.name() == told["driverName"])
+    claim = StorageDriverClaim(claim_data=told["claimData"])
+    try:
+        (payload,) = await driver.retrieve(StorageDriverRetrieveContext(), [claim])
+    except PayloadLost as error:
+        raise error.lost from None
+    return payload
 
 
 def _references(message: Message) -> Iterator[Payload]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from copy import copy
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from temporalio.converter import (
     StorageDriverStoreContext,
 )
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
+from temporalio.exceptions import ApplicationError
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
@@ -40,7 +43,7 @@ from holdfast.contracts.search import MEMO_SCHEDULE
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import FILE_BYTES
 from holdfast.errors import Unreachable
-from holdfast.storage import Store, store_at
+from holdfast.storage import Store, StoreAway, store_at
 from holdfast.storage.payloads import READABLE, PayloadLost, external_storage
 from holdfast.temporal.activations import OneAtATime
 from holdfast.temporal.boards import ShowBoards
@@ -55,6 +58,8 @@ keeps them pure.
 
 CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
 PAUSED = "paused in Temporal"
+STORE_AWAY = timedelta(seconds=30)
+"""Until an activity is tried again that could not reach the store."""
 TASK_SECONDS = 10
 """Time limit of a workflow task, here as at the server. The SDK has no option."""
 
@@ -114,15 +119,22 @@ class _PayloadConverter(CompositePayloadConverter):
 
 
 class _FailureConverter(DefaultFailureConverter):
-    """Makes an activity fail for good when a blob of its arguments is lost; the SDK would retry
-    it.
+    """Makes an activity fail for good when a blob of its arguments is lost, which the SDK would
+    retry, and lets it wait where a store is away.
     """
 
     def to_failure(
         self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure
     ) -> None:
-        if isinstance(exception.__cause__, PayloadLost):
-            exception = exception.__cause__.lost
+        cause = exception.__cause__
+        if isinstance(cause, PayloadLost):
+            exception = cause.lost
+        away = next((each for each in (exception, cause) if isinstance(each, StoreAway)), None)
+        if away is not None:
+            # What has only few attempts should not have used them up while a store is away.
+            exception = ApplicationError(
+                str(away), type=StoreAway.__name__, next_retry_delay=STORE_AWAY
+            )
         super().to_failure(exception, payload_converter, failure)
 
 
@@ -139,15 +151,22 @@ class _SameForAll(DataConverter):
     each, which is a tenth of a worker's CPU time.
     """
 
-    def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:  # noqa: ARG002
-        return self
+    def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:
+        storage = self.external_storage
+        bound = storage and storage._with_store_context(store_ctx)
+        if bound is storage:
+            return self
+        # With the same converter: `dataclasses.replace` makes another one.
+        same = copy(self)
+        object.__setattr__(same, "external_storage", bound)
+        return same
 
     def _with_contexts(
         self,
         serialization_ctx: SerializationContext,  # noqa: ARG002
-        store_ctx: StorageDriverStoreContext,  # noqa: ARG002
+        store_ctx: StorageDriverStoreContext,
     ) -> DataConverter:
-        return self
+        return self._with_store_context(store_ctx)
 
 
 def data_converter(storage: ExternalStorage | None) -> DataConverter:

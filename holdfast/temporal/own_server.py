@@ -34,7 +34,8 @@ def target_at(settings: Settings, address: str, namespace: str, otherwise: str =
     if not settings.store_url:
         raise BadSettings(
             f"STORE_URL is not set: with a server of your own ({address}) worker and starter need"
-            " one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach"
+            " one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach, or"
+            " STORE_URL=s3://BUCKET/PREFIX"
             f"{otherwise}"
         )
     try:

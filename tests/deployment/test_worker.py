@@ -57,7 +57,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
                     {"STORE_URL": "file:///tmp", "HOLDFAST_PRICE_FILE": "/no/prices.yaml"},
                     "/no/prices.yaml",
                 ),
-                ({"TEMPORAL_ADDRESS": "localhost:1", "STORE_URL": "s3://bucket"}, "file:///PATH"),
+                ({"TEMPORAL_ADDRESS": "localhost:1", "STORE_URL": "ftp://bucket"}, "file:///PATH"),
                 ({"HOLDFAST_IDLE_SECONDS": "soon"}, "idle_seconds"),
                 ({"STORE_URL": "file:///tmp", "HOLDFAST_STATE_DIR": "/dev/null/s"}, "/dev/null"),
                 ({"TEMPORAL_PROFILE": "nobody"}, "nobody"),

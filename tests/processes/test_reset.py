@@ -5,6 +5,7 @@ not repeat, and a result whose payload is lost.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -313,10 +314,10 @@ async def test_a_run_whose_result_is_lost_is_freed_by_asking_for_it_again(
         await model.asked("t4")
         await seen(handle, lambda view: settled(view, "t1", "t2", "t3"))
         [digest, *_] = [
-            digest
+            json.loads(each.data)["claimData"]["sha256"]
             for event in (await handle.fetch_history()).events
             if event.HasField("activity_task_completed_event_attributes")
-            for digest in find_stored([event])
+            for each in find_stored([event])
         ]
         (runs.store.root / digest[:2] / digest).unlink()
         unheard.set()

@@ -22,7 +22,7 @@ from holdfast.errors import Refused
 from holdfast.intake.files import read_text
 from holdfast.replaying.replay import replay
 from holdfast.storage import BadStore, Store, store_at
-from holdfast.storage.payloads import find_stored
+from holdfast.storage.payloads import fetch, find_stored
 from holdfast.workflows import WORKFLOWS
 
 HISTORY_BYTES = 256 * 1024 * 1024
@@ -94,16 +94,16 @@ def _wrong(history: WorkflowHistory) -> str:
 
 async def find_store(file: Path, history: WorkflowHistory, store: Store | None) -> Store | None:
     """Return the store if the history refers to one. Refused if it cannot be had."""
-    digests = find_stored(history.events)
-    if not digests:
+    stored = find_stored(history.events)
+    if not stored:
         return None
     if store is None:
         raise Refused(
-            f"{str(file)!r} is a raw history: {len(digests)} of its payloads are in a store;"
+            f"{str(file)!r} is a raw history: {len(stored)} of its payloads are in a store;"
             " write it with `export ID --out FILE`, or set STORE_URL to that store"
         )
-    for digest in digests:
-        await store.get(digest)
+    for each in stored:
+        await fetch(each, store)
     return store
 
 

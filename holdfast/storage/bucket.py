@@ -1,0 +1,224 @@
+"""A content-addressed store of blobs in a bucket of an object store.
+
+What it sends goes through a few threads of its own, one request a time each: nothing waits on the
+event loop, and no burst opens more connections than that. Blobs stand under the names that they
+have in a folder, so that a folder's store can be copied into a bucket as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, TypeVar
+
+from holdfast.contracts.errors import BlobLost
+from holdfast.storage.directory import PIECE_BYTES
+
+THREADS = 16
+"""Requests under way at once, of one process."""
+KEPT_BYTES = 32 * 2**20
+"""Of what was last written or read, in memory: a worker reads most of what it has just written."""
+FRESH_SECONDS = 3_600.0
+"""For so long after it was put a blob is not put again. Later it is, so that it counts as young to
+the rule by which the bucket lets things expire.
+"""
+NEVER = float("-inf")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+T = TypeVar("T")
+
+
+class Missing(LookupError):
+    """A bucket has nothing of this name."""
+
+
+class Objects(Protocol):
+    """Named bytes in a bucket, below a prefix. Blocking; all raise StoreAway."""
+
+    url: str
+    bucket: str
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write an object, replacing an earlier one."""
+        ...
+
+    def write_file(self, name: str, source: BinaryIO) -> None:
+        """Write an object of any size."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Return an object; Missing if there is none."""
+        ...
+
+    def read_file(self, name: str, target: BinaryIO) -> None:
+        """Write an object into a file; Missing if there is none."""
+        ...
+
+
+class _Recent:
+    """What was last written or read, up to so many bytes; the oldest goes first."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._bytes = most, 0
+        self._kept: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, name: str, content: bytes, *, written: bool) -> None:
+        """Keep content, which was written or read just now."""
+        if len(content) > self._most // 4:
+            return
+        with self._lock:
+            before, _ = self._kept.pop(name, (b"", NEVER))
+            self._kept[name] = content, time.monotonic() if written else NEVER
+            self._bytes += len(content) - len(before)
+            while self._bytes > self._most:
+                self._bytes -= len(self._kept.popitem(last=False)[1][0])
+
+    def find(self, name: str) -> bytes | None:
+        """Return what was kept."""
+        with self._lock:
+            return self._kept.get(name, (None, NEVER))[0]
+
+    def is_fresh(self, name: str) -> bool:
+        """True if this was written within `FRESH_SECONDS`."""
+        with self._lock:
+            return time.monotonic() - self._kept.get(name, (b"", NEVER))[1] < FRESH_SECONDS
+
+
+class BucketStore:
+    """Keeps blobs as objects named by their SHA-256, and other things under names of their own."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._threads = ThreadPoolExecutor(THREADS, "store")
+        self._recent = _Recent(KEPT_BYTES)
+
+    @property
+    def url(self) -> str:
+        """The store's address."""
+        return self._objects.url
+
+    @property
+    def bucket(self) -> str:
+        """The name of the bucket."""
+        return self._objects.bucket
+
+    async def put(self, content: bytes) -> str:
+        """Store content and return its SHA-256 in hex. StoreAway."""
+        return await self._run(self._put, content)
+
+    async def put_file(self, source: BinaryIO) -> tuple[str, int]:
+        """Store what a file has from where it stands on, piece by piece, and return its SHA-256 in
+        hex and its bytes. StoreAway.
+        """
+        return await self._run(self._put_file, source)
+
+    async def get(self, digest: str) -> bytes:
+        """Return a blob. BlobLost if it is missing or damaged; StoreAway."""
+        return await self.fetch(self._checked(digest))
+
+    async def fetch(self, name: str) -> bytes:
+        """Return an object whose name ends in its SHA-256. BlobLost if it is missing or damaged;
+        StoreAway.
+        """
+        return await self._run(self._fetch, name)
+
+    @asynccontextmanager
+    async def file(self, digest: str) -> AsyncIterator[Path]:
+        """Yield a copy of a blob, for reading; it is removed afterwards. BlobLost if it is missing
+        or damaged; StoreAway.
+        """
+        with tempfile.NamedTemporaryFile(prefix="holdfast-blob-") as copy:
+            await self._run(self._copy, digest, copy)
+            yield Path(copy.name)
+
+    async def write(self, name: str, content: bytes) -> None:
+        """Keep content under a name of its own. StoreAway."""
+        await self._run(self._objects.write, name, content)
+
+    async def save(self, name: str, content: bytes) -> None:
+        """Write an object whose name ends in its SHA-256. StoreAway."""
+        await self._run(self._save, name, content)
+
+    async def read(self, name: str) -> bytes | None:
+        """Return what is kept under a name; None if there is nothing. StoreAway."""
+        try:
+            return await self._run(self._objects.read, name)
+        except Missing:
+            return None
+
+    async def _run(self, do: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(do, *arguments))
+
+    def _save(self, name: str, content: bytes) -> None:
+        if not self._recent.is_fresh(name):
+            self._objects.write(name, content)
+            self._recent.keep(name, content, written=True)
+
+    def _fetch(self, name: str) -> bytes:
+        content = self._recent.find(name)
+        if content is not None:
+            return content
+        digest = name.rpartition("/")[2]
+        try:
+            content = self._objects.read(name)
+        except Missing:
+            raise self._lost(digest, "it is not there") from None
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise self._lost(digest, f"it is damaged ({len(content)} bytes)")
+        self._recent.keep(name, content, written=False)
+        return content
+
+    def _put(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        self._save(_name_of(digest), content)
+        return digest
+
+    def _put_file(self, source: BinaryIO) -> tuple[str, int]:
+        # Its name is known only once it has been read, and then it may have changed.
+        hashed, size = hashlib.sha256(), 0
+        with tempfile.TemporaryFile(prefix="holdfast-blob-") as copy:
+            while piece := source.read(PIECE_BYTES):
+                hashed.update(piece)
+                size += len(piece)
+                copy.write(piece)
+            copy.seek(0)
+            self._objects.write_file(_name_of(hashed.hexdigest()), copy)
+        return hashed.hexdigest(), size
+
+    def _copy(self, digest: str, target: BinaryIO) -> None:
+        try:
+            self._objects.read_file(self._checked(digest), target)
+        except Missing:
+            raise self._lost(digest, "it is not there") from None
+        target.seek(0)
+        hashed = hashlib.sha256()
+        while piece := target.read(PIECE_BYTES):
+            hashed.update(piece)
+        if hashed.hexdigest() != digest:
+            raise self._lost(digest, "it is damaged")
+
+    def _checked(self, digest: str) -> str:
+        if not _DIGEST.fullmatch(digest):
+            raise self._lost(digest[:80], "that is no digest")
+        return _name_of(digest)
+
+    def _lost(self, digest: str, why: str) -> BlobLost:
+        return BlobLost(
+            f"blob {digest} of the store {self.url} is lost: {why}; put it back from a version or a"
+            " copy of the bucket, or give all workers and starters the STORE_URL that has it"
+        )
+
+
+def _name_of(digest: str) -> str:
+    return f"{digest[:2]}/{digest}"
