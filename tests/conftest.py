@@ -44,7 +44,7 @@ from holdfast.rendering.running import run_view
 from holdfast.replaying.replay import play
 from holdfast.serving.evaluating import with_evals
 from holdfast.serving.schedules import with_schedules
-from holdfast.serving.worker import workers
+from holdfast.serving.worker import deployment_of, workers
 from holdfast.state.run import State
 from holdfast.storage import DirectoryStore
 from holdfast.telemetry.logs import runtime
@@ -236,7 +236,14 @@ class Runs:
         }
         interceptors = more.get("interceptors", ())
         async with AsyncExitStack() as stack:
-            for each in workers(self.client, self.queue, served, "test", interceptors, **options):
+            for each in workers(
+                self.client,
+                self.queue,
+                served,
+                deployment_of(self.queue, "test", pinned=False),
+                interceptors,
+                **options,
+            ):
                 await stack.enter_async_context(each)
             yield
 

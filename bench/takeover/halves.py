@@ -33,11 +33,11 @@ from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import build
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.serving.throttle_notes import ShowThrottles
-from holdfast.serving.worker import workers
+from holdfast.serving.worker import deployment_of, workers
 from holdfast.telemetry.logs import LogContext
 from holdfast.temporal.connection import Target, connect
 
-BUILD = "takeover"
+BUILD = deployment_of("takeover", "takeover", pinned=False)
 Key = tuple[str, str]
 """Ids of a run and of a subtask."""
 

@@ -59,7 +59,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "cancel": "steering.cancel",
         "reset": "steering.reset",
     },
-    "Embedded server": {"up": "server.up", "down": "server.down"},
+    "Server": {"up": "server.up", "down": "server.down", "deploy": "server.deploy"},
     "Doors": {
         "serve": "doors.serve",
         "token": "doors.token",

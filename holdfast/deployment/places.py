@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import shlex
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -120,3 +121,18 @@ def findable(path: Path) -> Path:
     if why:
         raise ValueError(f"{str(path)!r} leads nowhere: {why}")
     return path
+
+
+def listening(value: str) -> str:
+    """Return ADDRESS:PORT, or an empty string. ValueError for anything else: a name would listen
+    somewhere that nobody chose.
+    """
+    host, _, port = value.rpartition(":")
+    try:
+        ip_address(host.strip("[]"))
+        good = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
+    except ValueError:
+        good = False
+    if value and not good:
+        raise ValueError("is no ADDRESS:PORT; give one as 127.0.0.1:8080")
+    return value

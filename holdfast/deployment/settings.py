@@ -15,7 +15,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -42,6 +42,7 @@ from holdfast.deployment.pacing import read_in_flight, read_rates
 from holdfast.deployment.places import (
     findable,
     level,
+    listening,
     model_id,
     plain_name,
     safely_reached,
@@ -293,6 +294,22 @@ class Settings(BaseSettings):
         examples=["1"],
         description="Processes of a worker. Default: half as many as there are cores.",
     )
+    serves: Literal["all", "runs", "tools"] = Field(
+        "all",
+        description="With a server of your own: what a worker takes from it. runs: runs and calls"
+        " of models; tools: tools, lenses and preparations.",
+    )
+    pin_runs: bool = Field(
+        False,
+        examples=["true"],
+        description="With a server of your own: a run is finished by the build of the worker that"
+        " began it. `deploy` says which build takes new ones.",
+    )
+    health: Annotated[str, AfterValidator(listening)] = Field(
+        "",
+        examples=["127.0.0.1:8080"],
+        description="ADDRESS:PORT at which a worker answers /live and /ready; empty: nowhere.",
+    )
     metrics_port: int = Field(
         0, ge=0, le=65_000, description="Port on 127.0.0.1 for Prometheus; 0: none."
     )
@@ -304,7 +321,11 @@ class Settings(BaseSettings):
         examples=["http://localhost:8233"],
         description="With a server of your own: the address of its Web UI, for links.",
     )
-    build_id: str = Field("", description="Build id of the worker; default: the project's version.")
+    build_id: str = Field(
+        "",
+        description="Build id of the worker. Default: this version; with pin_runs and a digest of"
+        " the code.",
+    )
 
     def __init__(self, **given: Any) -> None:
         projects = given.setdefault("projects", own.find_several())

@@ -9,18 +9,13 @@ import socket
 import sqlite3
 import sys
 import time
-from collections.abc import Collection
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
 from google.protobuf.duration_pb2 import Duration
-from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.namespace.v1 import NamespaceConfig
-from temporalio.api.operatorservice.v1 import (
-    AddSearchAttributesRequest,
-    ListSearchAttributesRequest,
-)
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -31,6 +26,7 @@ from holdfast.embedded import processes
 from holdfast.embedded.processes import Record
 from holdfast.embedded.state import Endpoint, StateDir
 from holdfast.errors import EmbeddedError
+from holdfast.temporal.attributes import add_attributes
 
 NAMESPACE = "default"
 RETENTION = timedelta(days=30)
@@ -171,7 +167,7 @@ async def _answers(address: str) -> bool:
         if missing:
             # A server that an older version started has the older ones; one that only starts, none.
             if STATUS.name not in missing:
-                await _add(client, missing)
+                await add_attributes(client, NAMESPACE, missing, seconds=1)
             return False
         found = await client.workflow_service.describe_namespace(
             DescribeNamespaceRequest(namespace=NAMESPACE), timeout=timedelta(seconds=1)
@@ -191,15 +187,6 @@ async def _answers(address: str) -> bool:
     except (RuntimeError, RPCError, TimeoutError):
         return False
     return True
-
-
-async def _add(client: Client, names: Collection[str]) -> None:
-    kinds = {name: f"INDEXED_VALUE_TYPE_{SEARCH_ATTRIBUTES[name].upper()}" for name in names}
-    request = AddSearchAttributesRequest(
-        namespace=NAMESPACE,
-        search_attributes={name: IndexedValueType.Value(kind) for name, kind in kinds.items()},
-    )
-    await client.operator_service.add_search_attributes(request, timeout=timedelta(seconds=1))
 
 
 def stop(state: StateDir, serving: Record | None) -> bool:

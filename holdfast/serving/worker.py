@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from temporalio.client import Client
-from temporalio.common import WorkerDeploymentVersion
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.runtime import Runtime
 from temporalio.worker import (
     Interceptor,
@@ -35,7 +35,6 @@ from temporalio.worker import (
     WorkerDeploymentConfig,
 )
 
-from holdfast import __version__
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
@@ -43,11 +42,13 @@ from holdfast.client.schedules import count_active
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
 from holdfast.deployment import project
+from holdfast.deployment.build import build_of
 from holdfast.deployment.settings import Settings
 from holdfast.deployment.siblings import OPTION, Siblings, end_with_parent, number_of
 from holdfast.embedded import StateDir, attendance, embedded_target
 from holdfast.errors import EmbeddedError, Refused, Unreachable
 from holdfast.serving.evaluating import with_evals
+from holdfast.serving.health import Health, Why
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.schedules import with_schedules
 from holdfast.serving.throttle_notes import ShowThrottles
@@ -59,7 +60,9 @@ from holdfast.temporal.connection import Target, connect
 from holdfast.temporal.own_server import configured_target
 from holdfast.upkeep.daily import keep_clean
 from holdfast.workers.held import Held, hand_back, hand_back_given
+from holdfast.workers.pollers import any_alive, find_pollers
 from holdfast.workers.served import Lookout
+from holdfast.workers.versions import deployment_name, tell_own
 from holdfast.workflows import WORKFLOWS
 
 CONNECT_SECONDS = 60.0
@@ -99,44 +102,64 @@ def workers(
     client: Client,
     queue: str,
     served: Served,
-    build_id: str,
+    deployment: WorkerDeploymentConfig,
     interceptors: Sequence[Interceptor],
     workflows: Sequence[type] = WORKFLOWS,
     processes: int = 1,
+    serves: str = "all",
     **more: Any,
 ) -> list[Worker]:
     """Return one worker for workflows and model calls and one for tools on this machine, whose
-    capacity `processes` share. `more` are further options of the SDK for both.
+    capacity `processes` share, or what it `serves` of both. `more` are further options of the SDK.
     """
-    options = _options(build_id) | {"interceptors": interceptors} | more
-    main = Worker(
-        client,
-        task_queue=queue,
-        workflows=workflows,
-        # A worker without models carries on their runs, and leaves the calls to others.
-        activities=[*served.preparing, *served.asking] if served.tiers else (),
-        max_concurrent_activities=MODEL_SLOTS,
-        max_eager_activity_reservations_per_workflow_task=EAGER,
-        # The default leaves a run idle for 10 s after its worker died.
-        sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
-        **options,
-    )
-    tools = Worker(
-        client,
-        task_queue=tools_queue(queue),
-        activities=[*served.preparing, *served.free, *served.asking],
-        max_concurrent_activities=max(4, TOOL_SLOTS // processes),
-        **options,
-    )
-    return [main, tools]
+    options = _options(deployment) | {"interceptors": interceptors} | more
+    found = []
+    if serves != "tools":
+        found.append(
+            Worker(
+                client,
+                task_queue=queue,
+                workflows=workflows,
+                # A worker without models carries on their runs, and leaves the calls to others.
+                activities=[*served.preparing, *served.asking] if served.tiers else (),
+                max_concurrent_activities=MODEL_SLOTS,
+                max_eager_activity_reservations_per_workflow_task=EAGER,
+                # The default leaves a run idle for 10 s after its worker died.
+                sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
+                **options,
+            )
+        )
+    if serves != "runs":
+        found.append(
+            Worker(
+                client,
+                task_queue=tools_queue(queue),
+                activities=[*served.preparing, *served.free, *served.asking],
+                max_concurrent_activities=max(4, TOOL_SLOTS // processes),
+                **options,
+            )
+        )
+    return found
 
 
-def _options(build_id: str) -> dict[str, Any]:
+def deployment_of(queue: str, build: str, *, pinned: bool) -> WorkerDeploymentConfig:
+    """Return what the workers of a queue tell of their build, and whether runs stay on it: all but
+    the workflows without an end, which say of themselves that they go on with the next build.
+    """
+    # Without an id the SDK hashes every imported module, which takes a second.
+    if not pinned:
+        version = WorkerDeploymentVersion("holdfast", build)
+        return WorkerDeploymentConfig(version=version, use_worker_versioning=False)
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(deployment_name(queue), build),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.PINNED,
+    )
+
+
+def _options(deployment: WorkerDeploymentConfig) -> dict[str, Any]:
     return {
-        # Without an id the SDK hashes every imported module, which takes a second.
-        "deployment_config": WorkerDeploymentConfig(
-            version=WorkerDeploymentVersion("holdfast", build_id), use_worker_versioning=False
-        ),
+        "deployment_config": deployment,
         "graceful_shutdown_timeout": GRACE,
         # Cancellation reaches an activity with its heartbeat; the default delays it by up to 8 s.
         "max_heartbeat_throttle_interval": timedelta(seconds=1),
@@ -165,6 +188,8 @@ async def serve(
     lookout = Lookout(embedded=target.embedded)
     served = with_evals(with_schedules(served, settings, target), settings, target)
     started = _registered(client, target, settings, served, (gate, lookout), (held, *around))
+    health = Health(_why_unready(client, [each.task_queue for each in started]))
+    listening = await health.listen(settings.health) if first and settings.health else None
     ends = [asyncio.create_task(told.wait()), *(asyncio.create_task(w.run()) for w in started)]
     # Also of tiers that others serve: who looks at a run may be answered by this process.
     queue, tiers = target.task_queue, get_args(Tier)
@@ -184,13 +209,30 @@ async def serve(
         # It drains the workers itself, and then stops the server.
         await attending
     log.info("draining")
+    health.drain()
     await drain(started, siblings)
     await served.close()
     held.close()
     handing.cancel()
     for task in waiting:
         task.cancel()
+    if listening:
+        listening.close()
     log.info("ended")
+
+
+def _why_unready(client: Client, queues: Sequence[str]) -> Why:
+    """Return what asks the server whether it hears this process ask each of these queues for
+    work.
+    """
+
+    async def why() -> str:
+        for queue, found in (await find_pollers(client, queues)).items():
+            if not any_alive(tuple(each for each in found if each.identity == client.identity)):
+                return f"the server does not hear it ask {queue} for work"
+        return ""
+
+    return why
 
 
 def _told_to_end(*, first: bool) -> asyncio.Event:
@@ -220,13 +262,19 @@ def _registered(
         client,
         target.task_queue,
         served,
-        settings.build_id or __version__,
+        deployment_of(target.task_queue, build_of(settings), pinned=_is_pinned(settings, target)),
         (LogContext(), *around, ShowThrottles(notes), *_counting(settings)),
         processes=settings.workers,
+        serves="all" if target.embedded else settings.serves,
         # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
         # here it would only cost, a tenth of all that a worker computes.
         workflow_runner=UnsandboxedWorkflowRunner(),
     )
+
+
+def _is_pinned(settings: Settings, target: Target) -> bool:
+    # Beside the embedded server a worker of another version is replaced, and nothing is to be set.
+    return settings.pin_runs and not target.embedded
 
 
 def _duties(
@@ -235,6 +283,8 @@ def _duties(
     """Yield what runs beside the work until the process ends."""
     if first:
         yield keep_clean(settings, target, client)
+    if first and _is_pinned(settings, target):
+        yield tell_own(client, target.task_queue, build_of(settings))
     if settings.metrics_port:
         gauges = Gauges(Runtime.default().metric_meter, gate)
         yield gauges.keep(client, target.task_queue, server=first)
@@ -319,6 +369,8 @@ def main(
         asyncio.run(serve(settings, target, served, gate, first=first, around=around))
     except Unreachable as error:
         return _refused(error, 5)
+    except Refused as error:
+        return _refused(error, 2)
     finally:
         flush_logs()
     return 0

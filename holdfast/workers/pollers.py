@@ -62,6 +62,8 @@ class Beat:
     """False: it finishes what it has and takes no more."""
     calls: bool = True
     """False: it only carries runs on, and carries out no activity."""
+    build: str = ""
+    """Its build id."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ def _beat(heard: WorkerHeartbeat) -> Beat:
         every=heard.elapsed_since_last_heartbeat.ToNanoseconds() / 1e9,
         asking=heard.status == WorkerStatus.WORKER_STATUS_RUNNING,
         calls=_places(heard.activity_task_slots_info) > 0,
+        build=heard.deployment_version.build_id,
     )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
 from pydantic import SecretStr
@@ -36,6 +36,7 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 ANNOTATIONS = get_type_hints(Settings)
 OF_KINDS: dict[Any, Any] = {
+    Literal["all", "runs", "tools"]: "tools",
     tuple[Path, ...]: (Path("/one"), Path("/two")),
     Path: Path("/one"),
     SecretStr: SecretStr("brave:key"),
@@ -52,6 +53,7 @@ OTHERS = {
     "webhook_secret": SecretStr("whsec_" + "A" * 32),
     "rate": "haiku=61/min",
     "in_flight": "haiku=61",
+    "health": "127.0.0.1:9",
     "project": HOME / "examples" / "project",
     "projects": (HOME / "examples" / "project",),
     "project_name": "reports",

@@ -75,6 +75,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "SUBTASK": (),
     "ROLE": (),
     "REVISION": (),
+    "[BUILD]": ("", "a b", "../x", "x" * 300, "-x", "a:b"),
     "REPOSITORY": ("missing", "fifo", "dangling", "looping", LONG, "text", "folder"),
 }
 """Bad values by what the help calls a value; none where nothing can be known of it without a run
@@ -93,7 +94,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "completion": ("bash",), "compare": ("r1", "r2"), "token": ("new", "ci"),
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
     "template": ("save", "r1"), "certify": ("tech-support",), "eval": ("judge",),
-    "what-if": ("--role", "analyst", "--tier", "haiku"),
+    "what-if": ("--role", "analyst", "--tier", "haiku"), "deploy": ("one",),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 
@@ -226,6 +227,9 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "most_dollars_run": ("-1", "x", "nan", "inf", "1000001"),
     "most_dollars_day": ("-1", "x", "nan", "inf", "1000001"),
     "workers": ("0", "65", "x", "1.5"),
+    "serves": ("nope", "tool", "ALL"),
+    "pin_runs": ("nope", "2", "tru"),
+    "health": ("nope", ":8080", "127.0.0.1", "127.0.0.1:0", "localhost:80", "127.0.0.1:99999"),
     "metrics_port": ("-1", "65001", "x"),
     "log_level": ("nope", "5x", "INFO WARNING"),
     "web_ui": ("nope", "javascript:alert(1)", "http://", "http://a b"),

@@ -51,7 +51,20 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "what-if": ("--role", "analyst", "--tier", "haiku"),
     "github": ("--pull", "1", "--repository", "a/b"),
     **dict.fromkeys(
-        ("demo", "list", "inbox", "up", "down", "doctor", "clean", "mcp", "serve", "slack"), ()
+        (
+            "demo",
+            "list",
+            "inbox",
+            "up",
+            "down",
+            "deploy",
+            "doctor",
+            "clean",
+            "mcp",
+            "serve",
+            "slack",
+        ),
+        (),
     ),
 }
 """What each command is given; those that are not named get the id of a run."""

@@ -58,6 +58,7 @@ from holdfast.rendering.amounts import seconds
 from holdfast.temporal.connection import Target, connect
 from holdfast.workers.pollers import Poller, any_alive, count_waiting, find_pollers
 from holdfast.workers.served import describe_missing, find_served
+from holdfast.workers.versions import complain, read_versions
 
 _LOOK: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "green"),
@@ -215,7 +216,7 @@ async def _check_server(target: Target, name: str) -> AsyncIterator[Checkup]:
         if away := await in_outage(client, target.namespace):
             said = f"waiting for the endpoint of the models: {away}; {STARTER} list"
             yield Checkup("server", "runs", "note", said)
-        for ask in (check_pollers, check_rates, check_previews):
+        for ask in (check_pollers, check_builds, check_rates, check_previews):
             for check in await ask(client, target):
                 yield check
     except (Unreachable, RPCError) as error:
@@ -241,6 +242,16 @@ async def check_pollers(client: Client, target: Target) -> list[Checkup]:
     # Without models nobody needs to ask them; a call that waits for one needs it now.
     line = f"{calls} call{'s wait' if calls != 1 else ' waits'}: {line}" if calls else line
     return [*checks, Checkup("workers", "models", "bad" if calls else "note", line)]
+
+
+async def check_builds(client: Client, target: Target) -> list[Checkup]:
+    """Check that new runs and those pinned to a build have workers; nothing without pinned runs."""
+    if target.embedded:
+        return []
+    found = await read_versions(client, target.task_queue)
+    told = "; ".join(f"{each.build} {each.status}, {each.open} open" for each in found)
+    bad = [Checkup("workers", "builds", "bad", line) for line in complain(found)]
+    return bad or ([Checkup("workers", "builds", "ok", told)] if told else [])
 
 
 def _queue(target: Target, queue: str, found: tuple[Poller, ...]) -> Checkup:
