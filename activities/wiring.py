@@ -21,6 +21,7 @@ from holdfast.activities.agents import Agents
 from holdfast.activities.asking.allowance import Allowance
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.prices import Prices
+from holdfast.activities.asking.shared_journal import SharedJournal
 from holdfast.activities.by_project import activities_by_project
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.templates import TEMPLATES
@@ -312,6 +313,8 @@ def build(
     endpoint = endpoint or model_endpoint(common, prices, state.heard)
     system, untold = _describe(endpoint)
     journal, lenses = make_journal(state.journal), make_lenses(store, state.snapshots)
+    if common.shared_journal:
+        journal = SharedJournal(journal, store)
     spending = threading.Lock()
 
     def parts_of(own: Settings) -> _Parts:

@@ -167,8 +167,7 @@ class FileJournal:
                 self._unwritten.pop(late, None)
 
     async def _put(self, key: str, answer: str) -> None:
-        # Half a character, as a model can write one, is no reason to lose what was paid.
-        content = answer.encode("utf-8", "surrogatepass")
+        content = dump_entry(answer)
         path = self._path(key, "answer")
         if len(content) > WRITTEN_AT_ONCE:
             await asyncio.to_thread(_write, path, content)
@@ -192,7 +191,7 @@ class FileJournal:
     def _read(self, key: str) -> str | None:
         path = self._path(key, "answer")
         try:
-            return _verify(Path(path).read_bytes())
+            return load_entry(Path(path).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -214,10 +213,7 @@ def _is_there(path: str) -> bool:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Write an answer below its SHA-256, which shows later whether it reached the disk whole."""
-    write_whole(
-        Path(path), hashlib.sha256(content).hexdigest().encode() + b"\n" + content, sync=False
-    )
+    write_whole(Path(path), content, sync=False)
 
 
 def _sync(files: Sequence[str], directory: Path) -> None:
@@ -239,7 +235,7 @@ def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
             break
         if path.suffix == ".answer":
             try:
-                _verify(path.read_bytes())
+                load_entry(path.read_bytes())
             except FileNotFoundError:
                 continue
             except (OSError, ValueError):
@@ -247,8 +243,15 @@ def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _verify(recorded: bytes) -> str:
-    """Return the answer in a file. Raise ValueError if it is not the one that was recorded."""
+def dump_entry(answer: str) -> bytes:
+    """Return an answer below its SHA-256, which shows later whether it was written whole."""
+    # Half a character, as a model can write one, is no reason to lose what was paid.
+    content = answer.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
+
+def load_entry(recorded: bytes) -> str:
+    """Return the answer of an entry. Raise ValueError if it is not the one that was recorded."""
     digest, _, content = recorded.partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise ValueError("the recorded answer is damaged")

@@ -20,13 +20,14 @@ from temporalio.testing import ActivityEnvironment
 
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.replies import load_answer
+from holdfast.activities.asking.shared_journal import SharedJournal
 from holdfast.activities.model_endpoint import ModelEndpoint
 from holdfast.activities.wiring import build
 from holdfast.calls import KINDS
 from holdfast.contracts.errors import CallRefused
 from holdfast.embedded import StateDir
 from holdfast.intake.connection import Connection
-from holdfast.ports import ModelAnswer, ModelRequest
+from holdfast.ports import Journal, ModelAnswer, ModelRequest
 
 ROWS = "ask_rows"
 """The activity that asks rows of a map at once: what batches answered is in no journal."""
@@ -55,7 +56,7 @@ class _Journal:
 class _Model:
     """Implements `Model`: answers as the journal has it."""
 
-    kept: FileJournal
+    kept: Journal
     asked: bool = False
     """True if the last call came as far as to be asked."""
     digest: str = ""
@@ -70,7 +71,7 @@ class _Model:
             # A row that was left was never sent, and another activity asked it.
             if activity.info().activity_type != ROWS or await self.kept.sent(_KEY.get()):
                 self.missing += [key] if key not in self.missing else []
-            raise CallRefused("its answer is not in the journal of this machine")
+            raise CallRefused("its answer is not in the journal")
         self.digest = sha256(found.encode("utf-8", "surrogatepass")).hexdigest()
         return load_answer(found)
 
@@ -115,7 +116,10 @@ class KeptAnswers:
         """`through`: what the endpoint that answers from the journal is put into."""
         uncapped = {"projects": (), "most_dollars_run": None, "most_dollars_day": None}
         settings = connection.settings.model_copy(update=uncapped)
-        self._model = _Model(FileJournal(StateDir.of(settings).journal))
+        kept: Journal = FileJournal(StateDir.of(settings).journal)
+        if settings.shared_journal:
+            kept = SharedJournal(kept, connection.store, is_new=lambda _: False)
+        self._model = _Model(kept)
         served = build(
             settings,
             connection.target,

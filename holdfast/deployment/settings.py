@@ -165,6 +165,12 @@ class Settings(BaseSettings):
         " 6 KiB. More addresses, after a space: where it was before, only read.",
         examples=["file:///srv/holdfast/store", "s3://bucket/prefix"],
     )
+    shared_journal: bool = Field(
+        False,
+        description="Keep models' answers in STORE_URL, too: a worker on another machine finds what"
+        " is paid. One request to the store a call.",
+        examples=["true"],
+    )
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
     allowed_roots: Annotated[
         tuple[Path, ...],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import secrets
 import tempfile
 import threading
 import time
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 from holdfast.contracts.errors import BlobLost
 from holdfast.storage.directory import PIECE_BYTES
+from holdfast.storage.store import StoreAway
 
 THREADS = 16
 """Requests under way at once, of one process."""
@@ -32,6 +34,7 @@ FRESH_SECONDS = 3_600.0
 """For so long after it was put a blob is not put again. Later it is, so that it counts as young to
 the rule by which the bucket lets things expire.
 """
+PROBE = "probe/doctor"
 NEVER = float("-inf")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
@@ -155,6 +158,24 @@ class BucketStore:
             return await self._run(self._objects.read, name)
         except Missing:
             return None
+
+    def check(self, *, write: bool) -> None:
+        """Write something and read it, and look for what is not there. Blocking. StoreAway says
+        what of it does not work.
+        """
+        try:
+            if write:
+                self._objects.write(PROBE, PROBE.encode())
+                self._objects.read(PROBE)
+        except Missing:
+            raise StoreAway(self.url, "what was written is not there", passing=False) from None
+        try:
+            self._objects.read(f"{PROBE}-{secrets.token_hex(8)}")
+        except Missing:
+            return
+        except StoreAway as away:
+            why = f"what is not there cannot be told from what is forbidden ({away.why})"
+            raise StoreAway(self.url, why, passing=away.passing) from None
 
     async def _run(self, do: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()

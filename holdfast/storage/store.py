@@ -13,7 +13,7 @@ class StoreAway(OSError):
     """
 
     def __init__(self, url: str, why: str, *, passing: bool = True) -> None:
-        self.passing = passing
+        self.why, self.passing = why, passing
         """False: only a person can help, with rights or settings."""
         remedy = "" if passing else "; give workers and starters the rights and settings for it"
         super().__init__(0, f"the store cannot be used: {why}{remedy}", url)

@@ -81,11 +81,14 @@ def list_kinds(
     state, bound = StateDir.of(settings), settings.keep_megabytes * 1_000_000
     place = store_at(target.store_url)
     most = bound if target.embedded else math.inf
+    journals = [state.journal]
+    if isinstance(place, DirectoryStore):
+        journals.append(place.root / state.journal.name)
     return (
         inspect_store(place, needed, unused, most, now)
         if isinstance(place, DirectoryStore)
         else Kind("store", why=BY_RULE),
-        inspect_journal(state.journal, bound, now),
+        inspect_journal(journals, bound, now),
         inspect_reports(state.reports, bound, now),
         inspect_edits(state.edits, bound, now),
         inspect_inputs(state.inputs, bound, now),
@@ -132,11 +135,12 @@ def _patience(item: Item, unused: timedelta) -> float:
     return (unused if item.digest else HOUR).total_seconds()
 
 
-def inspect_journal(folder: Path, bound: int, now: float) -> Kind:
-    """Return the journal's entries: one is needed as long as its call may be tried again, never for
-    a day.
+def inspect_journal(folders: Iterable[Path], bound: int, now: float) -> Kind:
+    """Return the entries of journals, the machine's and the one in a store: one is needed as long
+    as its call may be tried again, never for a day.
     """
-    return _aged("journal", _files(folder, ".sent", ".answer", ".draft"), bound, DAY, now)
+    files = [each for folder in folders for each in _files(folder, ".sent", ".answer", ".draft")]
+    return _aged("journal", files, bound, DAY, now)
 
 
 def inspect_reports(folder: Path, bound: int, now: float) -> Kind:

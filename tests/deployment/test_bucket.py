@@ -21,8 +21,10 @@ from temporalio.converter import StorageDriverStoreContext, StorageDriverWorkflo
 import buckets
 import holdfast.storage
 from buckets import BUCKET, Bucket
+from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.main import explain
 from holdfast.contracts.errors import BlobLost
+from holdfast.deployment.settings import Settings
 from holdfast.storage import BadStore, DirectoryStore, Store, StoreAway, s3, store_at
 from holdfast.storage.payloads import PayloadLost, external_storage, fetch, find_stored
 from holdfast.temporal.connection import data_converter
@@ -49,6 +51,7 @@ def bucket(served: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
         monkeypatch.setenv(name, value)
     # To make a client of a bucket takes long.
     monkeypatch.setattr(holdfast.storage, "S3Objects", SAME)
+    holdfast.storage._bucket.cache_clear()
     for name in served.names():
         served.client.delete_object(Bucket=BUCKET, Key=name)
     served.broken, served.denied, served.slow = 0, (), 0.0
@@ -157,6 +160,26 @@ def test_without_its_package_a_bucket_is_refused_with_the_way_to_get_it(
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(BadStore, match=r"form file:///PATH or s3://BUCKET/PREFIX"):
         store_at(url)
+
+
+@pytest.mark.parametrize(
+    ("denied", "said"),
+    [
+        ((), "STORE_URL ok {url}: written and read in "),
+        (("PUT",), "STORE_URL bad {url}: the store cannot be used: "),
+        (("GET",), "STORE_URL bad {url}: the store cannot be used: "),
+    ],
+)
+def test_doctor_writes_reads_and_says_in_a_line_what_is_wrong(
+    bucket: Bucket, denied: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    bucket.denied = denied
+    moved = f"{URL} {(tmp_path / 'before').as_uri()}"
+    lines = check_storage(Settings(_env_file=None, state_dir=tmp_path / "s", store_url=moved))
+    told = [" ".join(each) for each in lines if each[0].startswith("STORE_URL")]
+    assert len(told) == 2 and told[0].startswith(said.format(url=URL))
+    assert told[1].startswith("STORE_URL before note ") and "is missing" in told[1]
+    assert bucket.names() == ([] if "PUT" in denied else ["a/place/probe/doctor"])
 
 
 # ---------------------------------------------------------------- payloads

@@ -191,7 +191,7 @@ async def test_of_the_journal_goes_what_is_older_than_the_histories(tmp_path: Pa
     age(tmp_path / "journal", days=31)
     await journal.mark_sent("young")
     write(tmp_path / "journal", "note.txt", days=365)
-    assert len(names(cleaning.inspect_journal(tmp_path / "journal", BOUND, NOW))) == 2
+    assert len(names(cleaning.inspect_journal([tmp_path / "journal"], BOUND, NOW))) == 2
     assert await journal.sent("young") and not await journal.sent("old")
     assert (tmp_path / "journal" / "note.txt").exists()
 
@@ -199,8 +199,8 @@ async def test_of_the_journal_goes_what_is_older_than_the_histories(tmp_path: Pa
 def test_above_the_bound_the_journal_loses_its_oldest_but_nothing_of_today(tmp_path: Path) -> None:
     for days in (0.1, 0.2, 2, 3, 4):
         write(tmp_path, f"{days}.answer", days, size=100)
-    assert names(cleaning.inspect_journal(tmp_path, 350, NOW)) == {"4.answer", "3.answer"}
-    assert names(cleaning.inspect_journal(tmp_path, 0, NOW)) == {"2.answer"}
+    assert names(cleaning.inspect_journal([tmp_path], 350, NOW)) == {"4.answer", "3.answer"}
+    assert names(cleaning.inspect_journal([tmp_path], 0, NOW)) == {"2.answer"}
 
 
 def test_of_the_reports_goes_what_is_old_or_above_the_bound(tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "project_name": ("a b", "é", "../x", "a/b", "x" * 41, ".x"),
     "state_dir": ("looping", "~nobody-of-that-name/x"),
     "store_url": ("nope", "http://x/y", "s3://", "s3://a?x=1", "file://host/x", "file:relative"),
+    "shared_journal": ("nope", "2", "tru"),
     "allowed_roots": (),
     "task_queue": (),
     "anthropic_api_key": ("a1x\nb", "k1xé", "a1x b", "k1xy\n", "\tk1xy", "“k1xy”"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,15 @@ from holdfast.embedded import StateDir, count_unreadable
 from holdfast.embedded.database import find_trouble
 from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.errors import EmbeddedError
-from holdfast.storage import BadStore, DirectoryStore, Store, store_at
+from holdfast.storage import (
+    BadStore,
+    BucketStore,
+    DirectoryStore,
+    MovedStore,
+    Store,
+    StoreAway,
+    store_at,
+)
 
 Line = tuple[str, Mark, str]
 """A line of `doctor`: what was checked, its state, and what to do."""
@@ -171,9 +180,26 @@ def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
         yield from _blobs("STORE_URL", own, must=False)
 
 
-def _blobs(name: str, store: Store, *, must: bool) -> Iterator[Line]:
-    if not isinstance(store, DirectoryStore):
+def _bucket(name: str, store: BucketStore, *, written: bool) -> Line:
+    began = time.monotonic()
+    try:
+        store.check(write=written)
+    except StoreAway as away:
+        return name, "bad", str(away)
+    did = "written and read" if written else "read"
+    return name, "ok", f"{store.url}: {did} in {1000 * (time.monotonic() - began):.0f} ms"
+
+
+def _blobs(name: str, store: Store, *, must: bool, written: bool = True) -> Iterator[Line]:
+    if isinstance(store, MovedStore):
+        yield from _blobs(name, store.now, must=must)
+        for each in store.all[1:]:
+            yield from _blobs(f"{name} before", each, must=must, written=False)
         return
+    if isinstance(store, BucketStore):
+        yield _bucket(name, store, written=written)
+        return
+    assert isinstance(store, DirectoryStore)
     if not store.root.is_dir():
         there = store.root.exists()
         why = "is not a folder" if there else "is missing"

@@ -1,0 +1,85 @@
+"""A journal whose answers outlive their machine: the store of the deployment has them as well."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable
+
+from temporalio import activity
+
+from holdfast.activities.asking.journal import dump_entry, load_entry
+from holdfast.ports import Journal, Store
+
+PATIENCE = 5.0
+"""Seconds that an answer waits to be in the store. Then its call goes on: this machine has it."""
+
+logger = logging.getLogger(__name__)
+
+
+def is_first(key: str) -> bool:
+    """True for a call of the running activity on its first attempt: nobody can have asked it
+    before.
+    """
+    if not activity.in_activity():
+        return False
+    info = activity.info()
+    place = f"{info.workflow_namespace}/{info.workflow_id}/{info.workflow_run_id}"
+    return info.attempt == 1 and key.startswith(f"{place}/{info.activity_id}/")
+
+
+class SharedJournal:
+    """Implements `Journal`: one on this machine, with its answers in the store as well.
+
+    An answer costs one request to the store, and one to look for it only where another machine may
+    have asked. That a call was sent stays with its machine: an attempt's heartbeats tell that to
+    the next one.
+    """
+
+    def __init__(
+        self, own: Journal, store: Store, is_new: Callable[[str], bool] = is_first
+    ) -> None:
+        self._own, self._store, self._is_new = own, store, is_new
+        self._writing: set[asyncio.Task[None]] = set()
+
+    async def sent(self, key: str) -> bool:
+        return await self._own.sent(key)
+
+    async def mark_sent(self, key: str) -> None:
+        await self._own.mark_sent(key)
+
+    async def withdraw(self, key: str) -> None:
+        await self._own.withdraw(key)
+
+    async def answer(self, key: str) -> str | None:
+        """Return the recorded answer, of whatever machine. OSError if the store cannot tell."""
+        found = await self._own.answer(key)
+        if found is not None or self._is_new(key):
+            return found
+        kept = await self._store.read(_name_of(key))
+        try:
+            return None if kept is None else load_entry(kept)
+        except ValueError as error:
+            logger.warning("%s in the store counts as none: %s", _name_of(key), error)
+            return None
+
+    async def record(self, key: str, answer: str) -> None:
+        """Record the answer here and, at the same time, in the store. Where the store fails that is
+        logged: the answer is paid, and this machine has it.
+        """
+        writing = asyncio.create_task(self._write(key, answer))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+        await self._own.record(key, answer)
+        await asyncio.wait({writing}, timeout=PATIENCE)
+
+    async def _write(self, key: str, answer: str) -> None:
+        try:
+            await self._store.write(_name_of(key), dump_entry(answer))
+        except OSError as error:
+            logger.warning("an answer is on this machine alone: %s", error)
+
+
+def _name_of(key: str) -> str:
+    return f"journal/{hashlib.sha256(key.encode()).hexdigest()}.answer"
