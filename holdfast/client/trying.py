@@ -23,10 +23,19 @@ from holdfast.evals.marking import single_goal
 from holdfast.evals.tally import NOT_RUN
 from holdfast.intake.connection import Connection, Tell
 from holdfast.intake.launch import allow_inputs, new_id
-from holdfast.ledger.pricing import price, worst
+from holdfast.ledger.pricing import LANE_SHARE, price, worst
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering.amounts import money
-from holdfast.rendering.pairs import Decided, Pair, Verdict, cost_of, decide, differing, settle
+from holdfast.rendering.pairs import (
+    Cost,
+    Decided,
+    Pair,
+    Verdict,
+    cost_of,
+    decide,
+    differing,
+    settle,
+)
 from holdfast.rendering.what_if import ForkPrice, Judging, LeftOut, WhatIf
 
 CENT = Decimal("0.01")
@@ -217,13 +226,19 @@ def _pair(candidate: Candidate, fork: Report) -> Pair:
         title=run.title or run.goal,
         decided=decided or Decided(verdict="not decided", by="none", why="code sees no difference"),
         before=cost_of(run, again),
-        now=cost_of(fork, again),
+        now=at_once(cost_of(fork, again)) if candidate.goal.by_batch else cost_of(fork, again),
         differ=differing(run, fork, again),
         run_cost=run.dollars,
         calls_of_run=run.model_calls,
         calls_asked=fork.model_calls,
         paid=fork.dollars,
     )
+
+
+def at_once(cost: Cost) -> Cost:
+    """Return what calls by batch would have cost at once, as those of the run before did."""
+    dollars = None if cost.dollars is None else cost.dollars / LANE_SHARE["batch"]
+    return cost.model_copy(update={"dollars": dollars})
 
 
 # ---------------------------------------------------------------- judging

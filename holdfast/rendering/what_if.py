@@ -180,6 +180,10 @@ def _result(made: WhatIf, to_type: ToType) -> Iterator[Block]:
             f" (95 % interval: {low:.0%} to {high:.0%})."
         )
     yield from _costs(pairs)
+    if made.lane == "batch":
+        yield Paragraph("These compare both at the price of calls at once; batches cost half.")
+    else:
+        yield _time(pairs)
     yield Paragraph(_paid(made))
     columns = ("run", "fork", "it is", "by", "why", "before", "now")
     yield Table(tuple(map(Column, columns)), tuple(map(_line, pairs)))
@@ -208,9 +212,12 @@ def _costs(pairs: Sequence[Pair]) -> Iterator[Block]:
             f"Whole runs, with all else at its price of then: {money(before)} before and"
             f" {money(now)} now{_percent(before, now)}."
         )
+
+
+def _time(pairs: Sequence[Pair]) -> Block:
     took = [sum(side.seconds for side in sides) for sides in _sides(pairs)]
     slower = mean([p.now.seconds - p.before.seconds for p in pairs])
-    yield Paragraph(
+    return Paragraph(
         f"It took {seconds(took[0])} before and {seconds(took[1])} now{_between(slower, _seconds)}."
     )
 

@@ -37,7 +37,7 @@ from holdfast.contracts.view import Preview
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection, tell_nobody
 from holdfast.ports import ModelAnswer, ModelRequest
-from holdfast.rendering.what_if import WhatIf
+from holdfast.rendering.what_if import WhatIf, as_markdown
 from holdfast.replaying.replay import play
 from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
@@ -136,6 +136,9 @@ async def test_forks_that_may_wait_go_by_batches_at_half_the_price(
     assert waited.paid and at_once.paid and waited.paid < at_once.paid
     (pair,) = waited.pairs
     assert (pair.run, pair.decided.by) == (report.run_id, "judge")
+    assert pair.before.dollars == pair.now.dollars, "compared at the price of calls at once"
+    said = as_markdown(waited, lambda *words: " ".join(words))
+    assert "batches cost half" in said and "It took" not in said
     assert pair.calls_asked == 3 and len(batches.made) == 5, (
         "the fork's calls, and two of the judge"
     )
