@@ -58,7 +58,6 @@ from holdfast.embedded import StateDir
 from holdfast.embedded.allowed import allowed_roots
 from holdfast.embedded.trouble import explained
 from holdfast.ports import Gate, Journal, Lens, Store
-from holdfast.storage import store_at
 from holdfast.temporal.connection import Target
 from holdfast.temporal.past import ClosedRuns
 from holdfast.untrusted.known_secrets import KnownSecrets
@@ -295,7 +294,7 @@ def build(
     gate: Gate | None = None,
     *,
     make_lenses: MakeLenses = shipped_lenses,
-    make_journal: MakeJournal = FileJournal,
+    make_journal: MakeJournal | None = None,
     store: Store | None = None,
     catalogue: Catalogue | None = None,
     tools: Mapping[str, Tool] | None = None,
@@ -307,12 +306,13 @@ def build(
     state = StateDir.of(settings)
     with explained(state.path):
         state.create()
-    store = store or store_at(target.store_url)
+    store = store or target.store
     common = next(iter(settings.by_project.values()))
     prices = Prices.of(common)
     endpoint = endpoint or model_endpoint(common, prices, state.heard)
     system, untold = _describe(endpoint)
-    journal, lenses = make_journal(state.journal), make_lenses(store, state.snapshots)
+    journal = (make_journal or partial(FileJournal, keys=target.keys))(state.journal)
+    lenses = make_lenses(store, state.snapshots)
     if common.shared_journal:
         journal = SharedJournal(journal, store)
     spending = threading.Lock()

@@ -11,6 +11,8 @@
       OrderRefused      the run itself refuses it
       RunFailed         the run closed without a report; the message says why
       RunStuck          the run's next step fails again and again; a person must free it
+      Undecipherable    what is encrypted was changed or cut
+        MissingKey      the key that encrypted it is not here
       Unreachable       no server answers, or it refuses this client
         NoWorker        nobody would take the run; nothing was started
         NoAnswer        the run did not say in time what became of an order
@@ -93,6 +95,21 @@ class RunStuck(HoldfastError):
     """The run's next step fails again and again; a person must free it."""
 
     kind = "run_stuck"
+
+
+class Undecipherable(HoldfastError):
+    """What is encrypted was changed or cut, or another key has the id of the one it names.
+
+    No error that would end a run: a workflow task that meets it fails, and is tried again.
+    """
+
+    kind = "undecipherable"
+
+
+class MissingKey(Undecipherable):
+    """The key that encrypted it is not here; with it, it can be read."""
+
+    kind = "missing_key"
 
 
 class Unreachable(HoldfastError):

@@ -47,6 +47,7 @@ from holdfast.serving.schedules import with_schedules
 from holdfast.serving.worker import deployment_of, workers
 from holdfast.state.run import State
 from holdfast.storage import DirectoryStore
+from holdfast.storage.keys import Keyring, keyring
 from holdfast.telemetry.logs import runtime
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
@@ -173,14 +174,16 @@ class Runs:
     """Runs that a worker keeps in memory. At 0 each workflow task replays its run from the start:
     twice the CPU, for tests of what only a replay in the middle of a run meets.
     """
+    keys: Keyring = field(default_factory=functools.partial(keyring, ""))
+    """What encrypts all that is kept."""
     task_timeout: timedelta | None = None
     """A workflow task that failed twice is tried again only after this long, by default 10 s."""
 
     def __post_init__(self) -> None:
-        self.store = DirectoryStore(self.folder / "store")
-        self.journal = FileJournal(self.folder / "journal")
+        self.store = DirectoryStore(self.folder / "store", self.keys)
+        self.journal = FileJournal(self.folder / "journal", keys=self.keys)
         config = self.env.client.config()
-        config["plugins"] = [plugin(self.store)]
+        config["plugins"] = [plugin(self.store, self.keys)]
         self.client = Client(**config)
         self.queue = f"test-{uuid.uuid4().hex[:8]}"
 
@@ -206,7 +209,8 @@ class Runs:
             webhook_secret=more.get("webhook_secret"),
             webhook_private=more.get("webhook_private", False),
         )
-        target = Target("", store_url=self.store.root.as_uri(), embedded=False)
+        store_url = self.store.root.as_uri()
+        target = Target("", store_url=store_url, embedded=False, key_file=self.keys.file)
         served = build(
             settings,
             target,
@@ -329,18 +333,27 @@ def asking_once(catalogue: Catalogue) -> Catalogue:
 
 
 @pytest.fixture
+def payload_keys() -> Keyring:
+    """What runs encrypt with: nothing, unless a test says otherwise."""
+    return keyring("")
+
+
+@pytest.fixture
 async def runs(
-    env: WorkflowEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    env: WorkflowEnvironment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    payload_keys: Keyring,
 ) -> AsyncIterator[Runs]:
     """Behaviour under test; on the way out every run's history is replayed, arguments compared."""
     # What a call does by itself for some seconds is tried by its own tests.
     monkeypatch.setattr(sending, "BLIP_SECONDS", 0.0)
-    started = Runs(env, tmp_path)
+    started = Runs(env, tmp_path, keys=payload_keys)
     yield started
     for handle in started.handles:
         events = until_unanswered(list((await handle.fetch_history()).events))
         history = WorkflowHistory(handle.id, events)
-        replayed = await play(history, WORKFLOWS, started.store)
+        replayed = await play(history, WORKFLOWS, started.store, started.keys)
         assert replayed.differences == ()
         fold = Fold(handle.id, handle._client.data_converter)
         for event in events:
@@ -394,5 +407,6 @@ def connection(runs: Runs, bare_environment: Path) -> Connection:
         store_url=(runs.folder / "store").as_uri(),
         ui_url="http://127.0.0.1:8233",
         embedded=False,
+        key_file=runs.keys.file,
     )
     return Connection(Settings(state_dir=bare_environment), target, runs.client)

@@ -25,7 +25,9 @@ from temporalio import activity
 
 from holdfast.contracts import Bill, Contract
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
+from holdfast.errors import MissingKey, Undecipherable
 from holdfast.storage.files import create, to_disk, write_whole
+from holdfast.storage.keys import Keyring, keyring
 
 WRITTEN_AT_ONCE = 2**16
 """Bytes up to which an answer is written on the event loop: that takes less time than to start a
@@ -96,10 +98,13 @@ class _Disk:
 class FileJournal:
     """Implements `Journal` in a private directory (0700, files 0600)."""
 
-    def __init__(self, directory: Path, room: int = ROOM) -> None:
-        """Create the directory if need be. Raise OSError if it cannot be made private."""
+    def __init__(self, directory: Path, room: int = ROOM, keys: Keyring | None = None) -> None:
+        """Create the directory if need be; with keys, answers are encrypted. Raise OSError if it
+        cannot be made private.
+        """
         self._directory = directory
         self._room = room
+        self._keys = keys or keyring("")
         self._disk = _Disk(directory)
         self._unwritten: dict[str, str] = {}
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -170,11 +175,14 @@ class FileJournal:
         content = dump_entry(answer)
         path = self._path(key, "answer")
         if len(content) > WRITTEN_AT_ONCE:
-            await asyncio.to_thread(_write, path, content)
+            await asyncio.to_thread(self._write, path, content)
         else:
             # From here on it outlives this process, however many others wait to be synced.
-            _write(path, content)
+            self._write(path, content)
         await self._disk.sync(path)
+
+    def _write(self, path: str, content: bytes) -> None:
+        write_whole(Path(path), self._keys.sealed(content), sync=False)
 
     def _path(self, key: str, kind: str) -> str:
         return f"{self._directory}/{hashlib.sha256(key.encode()).hexdigest()}.{kind}"
@@ -191,10 +199,13 @@ class FileJournal:
     def _read(self, key: str) -> str | None:
         path = self._path(key, "answer")
         try:
-            return load_entry(Path(path).read_bytes())
+            return load_entry(self._keys.opened(Path(path).read_bytes()))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except MissingKey:
+            # The answer is there, and paid: who has the key returns it.
+            raise
+        except (OSError, ValueError, Undecipherable) as error:
             logger.warning("%s counts as a call without an answer: %s", path, error)
             return None
 
@@ -212,10 +223,6 @@ def _is_there(path: str) -> bool:
     return True
 
 
-def _write(path: str, content: bytes) -> None:
-    write_whole(Path(path), content, sync=False)
-
-
 def _sync(files: Sequence[str], directory: Path) -> None:
     for file in files:
         # What was cleaned up meanwhile is nobody's loss.
@@ -224,7 +231,7 @@ def _sync(files: Sequence[str], directory: Path) -> None:
     to_disk(directory)
 
 
-def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
+def find_damaged(directory: Path, seconds: float, keys: Keyring | None = None) -> tuple[Path, ...]:
     """Return recorded answers that are not as they were recorded, as far as `seconds` of looking
     find them. Blocking. Raise OSError if the directory cannot be read.
     """
@@ -235,10 +242,10 @@ def find_damaged(directory: Path, seconds: float) -> tuple[Path, ...]:
             break
         if path.suffix == ".answer":
             try:
-                load_entry(path.read_bytes())
-            except FileNotFoundError:
+                load_entry((keys or keyring("")).opened(path.read_bytes()))
+            except (FileNotFoundError, MissingKey):
                 continue
-            except (OSError, ValueError):
+            except (OSError, ValueError, Undecipherable):
                 found.append(path)
     return tuple(found)
 

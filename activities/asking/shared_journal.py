@@ -10,6 +10,7 @@ from collections.abc import Callable
 from temporalio import activity
 
 from holdfast.activities.asking.journal import dump_entry, load_entry
+from holdfast.errors import MissingKey, Undecipherable
 from holdfast.ports import Journal, Store
 
 PATIENCE = 5.0
@@ -57,10 +58,12 @@ class SharedJournal:
         found = await self._own.answer(key)
         if found is not None or self._is_new(key):
             return found
-        kept = await self._store.read(_name_of(key))
         try:
+            kept = await self._store.read(_name_of(key))
             return None if kept is None else load_entry(kept)
-        except ValueError as error:
+        except MissingKey:
+            raise
+        except (ValueError, Undecipherable) as error:
             logger.warning("%s in the store counts as none: %s", _name_of(key), error)
             return None
 

@@ -116,7 +116,8 @@ class KeptAnswers:
         """`through`: what the endpoint that answers from the journal is put into."""
         uncapped = {"projects": (), "most_dollars_run": None, "most_dollars_day": None}
         settings = connection.settings.model_copy(update=uncapped)
-        kept: Journal = FileJournal(StateDir.of(settings).journal)
+        folder, keys = StateDir.of(settings).journal, connection.target.keys
+        kept: Journal = FileJournal(folder, keys=keys)
         if settings.shared_journal:
             kept = SharedJournal(kept, connection.store, is_new=lambda _: False)
         self._model = _Model(kept)

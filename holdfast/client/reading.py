@@ -16,6 +16,7 @@ from datetime import timedelta
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
+from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.gate.queue_rates import read_rate
@@ -38,6 +39,7 @@ from holdfast.history.actions import bills_actions
 from holdfast.history.executions import AGENT
 from holdfast.history.fold import Fold
 from holdfast.history.losses import Loss, describe_losses
+from holdfast.history.payloads import failure_message
 from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
 from holdfast.rendering.running import run_view, tiers_in_flight
@@ -171,7 +173,7 @@ class Reader:
         paused = paused_activities(description) if running else ()
         notes = trouble
         if running:
-            notes = (*((stuck,) if stuck else self._notes(description)), *trouble)
+            notes = (*((stuck,) if stuck else await self._notes(description)), *trouble)
             notes = (*pause_notes(paused, self.paused_below), *notes)
         closed = None if running else description.status
         if self.fold is None:
@@ -335,12 +337,14 @@ class Reader:
             f" why, and what frees it: {to_type('reset', self.run_id)}"
         )
 
-    def _notes(self, description: WorkflowExecutionDescription) -> tuple[str, ...]:
+    async def _notes(self, description: WorkflowExecutionDescription) -> tuple[str, ...]:
         """Return why the run does not go on as fast as it could."""
         raw = description.raw_description
         if self.held_up:
             return self.held_up
-        return tuple(_tried_again(each) for each in raw.pending_activities if _failed(each))
+        converter = self.connection.client.data_converter
+        again = [each for each in raw.pending_activities if _failed(each)]
+        return tuple([await _tried_again(each, converter) for each in again])
 
 
 def _failed(activity: PendingActivityInfo) -> bool:
@@ -348,8 +352,8 @@ def _failed(activity: PendingActivityInfo) -> bool:
     return waits and activity.attempt > 1 and bool(activity.last_failure.message)
 
 
-def _tried_again(activity: PendingActivityInfo) -> str:
-    why = " ".join(activity.last_failure.message.split())[:200]
+async def _tried_again(activity: PendingActivityInfo, converter: DataConverter) -> str:
+    why = (await failure_message(converter, activity.last_failure))[:200]
     return f"{activity.activity_id} is tried again: {why}"
 
 

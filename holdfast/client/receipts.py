@@ -24,6 +24,7 @@ from holdfast.intake.connection import Connection
 from holdfast.receipts.digests import digest_history, digest_payloads
 from holdfast.receipts.file import MOST_BYTES, Receipt
 from holdfast.receipts.making import Digests, History, Material, make_receipt
+from holdfast.storage.codec import decrypt
 from holdfast.storage.payloads import inline
 from holdfast.tracing.steps import TraceStep, place_steps
 from holdfast.tracing.trace import make_steps, runs_below
@@ -108,6 +109,7 @@ class _Histories:
                     await inline(event, store)
                 except BlobLost:
                     lost += 1
+                decrypt(event, self.connection.target.keys)
                 events.append(event)
                 await fold.take(event)
         except RPCError as error:

@@ -60,6 +60,7 @@ EXTRAS: Mapping[str, Extra] = {
     ),
     "receipts": Extra("receipts of runs that others can check", modules=("cryptography",)),
     "s3": Extra("a store in a bucket, STORE_URL=s3://…", modules=("boto3", "botocore")),
+    "encryption": Extra("histories, store and journal encrypted", modules=("cryptography",)),
     "testing": Extra(
         "a deployment with scripted answers for tests of yours",
         modules=("aiohttp", "pytest"),

@@ -171,6 +171,12 @@ class Settings(BaseSettings):
         " is paid. One request to the store a call.",
         examples=["true"],
     )
+    payload_key_file: _Place | None = Field(
+        None,
+        examples=["~/holdfast.keys"],
+        description="Keys that encrypt histories, store and journal: lines `ID KEY`, 32 bytes in"
+        " Base64; all read, the last writes. Mode 0600.",
+    )
     task_queue: str = Field(NAME, description="Task queue on a server of your own.")
     allowed_roots: Annotated[
         tuple[Path, ...],
@@ -502,6 +508,11 @@ class Settings(BaseSettings):
     def has_endpoint(self) -> bool:
         """True if a model can be asked at all."""
         return self.anthropic_api_key is not None or bool(self.anthropic_base_url)
+
+    @property
+    def key_file(self) -> str:
+        """Return the file of the keys that encrypt; empty: nothing is encrypted."""
+        return str(self.payload_key_file or "")
 
     @property
     def capped_by(self) -> str:

@@ -67,6 +67,8 @@ class Endpoint(BaseModel):
     """Workers in a row that ended before they came up."""
     draining: tuple[Record, ...] = ()
     """Replaced workers that may still finish calls."""
+    key_file: str = ""
+    """File of the keys that the worker encrypts with; empty: it does not."""
     project: str = ""
     """The folder of the project that is served, which it was started for; empty: none; of several
     all of them.
@@ -80,6 +82,7 @@ class Endpoint(BaseModel):
             task_queue=self.task_queue,
             store_url=self.store_url,
             ui_url=f"http://127.0.0.1:{self.ui_port}",
+            key_file=self.key_file,
         )
 
 

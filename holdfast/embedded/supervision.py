@@ -17,6 +17,7 @@ from holdfast.embedded.starting import first_endpoint, pid_file, record_of, runn
 from holdfast.embedded.state import Endpoint, StateDir, is_leased
 from holdfast.embedded.trouble import StateGone, explained
 from holdfast.errors import EmbeddedError
+from holdfast.storage.keys import keyring
 
 Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
@@ -84,6 +85,7 @@ def ensure_up(
     two projects of one name.
     """
     settings.check_projects()
+    keyring(settings.key_file)
     state = StateDir.of(settings)
     programs = programs or Programs()
     with explained(state.path):
@@ -225,8 +227,11 @@ def _stale(endpoint: Endpoint, settings: Settings, caller: Caller) -> bool:
     ours = model_environment(settings, endpoint.salt)
     if caller == "watcher":
         return bool(ours) and not endpoint.worker_environment
-    return endpoint.worker_version != code_version(*settings.folders) or (
-        bool(ours) and ours != endpoint.worker_environment
+    return (
+        endpoint.worker_version != code_version(*settings.folders)
+        or (bool(ours) and ours != endpoint.worker_environment)
+        # Whoever has none goes on with those that the deployment has.
+        or settings.key_file not in ("", endpoint.key_file)
     )
 
 
@@ -264,6 +269,7 @@ def _with_worker(
             "worker_environment": model_environment(settings, endpoint.salt),
             "failed_starts": failed,
             "draining": draining,
+            "key_file": settings.key_file or endpoint.key_file,
         }
     )
     state.write(started)

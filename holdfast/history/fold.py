@@ -44,6 +44,7 @@ from holdfast.history.payloads import (
     decode,
     decode_cause,
     describe_unreadable,
+    failure_message,
 )
 from holdfast.history.signals import parse_signal
 from holdfast.history.steps import WORDS, Step, Steps
@@ -68,7 +69,9 @@ class _Unreadable(Exception):
     """A payload that a run's state needs cannot be read; the message says which, and why."""
 
 
-def last_failure(events: Iterable[HistoryEvent], before: str = "") -> str:
+async def last_failure(
+    events: Iterable[HistoryEvent], converter: DataConverter, before: str = ""
+) -> str:
     """Return why the last workflow task failed, on one line; empty if one was completed after it.
     `before`: why one had failed before these events.
     """
@@ -79,7 +82,7 @@ def last_failure(events: Iterable[HistoryEvent], before: str = "") -> str:
             why = ""
         # A reset leaves the task that it takes back as a failed one.
         elif event.event_type == TASK_FAILED and attributes.cause != RESET_CAUSE:
-            why = " ".join(attributes.failure.message.split())[:500]
+            why = (await failure_message(converter, attributes.failure))[:500]
     return why
 
 
@@ -126,7 +129,7 @@ class Fold:
         self.last_event = event.event_id
         self.executions.take(event)
         self._actions += is_action(event)
-        self.task_failure = last_failure([event], self.task_failure)
+        self.task_failure = await last_failure([event], self.converter, self.task_failure)
         try:
             # How a run closed may be whole where what came before cannot be read.
             if not self.unreadable or event.event_type in CLOSING:

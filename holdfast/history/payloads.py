@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DataConverter
 from temporalio.exceptions import (
     ActivityError,
@@ -43,6 +44,18 @@ def describe_unreadable(error: Exception) -> str:
     if isinstance(error, ValidationError):
         said = "; ".join(each.removeprefix(": ") for each in mistakes(error))
     return " ".join(said.split())[:300] or type(error).__name__
+
+
+async def failure_message(converter: DataConverter, failure: Failure) -> str:
+    """Return what a failure says, on one line; where that is encrypted and cannot be read, why."""
+    said = failure.message
+    if failure.HasField("encoded_attributes"):
+        try:
+            told = await decode(converter, [failure.encoded_attributes], dict[str, str])
+            said = told.get("message", "")
+        except Exception as error:
+            said = describe_unreadable(error)
+    return " ".join(said.split())
 
 
 async def decode_cause(converter: DataConverter, execution: Execution) -> BaseException:

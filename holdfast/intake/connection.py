@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
 from holdfast.errors import NoWorker
-from holdfast.storage import Store, store_at
+from holdfast.storage import Store
 from holdfast.temporal.connection import Target
 from holdfast.workers.pollers import find_pollers
 from holdfast.workers.served import find_unserved
@@ -38,7 +38,7 @@ class Connection:
     @property
     def store(self) -> Store:
         """The store of this deployment's blobs."""
-        return store_at(self.target.store_url)
+        return self.target.store
 
     def handle(self, run_id: str) -> WorkflowHandle[Any, Report]:
         """Return a handle of the run. Ask again after a wait: the client may have been replaced

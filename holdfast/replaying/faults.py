@@ -19,6 +19,7 @@ from holdfast.history.executions import SCHEDULED
 from holdfast.history.fold import TASK_COMPLETED
 from holdfast.replaying.replay import Workflows, find_divergence
 from holdfast.storage import Store
+from holdfast.storage.keys import Keyring
 from holdfast.storage.payloads import fetch, find_stored
 
 
@@ -36,12 +37,16 @@ def reset_points(events: Iterable[HistoryEvent]) -> list[int]:
     return [each.event_id for each in events if each.event_type == TASK_COMPLETED]
 
 
-async def find_fault(history: WorkflowHistory, workflows: Workflows, store: Store) -> Fault | None:
+async def find_fault(
+    history: WorkflowHistory, workflows: Workflows, store: Store, keys: Keyring | None = None
+) -> Fault | None:
     """Return the first thing in a history that no worker gets past; None if there is none."""
     events = list(history.events)
     lost = await _first_lost(events, store)
     readable = events if lost is None else events[: lost[0]]
-    poisoned = await _poisoned(WorkflowHistory(history.workflow_id, readable), workflows, store)
+    poisoned = await _poisoned(
+        WorkflowHistory(history.workflow_id, readable), workflows, store, keys
+    )
     if poisoned is not None or lost is None:
         return poisoned
     event, why = events[lost[0]].event_id, lost[1]
@@ -61,7 +66,9 @@ async def _first_lost(events: Sequence[HistoryEvent], store: Store) -> tuple[int
     return None
 
 
-async def _poisoned(history: WorkflowHistory, workflows: Workflows, store: Store) -> Fault | None:
+async def _poisoned(
+    history: WorkflowHistory, workflows: Workflows, store: Store, keys: Keyring | None
+) -> Fault | None:
     """Return the first workflow task whose commands today's code does not repeat. What fails once
     fails with all that follows, so that half of what is left is looked at each time.
     """
@@ -69,7 +76,7 @@ async def _poisoned(history: WorkflowHistory, workflows: Workflows, store: Store
     low, high, why = 0, len(tasks), ""
     while low < high:
         middle = (low + high) // 2
-        failure = await find_divergence(_until(history, tasks, middle), workflows, store)
+        failure = await find_divergence(_until(history, tasks, middle), workflows, store, keys)
         if failure:
             high, why = middle, failure
         else:

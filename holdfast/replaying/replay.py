@@ -28,6 +28,8 @@ from temporalio.worker import (
 
 from holdfast.history.executions import executions_in
 from holdfast.storage import Store
+from holdfast.storage.codec import decrypt
+from holdfast.storage.keys import Keyring, keyring
 from holdfast.storage.payloads import inline
 from holdfast.temporal.connection import data_converter, plugin
 from holdfast.text.mistakes import mistakes
@@ -80,22 +82,29 @@ class Played:
 
 
 async def replay(
-    history: WorkflowHistory, workflows: Workflows, store: Store | None = None
+    history: WorkflowHistory,
+    workflows: Workflows,
+    store: Store | None = None,
+    keys: Keyring | None = None,
 ) -> tuple[str, ...]:
     """Return what differs between a history and what today's code does, one line each; empty:
     nothing.
 
-    Without a store the history must have every payload inlined, as `export` writes it.
+    Without a store the history must have every payload inlined, and without keys in plain, as
+    `export` writes it.
     """
-    return (await play(history, workflows, store)).differences
+    return (await play(history, workflows, store, keys)).differences
 
 
 async def play(
-    history: WorkflowHistory, workflows: Workflows, store: Store | None = None
+    history: WorkflowHistory,
+    workflows: Workflows,
+    store: Store | None = None,
+    keys: Keyring | None = None,
 ) -> Played:
     """Return what `replay` does, and the state that the run came to."""
     produced = _Produced()
-    replayer = _replayer(workflows, store, produced.interceptor())
+    replayer = _replayer(workflows, store, keys, produced.interceptor())
     result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
     state = getattr(produced.runs[-1], "_state", None) if produced.runs else None
     if result.replay_failure is not None:
@@ -105,27 +114,32 @@ async def play(
     if store is not None:
         for event in history.events:
             await inline(event, store)
-    differences = await _differences(history, produced.arguments, data_converter(None))
+    differences = await _differences(history, produced.arguments, data_converter(None, keys))
     return Played(differences, state)
 
 
 async def find_divergence(
-    history: WorkflowHistory, workflows: Workflows, store: Store | None = None
+    history: WorkflowHistory,
+    workflows: Workflows,
+    store: Store | None = None,
+    keys: Keyring | None = None,
 ) -> str:
     """Return why Temporal itself cannot lead today's code through a history; empty: it can.
     Arguments are not compared: a run goes on when only they differ.
     """
-    result = await _replayer(workflows, store).replay_workflow(
+    result = await _replayer(workflows, store, keys).replay_workflow(
         history, raise_on_replay_failure=False
     )
     return " ".join(str(result.replay_failure or "").split())
 
 
-def _replayer(workflows: Workflows, store: Store | None, *interceptors: Interceptor) -> Replayer:
+def _replayer(
+    workflows: Workflows, store: Store | None, keys: Keyring | None, *interceptors: Interceptor
+) -> Replayer:
     # Without the limit of two seconds on a step: a long one on a busy machine says nothing.
     return Replayer(
         workflows=workflows,
-        plugins=[plugin(store)],
+        plugins=[plugin(store, keys)],
         interceptors=interceptors,
         debug_mode=True,
         # Without one the SDK hashes every imported module, which takes a second.
@@ -166,10 +180,15 @@ def _first_difference(recorded: list[Any], today: tuple[Any, ...]) -> str:
     return f"had {len(recorded)} arguments, has now {len(today)}"
 
 
-async def export(client: Client, workflow_id: str, store: Store) -> str:
-    """Return a run's history as JSON with every payload inlined, as `replay` takes it."""
+async def export(
+    client: Client, workflow_id: str, store: Store, keys: Keyring | None = None
+) -> str:
+    """Return a run's history as JSON with every payload inlined and in plain, as `replay` takes it.
+    BlobLost; Undecipherable.
+    """
     history = await client.get_workflow_handle(workflow_id).fetch_history()
     events: list[HistoryEvent] = list(history.events)
     for event in events:
         await inline(event, store)
+        decrypt(event, keys or keyring(""))
     return WorkflowHistory(workflow_id, events).to_json()

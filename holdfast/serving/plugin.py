@@ -26,7 +26,6 @@ from holdfast.serving.evaluating import with_evals
 from holdfast.serving.nexus import RunsHandler
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.schedules import with_schedules
-from holdfast.storage import store_at
 from holdfast.telemetry.logs import offer_runtime
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
@@ -56,7 +55,7 @@ class HoldfastPlugin(SimplePlugin):
         """Activities of workers that were made and have not ended, by queue."""
         state = StateDir.of(self._settings)
         self._store_url = self._settings.store_url or state.store.as_uri()
-        shared = plugin(store_at(self._store_url))
+        shared = plugin(self._target("").store, self._target("").keys)
         super().__init__(
             "holdfast",
             data_converter=shared.data_converter,
@@ -122,7 +121,13 @@ class HoldfastPlugin(SimplePlugin):
             await served.close()
 
     def _target(self, queue: str) -> Target:
-        return Target("", task_queue=queue, store_url=self._store_url, embedded=False)
+        return Target(
+            "",
+            task_queue=queue,
+            store_url=self._store_url,
+            embedded=False,
+            key_file=self._settings.key_file,
+        )
 
     def _build(self, queue: str) -> Served:
         gate, endpoint = gate_of(self._settings), self._endpoint()

@@ -35,7 +35,6 @@ from temporalio.worker import (
     WorkerDeploymentConfig,
 )
 
-from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, shipped_lenses
 from holdfast.client.schedules import count_active
@@ -329,7 +328,7 @@ async def drain(started: list[Worker], siblings: Siblings) -> None:
 def main(
     arguments: list[str] | None = None,
     make_lenses: MakeLenses = shipped_lenses,
-    make_journal: MakeJournal = FileJournal,
+    make_journal: MakeJournal | None = None,
     make_more: MakeMore = lambda _settings: More(),
 ) -> int:
     """Return the exit code. `make_…` let another worker of this project bring its own parts."""

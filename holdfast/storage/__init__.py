@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from holdfast.deployment.extras import lacking
 from holdfast.storage.bucket import BucketStore
 from holdfast.storage.directory import DirectoryStore
+from holdfast.storage.keys import Keyring, keyring
 from holdfast.storage.moved import MovedStore
 from holdfast.storage.s3 import S3Objects
 from holdfast.storage.store import Store, StoreAway
@@ -28,29 +29,30 @@ class BadStore(ValueError):
     """The store's address is of an unsupported kind, or needs a package that is not installed."""
 
 
-def store_at(url: str) -> Store:
+def store_at(url: str, keys: Keyring | None = None) -> Store:
     """Return the store at an address: `file:///PATH` or `s3://BUCKET/PREFIX`. Further ones, after
-    spaces, are where it was before: they are only read.
+    spaces, are where it was before: they are only read. With keys, all that is put is encrypted.
     """
-    now, *before = [_at(each) for each in url.split()] or [_at("")]
+    keys = keys or keyring("")
+    now, *before = [_at(each, keys) for each in url.split()] or [_at("", keys)]
     return MovedStore(now, before) if before else now
 
 
-def _at(url: str) -> Store:
+def _at(url: str, keys: Keyring) -> Store:
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.path.startswith("/") and not parts.netloc:
-        return DirectoryStore(Path(unquote(parts.path)))
+        return DirectoryStore(Path(unquote(parts.path)), keys)
     bare = not (parts.query or parts.fragment or "@" in parts.netloc or ":" in parts.netloc)
     if parts.scheme == "s3" and parts.netloc and bare:
         if why := lacking("s3"):
             raise BadStore(f"STORE_URL {url!r} {why}")
-        return _bucket(parts)
+        return _bucket(parts, keys)
     raise BadStore(
         f"STORE_URL {url!r}: not an address of the form file:///PATH or s3://BUCKET/PREFIX"
     )
 
 
 @cache
-def _bucket(parts: SplitResult) -> BucketStore:
+def _bucket(parts: SplitResult, keys: Keyring) -> BucketStore:
     """Return the one store of a process in a bucket: its connections and threads are shared."""
-    return BucketStore(S3Objects(parts.netloc, unquote(parts.path).strip("/")))
+    return BucketStore(S3Objects(parts.netloc, unquote(parts.path).strip("/")), keys)

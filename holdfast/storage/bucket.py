@@ -17,13 +17,15 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from holdfast.contracts.errors import BlobLost
-from holdfast.storage.directory import PIECE_BYTES
+from holdfast.errors import MissingKey, Undecipherable
+from holdfast.storage.directory import Hashed
+from holdfast.storage.keys import Keyring, keyring
 from holdfast.storage.store import StoreAway
 
 THREADS = 16
@@ -98,10 +100,13 @@ class _Recent:
 
 
 class BucketStore:
-    """Keeps blobs as objects named by their SHA-256, and other things under names of their own."""
+    """Keeps blobs as objects named by their SHA-256, and other things under names of their own.
+    With keys, these are encrypted, and blobs have names that only who has the keys can tell.
+    """
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, keys: Keyring | None = None) -> None:
         self._objects = objects
+        self._keys = keys or keyring("")
         self._threads = ThreadPoolExecutor(THREADS, "store")
         self._recent = _Recent(KEPT_BYTES)
 
@@ -127,12 +132,10 @@ class BucketStore:
 
     async def get(self, digest: str) -> bytes:
         """Return a blob. BlobLost if it is missing or damaged; StoreAway."""
-        return await self.fetch(self._checked(digest))
+        return await self._run(self._get, digest)
 
     async def fetch(self, name: str) -> bytes:
-        """Return an object whose name ends in its SHA-256. BlobLost if it is missing or damaged;
-        StoreAway.
-        """
+        """Return what `save` has written. BlobLost if it is missing or damaged; StoreAway."""
         return await self._run(self._fetch, name)
 
     @asynccontextmanager
@@ -146,16 +149,16 @@ class BucketStore:
 
     async def write(self, name: str, content: bytes) -> None:
         """Keep content under a name of its own. StoreAway."""
-        await self._run(self._objects.write, name, content)
+        await self._run(self._objects.write, name, self._keys.sealed(content))
 
     async def save(self, name: str, content: bytes) -> None:
-        """Write an object whose name ends in its SHA-256. StoreAway."""
+        """Write an object whose name ends in its SHA-256, as it is. StoreAway."""
         await self._run(self._save, name, content)
 
     async def read(self, name: str) -> bytes | None:
         """Return what is kept under a name; None if there is nothing. StoreAway."""
         try:
-            return await self._run(self._objects.read, name)
+            return self._keys.opened(await self._run(self._objects.read, name))
         except Missing:
             return None
 
@@ -187,52 +190,85 @@ class BucketStore:
             self._recent.keep(name, content, written=True)
 
     def _fetch(self, name: str) -> bytes:
+        digest = name.rpartition("/")[2]
+        try:
+            return self._content(name, digest, lambda read: read)
+        except Missing:
+            raise self._lost(digest, "it is not there") from None
+
+    def _get(self, digest: str) -> bytes:
+        for name in self._names(digest):
+            with suppress(Missing):
+                return self._content(name, digest, self._keys.opened)
+        raise self._lost(digest, "it is not there")
+
+    def _content(self, name: str, digest: str, open: Callable[[bytes], bytes]) -> bytes:
+        """Return an object's content, which has this SHA-256. Missing; BlobLost if it is damaged;
+        MissingKey.
+        """
         content = self._recent.find(name)
         if content is not None:
             return content
-        digest = name.rpartition("/")[2]
+        read = self._objects.read(name)
         try:
-            content = self._objects.read(name)
-        except Missing:
-            raise self._lost(digest, "it is not there") from None
+            content = open(read)
+        except MissingKey:
+            raise
+        except Undecipherable:
+            content = b""
         if hashlib.sha256(content).hexdigest() != digest:
-            raise self._lost(digest, f"it is damaged ({len(content)} bytes)")
+            raise self._lost(digest, f"it is damaged ({len(read)} bytes)")
         self._recent.keep(name, content, written=False)
         return content
 
     def _put(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
-        self._save(_name_of(digest), content)
+        name = _name_of(self._keys.name(digest))
+        if not self._recent.is_fresh(name):
+            self._objects.write(name, self._keys.sealed(content))
+            self._recent.keep(name, content, written=True)
         return digest
 
     def _put_file(self, source: BinaryIO) -> tuple[str, int]:
         # Its name is known only once it has been read, and then it may have changed.
-        hashed, size = hashlib.sha256(), 0
+        told = Hashed(source)
         with tempfile.TemporaryFile(prefix="holdfast-blob-") as copy:
-            while piece := source.read(PIECE_BYTES):
-                hashed.update(piece)
-                size += len(piece)
-                copy.write(piece)
+            copy.writelines(self._keys.seal(told.pieces()))
             copy.seek(0)
-            self._objects.write_file(_name_of(hashed.hexdigest()), copy)
-        return hashed.hexdigest(), size
+            self._objects.write_file(_name_of(self._keys.name(told.digest)), copy)
+        return told.digest, told.size
 
     def _copy(self, digest: str, target: BinaryIO) -> None:
-        try:
-            self._objects.read_file(self._checked(digest), target)
-        except Missing:
-            raise self._lost(digest, "it is not there") from None
-        target.seek(0)
+        for name in self._names(digest):
+            with tempfile.TemporaryFile(prefix="holdfast-blob-") as copy:
+                try:
+                    self._objects.read_file(name, copy)
+                except Missing:
+                    continue
+                copy.seek(0)
+                self._decrypt(digest, copy, target)
+                return
+        raise self._lost(digest, "it is not there")
+
+    def _decrypt(self, digest: str, source: BinaryIO, target: BinaryIO) -> None:
         hashed = hashlib.sha256()
-        while piece := target.read(PIECE_BYTES):
-            hashed.update(piece)
+        try:
+            for piece in self._keys.open(source):
+                hashed.update(piece)
+                target.write(piece)
+        except MissingKey:
+            raise
+        except Undecipherable:
+            raise self._lost(digest, "it is damaged") from None
+        target.flush()
         if hashed.hexdigest() != digest:
             raise self._lost(digest, "it is damaged")
 
-    def _checked(self, digest: str) -> str:
+    def _names(self, digest: str) -> list[str]:
+        """Return the names under which a blob may be."""
         if not _DIGEST.fullmatch(digest):
             raise self._lost(digest[:80], "that is no digest")
-        return _name_of(digest)
+        return [_name_of(each) for each in self._keys.names(digest)]
 
     def _lost(self, digest: str, why: str) -> BlobLost:
         return BlobLost(

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import re
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.contracts.errors import BlobLost
-from holdfast.storage.files import drafted, to_disk, write_whole
+from holdfast.errors import MissingKey, Undecipherable
+from holdfast.storage.files import create, drafted, to_disk, write_whole
+from holdfast.storage.keys import PIECE_BYTES, Keyring, keyring
 
-PIECE_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -34,16 +36,38 @@ class Blob:
     """When it was last put or asked to be kept, in seconds since the epoch."""
 
 
+class Hashed:
+    """Reads a file piece by piece, and knows its SHA-256 and its bytes when it has been read."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._hashed = hashlib.sha256()
+        self.size = 0
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what is left of the file."""
+        while piece := self._source.read(PIECE_BYTES):
+            self._hashed.update(piece)
+            self.size += len(piece)
+            yield piece
+
+    @property
+    def digest(self) -> str:
+        return self._hashed.hexdigest()
+
+
 class DirectoryStore:
     """Keeps blobs as private files named by their SHA-256; equal content is kept once.
 
     Content is compared with its name whenever it is read, and a `put` of the same content repairs
     what is missing or damaged. The modification time tells when a blob was last put, so that a
-    clean-up spares what a starting run relies on.
+    clean-up spares what a starting run relies on. With keys, content is encrypted, and its name is
+    one that only who has them can tell from it.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, keys: Keyring | None = None) -> None:
         self.root = root
+        self.keys = keys or keyring("")
 
     @property
     def url(self) -> str:
@@ -70,7 +94,15 @@ class DirectoryStore:
         """Yield the file of a blob, for reading, its content compared with its name. BlobLost if it
         is missing or damaged.
         """
-        yield await asyncio.to_thread(self._check, digest)
+        path = await asyncio.to_thread(self._check, digest)
+        if path.name == digest:
+            yield path
+            return
+        # What reads it is often another program, which wants a file.
+        with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+            plain = Path(folder) / digest
+            await asyncio.to_thread(self._decrypt, path, plain)
+            yield plain
 
     async def get(self, digest: str) -> bytes:
         """Return a blob. BlobLost if it is missing or damaged."""
@@ -78,12 +110,12 @@ class DirectoryStore:
 
     async def write(self, name: str, content: bytes) -> None:
         """Keep content under a name of its own, whole and on the disk."""
-        await asyncio.to_thread(self._write_named, self.root / name, content)
+        await asyncio.to_thread(self._write_named, self.root / name, self.keys.sealed(content))
 
     async def read(self, name: str) -> bytes | None:
         """Return what is kept under a name; None if there is nothing."""
         with suppress(FileNotFoundError):
-            return await asyncio.to_thread((self.root / name).read_bytes)
+            return self.keys.opened(await asyncio.to_thread((self.root / name).read_bytes))
         return None
 
     def files(self) -> Iterator[Blob]:
@@ -104,15 +136,22 @@ class DirectoryStore:
             if time.monotonic() > until:
                 break
             with suppress(FileNotFoundError):
-                if blob.digest and _digest_of(blob.path) != blob.digest:
+                if blob.digest and not self._is_whole(blob):
                     found.append(blob.digest)
         return tuple(found)
 
-    def keep(self, digest: str) -> None:
+    def keep(self, blob: Blob) -> None:
         """Mark a blob as needed today; does nothing if it is missing. Blocking."""
         # The file of another user of a shared store cannot be marked; that user's worker does it.
         with suppress(OSError):
-            os.utime(self._path(digest))
+            os.utime(blob.path)
+
+    def pieces(self, blob: Blob) -> Iterator[bytes]:
+        """Yield what a blob holds, in pieces. Blocking. Raise Undecipherable, and OSError if it
+        cannot be read.
+        """
+        with blob.path.open("rb") as file:
+            yield from self.keys.open(file)
 
     def remove(self, path: Path, used: float) -> bool:
         """Remove a file unless it was put or kept after `used`; True if it was removed.
@@ -126,53 +165,94 @@ class DirectoryStore:
         return False
 
     def _path(self, digest: str) -> Path:
+        """Return where content with this SHA-256 is put."""
         if not _DIGEST.fullmatch(digest):
             raise self._lost(digest[:80], "that is no digest")
-        return self.root / digest[:2] / digest
+        return self._place(self.keys.name(digest))
+
+    def _place(self, name: str) -> Path:
+        return self.root / name[:2] / name
+
+    def _found(self, digest: str) -> Path:
+        """Return where content with this SHA-256 is: put with an older key, maybe, or with none."""
+        path = self._path(digest)
+        places = map(self._place, self.keys.names(digest))
+        return next((each for each in places if os.path.lexists(each)), path)
 
     def _read(self, digest: str) -> bytes:
-        path = self._path(digest)
+        path = self._found(digest)
         try:
-            content = path.read_bytes()
+            written = path.read_bytes()
+            content = self.keys.opened(written)
         except FileNotFoundError:
             there = self.root.is_dir()
             what = "its file" if there else "the whole store"
             raise self._lost(digest, f"{what} is missing") from None
         except OSError as error:
             raise self._lost(digest, f"its file cannot be read ({error.strerror})") from None
+        except MissingKey:
+            raise
+        except Undecipherable:
+            raise self._lost(digest, f"its file is damaged ({len(written)} bytes)") from None
         if hashlib.sha256(content).hexdigest() != digest:
-            raise self._lost(digest, f"its file is damaged ({len(content)} bytes)")
+            raise self._lost(digest, f"its file is damaged ({len(written)} bytes)")
         return content
 
     def _check(self, digest: str) -> Path:
-        path = self._path(digest)
+        path = self._found(digest)
         try:
-            found = _digest_of(path)
+            found = self._digest_of(path)
         except FileNotFoundError:
             raise self._lost(digest, "its file is missing") from None
         if found != digest:
             raise self._lost(digest, "its file is damaged or cannot be read")
         return path
 
+    def _decrypt(self, path: Path, plain: Path) -> None:
+        create(plain, b"", sync=False)
+        with path.open("rb") as source, plain.open("ab") as file:
+            file.writelines(self.keys.open(source))
+
+    def _is_whole(self, blob: Blob) -> bool:
+        """True for a blob whose name is that of its content, as far as can be told here.
+        FileNotFoundError if it is gone.
+        """
+        try:
+            return blob.digest in self.keys.names(self._digest_of(blob.path))
+        except MissingKey:
+            return True
+
+    def _digest_of(self, path: Path) -> str:
+        """Return the SHA-256 of what a blob holds; empty if it cannot be read. FileNotFoundError if
+        it is gone, MissingKey if that is.
+        """
+        hashed = hashlib.sha256()
+        try:
+            with path.open("rb") as file:
+                for piece in self.keys.open(file):
+                    hashed.update(piece)
+        except (FileNotFoundError, MissingKey):
+            raise
+        except (OSError, Undecipherable):
+            return ""
+        return hashed.hexdigest()
+
     def _copy(self, source: BinaryIO) -> tuple[str, int]:
         # Its place is known only once it has been read; clean-ups look for drafts where blobs are.
         beside = self.root / "00" / "copied"
         self._create(beside.parent)
-        hashed, size = hashlib.sha256(), 0
+        told = Hashed(source)
         with drafted(beside, b"", sync=False) as draft:
             with draft.open("ab") as file:
-                while piece := source.read(PIECE_BYTES):
-                    hashed.update(piece)
-                    size += len(piece)
-                    file.write(piece)
+                file.writelines(self.keys.seal(told.pieces()))
                 file.flush()
                 os.fsync(file.fileno())
-            path = self._path(hashed.hexdigest())
+            path = self._path(told.digest)
             self._create(path.parent)
             with self._locked(fcntl.LOCK_SH):
                 draft.replace(path)
         to_disk(path.parent)
-        return path.name, size
+        return told.digest, told.size
 
     def _lost(self, digest: str, why: str) -> BlobLost:
         return BlobLost(
@@ -185,10 +265,10 @@ class DirectoryStore:
         path = self._path(digest)
         self._create(path.parent)
         with self._locked(fcntl.LOCK_SH):
-            if _holds(path, content):
+            if self._holds(path, content):
                 os.utime(path)
                 return digest
-        with drafted(path, content) as draft, self._locked(fcntl.LOCK_SH):
+        with drafted(path, self.keys.sealed(content)) as draft, self._locked(fcntl.LOCK_SH):
             draft.replace(path)
         to_disk(path.parent)
         return digest
@@ -197,6 +277,13 @@ class DirectoryStore:
         self._create(path.parent)
         write_whole(path, content)
         to_disk(path.parent)
+
+    def _holds(self, path: Path, content: bytes) -> bool:
+        """True if a file has exactly this content."""
+        try:
+            return self.keys.opened(path.read_bytes()) == content
+        except (OSError, Undecipherable):
+            return False
 
     def _create(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -214,24 +301,3 @@ class DirectoryStore:
             yield
         finally:
             os.close(descriptor)
-
-
-def _digest_of(path: Path) -> str:
-    """Return the SHA-256 of a blob's content; empty if it cannot be read. FileNotFoundError if it
-    is gone.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise
-    except OSError:
-        return ""
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    """True if a file has exactly this content."""
-    try:
-        return path.stat().st_size == len(content) and path.read_bytes() == content
-    except OSError:
-        return False

@@ -135,6 +135,11 @@ class _Storage(ExternalStorage):
         return super()._with_store_context(ctx) if len(self.drivers) > 1 else self
 
 
+def is_readable(payload: Payload) -> bool:
+    """True for what people read in the Web UI."""
+    return READABLE in payload.metadata or payload.metadata.get("messageType") == BOARD
+
+
 def external_storage(store: Store) -> ExternalStorage:
     """Return the SDK's external storage: it takes payloads of activities from 6 KiB and of
     workflows from 256 KiB.
@@ -142,8 +147,8 @@ def external_storage(store: Store) -> ExternalStorage:
     drivers = _drivers(store)
 
     def select(_context: StorageDriverSelectContext, payload: Payload) -> StorageDriver | None:
-        marked = READABLE in payload.metadata or payload.metadata.get("messageType") == BOARD
-        return None if marked and payload.ByteSize() < WORKFLOW_INLINE_BYTES else drivers[0]
+        small = payload.ByteSize() < WORKFLOW_INLINE_BYTES
+        return None if is_readable(payload) and small else drivers[0]
 
     return _Storage(drivers=drivers, driver_selector=select, payload_size_threshold=INLINE_BYTES)
 
@@ -160,8 +165,8 @@ def _drivers(store: Store) -> list[StorageDriver]:
 
 
 async def inline(message: Message, store: Store) -> None:
-    """Replace every reference to a stored payload in a history event by its content. BlobLost if
-    the store lacks one; StoreAway.
+    """Replace every reference to a stored payload in a history event by its content, still
+    encrypted if it is. BlobLost if the store lacks one; StoreAway.
     """
     for payload in _references(message):
         payload.CopyFrom(await fetch(payload, store))

@@ -10,35 +10,37 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from holdfast.storage import DirectoryStore
+from holdfast.storage.codec import decrypt, decrypted_blob
+from holdfast.storage.directory import DirectoryStore
+from holdfast.storage.keys import Keyring
 
 DIGEST = re.compile(rb"[0-9a-f]{64}")
-PIECE_BYTES = 1 << 20
-"""Blobs are looked through in pieces: a search holds up all other work of the process."""
 
 
 async def find_needed(client: Client, store: DirectoryStore) -> tuple[frozenset[str], int]:
     """Return the blobs of this store that any history of the server's namespace needs, and the
     number of runs.
 
-    Reads every history, at 40 to 60 ms each. RPCError.
+    Reads every history, at 40 to 60 ms each. RPCError; Undecipherable, because who cannot read a
+    history knows nothing of what it needs.
     """
     named: set[str] = set()
     runs = 0
     async for run in client.list_workflows(""):
         runs += 1
-        named |= await _named_by(client, WorkflowExecution(workflow_id=run.id, run_id=run.run_id))
+        execution = WorkflowExecution(workflow_id=run.id, run_id=run.run_id)
+        named |= await _named_by(client, execution, store.keys)
     return await asyncio.to_thread(_with_what_they_name, store, named), runs
 
 
-async def _named_by(client: Client, execution: WorkflowExecution) -> set[str]:
+async def _named_by(client: Client, execution: WorkflowExecution, keys: Keyring) -> set[str]:
     named: set[str] = set()
     token = b""
     while True:
@@ -52,6 +54,7 @@ async def _named_by(client: Client, execution: WorkflowExecution) -> set[str]:
                 # Its retention ended while we looked.
                 return named
             raise
+        decrypt(answer.history, keys)
         named.update(_digests(answer.history.SerializeToString()))
         token = answer.next_page_token
         if not token:
@@ -59,28 +62,32 @@ async def _named_by(client: Client, execution: WorkflowExecution) -> set[str]:
 
 
 def _with_what_they_name(store: DirectoryStore, named: set[str]) -> frozenset[str]:
-    """Return the named blobs that exist and those that they name in turn, and mark all as needed
-    today: another server that shares the store does not know them.
+    """Return the named blobs that exist and those that they name in turn, by the names of their
+    files, and mark all as needed today: another server that shares the store does not know them.
     """
-    there = {blob.digest: blob.path for blob in store.files() if blob.digest}
+    there = {blob.digest: blob for blob in store.files() if blob.digest}
+
+    def names(digests: Iterable[str]) -> list[str]:
+        possible = (each for digest in digests for each in store.keys.names(digest))
+        return [each for each in possible if each in there]
+
     found: set[str] = set()
-    waiting = [digest for digest in named if digest in there]
+    waiting = names(named)
     while waiting:
-        digest = waiting.pop()
-        if digest in found:
+        name = waiting.pop()
+        if name in found:
             continue
-        found.add(digest)
+        found.add(name)
         try:
-            with there[digest].open("rb") as file:
-                rest = b""
-                while piece := file.read(PIECE_BYTES):
-                    waiting += [each for each in _digests(rest + piece) if each in there]
-                    rest = piece[-63:]
+            rest = b""
+            for piece in decrypted_blob(store.pieces(there[name]), store.keys):
+                waiting += names(_digests(rest + piece))
+                rest = piece[-63:]
         except OSError:
             # It cannot be read, so it leads to nothing; whoever needs it will be told.
             continue
-    for digest in found:
-        store.keep(digest)
+    for name in found:
+        store.keep(there[name])
     return frozenset(found)
 
 

@@ -42,8 +42,10 @@ from holdfast.contracts import Goal, Report
 from holdfast.contracts.search import MEMO_SCHEDULE
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import FILE_BYTES
-from holdfast.errors import Unreachable
+from holdfast.errors import Undecipherable, Unreachable
 from holdfast.storage import Store, StoreAway, store_at
+from holdfast.storage.codec import EncryptingCodec
+from holdfast.storage.keys import Keyring, keyring
 from holdfast.storage.payloads import READABLE, PayloadLost, external_storage
 from holdfast.temporal.activations import OneAtATime
 from holdfast.temporal.boards import ShowBoards
@@ -58,8 +60,8 @@ keeps them pure.
 
 CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
 PAUSED = "paused in Temporal"
-STORE_AWAY = timedelta(seconds=30)
-"""Until an activity is tried again that could not reach the store."""
+AGAIN = timedelta(seconds=30)
+"""Until an activity is tried again that could not reach the store, or lacked a key."""
 TASK_SECONDS = 10
 """Time limit of a workflow task, here as at the server. The SDK has no option."""
 
@@ -76,6 +78,18 @@ class Target:
     """Empty: not known."""
     embedded: bool = True
     """False: Temporal's own variables or profile say how to connect."""
+    key_file: str = ""
+    """File of the keys that encrypt; empty: nothing is encrypted."""
+
+    @property
+    def keys(self) -> Keyring:
+        """The keys that encrypt and decrypt. BadSettings if their file cannot be used."""
+        return keyring(self.key_file)
+
+    @property
+    def store(self) -> Store:
+        """The store of this deployment's blobs. BadSettings as `keys`, BadStore as `store_at`."""
+        return store_at(self.store_url, self.keys)
 
 
 # A newer server knows more than the SDK, which could then read neither the run nor a list with it:
@@ -120,7 +134,8 @@ class _PayloadConverter(CompositePayloadConverter):
 
 class _FailureConverter(DefaultFailureConverter):
     """Makes an activity fail for good when a blob of its arguments is lost, which the SDK would
-    retry, and lets it wait where a store is away.
+    retry, and lets it wait where a store is away or a key is missing: by then another worker may
+    have it.
     """
 
     def to_failure(
@@ -129,13 +144,21 @@ class _FailureConverter(DefaultFailureConverter):
         cause = exception.__cause__
         if isinstance(cause, PayloadLost):
             exception = cause.lost
-        away = next((each for each in (exception, cause) if isinstance(each, StoreAway)), None)
-        if away is not None:
-            # What has only few attempts should not have used them up while a store is away.
-            exception = ApplicationError(
-                str(away), type=StoreAway.__name__, next_retry_delay=STORE_AWAY
-            )
+        waits = [
+            each for each in (exception, cause) if isinstance(each, StoreAway | Undecipherable)
+        ]
+        if waits:
+            # What has only few attempts should not have used them up meanwhile.
+            kind = type(waits[0]).__name__
+            exception = ApplicationError(str(waits[0]), type=kind, next_retry_delay=AGAIN)
         super().to_failure(exception, payload_converter, failure)
+
+
+class _SecretFailures(_FailureConverter):
+    """Lets the codec encrypt what failures say."""
+
+    def __init__(self) -> None:
+        super().__init__(encode_common_attributes=True)
 
 
 def _runner(existing: WorkflowRunner | None) -> WorkflowRunner:
@@ -169,11 +192,13 @@ class _SameForAll(DataConverter):
         return self._with_store_context(store_ctx)
 
 
-def data_converter(storage: ExternalStorage | None) -> DataConverter:
-    """Return the converter of contracts to JSON."""
+def data_converter(storage: ExternalStorage | None, keys: Keyring | None = None) -> DataConverter:
+    """Return the converter of contracts to JSON, encrypted by the keys if there are any."""
+    keys = keys or keyring("")
     return _SameForAll(
         payload_converter_class=_PayloadConverter,
-        failure_converter_class=_FailureConverter,
+        failure_converter_class=_SecretFailures if keys.writes else _FailureConverter,
+        payload_codec=EncryptingCodec(keys),
         external_storage=storage,
     )
 
@@ -188,14 +213,14 @@ class _Plugin(SimplePlugin):
         await super().run_worker(worker, next)
 
 
-def plugin(store: Store | None) -> SimplePlugin:
+def plugin(store: Store | None, keys: Keyring | None = None) -> SimplePlugin:
     """Return the plugin that client, worker, replayer and tests share. Without a store everything
-    stays inline.
+    stays inline, without keys in plain.
     """
     storage = external_storage(store) if store else None
     return _Plugin(
         "holdfast",
-        data_converter=data_converter(storage),
+        data_converter=data_converter(storage, keys),
         workflow_runner=_runner,
         workflow_failure_exception_types=[ValidationError],
         interceptors=[NoteSpans(), ShowBoards()],
@@ -221,7 +246,7 @@ async def connect(target: Target, seconds: float = 5.0, identity: str = "") -> C
     the server, by default the SDK's. Raises Unreachable.
     """
     # Without a store nothing is kept outside: a starter that only lists runs needs none.
-    store = store_at(target.store_url) if target.store_url else None
+    store = target.store if target.store_url else None
     options: dict[str, Any] = {}
     if not target.embedded:
         options |= read_configuration()
@@ -233,7 +258,7 @@ async def connect(target: Target, seconds: float = 5.0, identity: str = "") -> C
         left = deadline - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(max(left, 0.1)):
-                return await Client.connect(**options, plugins=[plugin(store)])
+                return await Client.connect(**options, plugins=[plugin(store, target.keys)])
         except (RuntimeError, TimeoutError) as error:
             if left <= 0.3:
                 raise Unreachable(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from holdfast.deployment.settings import Settings
 from holdfast.errors import BadSettings
 from holdfast.storage import BadStore, store_at
+from holdfast.storage.keys import keyring
 from holdfast.temporal.connection import Target, read_configuration
 
 LOCAL_ADDRESS = "localhost:7233"
@@ -42,6 +43,7 @@ def target_at(settings: Settings, address: str, namespace: str, otherwise: str =
         store_at(settings.store_url)
     except BadStore as error:
         raise BadSettings(str(error)) from error
+    keyring(settings.key_file)
     return Target(
         address=address,
         namespace=namespace,
@@ -49,6 +51,7 @@ def target_at(settings: Settings, address: str, namespace: str, otherwise: str =
         store_url=settings.store_url,
         ui_url=settings.web_ui or web_ui_of(address),
         embedded=False,
+        key_file=settings.key_file,
     )
 
 

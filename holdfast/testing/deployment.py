@@ -181,5 +181,11 @@ async def _connect(
     address = server.client.service_client.config.target_host
     client = await Client.connect(address, plugins=[plugin])
     settings = Settings.of(project)
-    target = Target(address, task_queue=QUEUE, store_url=settings.store_url, embedded=False)
+    target = Target(
+        address,
+        task_queue=QUEUE,
+        store_url=settings.store_url,
+        embedded=False,
+        key_file=settings.key_file,
+    )
     return Connection(settings, target, client)

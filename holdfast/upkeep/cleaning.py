@@ -28,7 +28,7 @@ from pathlib import Path
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.server import RETENTION
 from holdfast.embedded.state import StateDir
-from holdfast.storage import DirectoryStore, store_at
+from holdfast.storage import DirectoryStore
 from holdfast.temporal.connection import Target
 
 DAY = timedelta(days=1)
@@ -79,7 +79,7 @@ def list_kinds(
     users, of whom nothing is known: there only time counts, never the bound.
     """
     state, bound = StateDir.of(settings), settings.keep_megabytes * 1_000_000
-    place = store_at(target.store_url)
+    place = target.store
     most = bound if target.embedded else math.inf
     journals = [state.journal]
     if isinstance(place, DirectoryStore):

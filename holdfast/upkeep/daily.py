@@ -13,7 +13,8 @@ from temporalio.service import RPCError
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.server import RETENTION
 from holdfast.embedded.state import StateDir
-from holdfast.storage import DirectoryStore, store_at
+from holdfast.errors import Undecipherable
+from holdfast.storage import DirectoryStore
 from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target
 from holdfast.upkeep import cleaning
@@ -41,11 +42,11 @@ async def keep_clean(settings: Settings, target: Target, client: Client) -> None
 async def clean(settings: Settings, target: Target, client: Client) -> None:
     """Remove what nobody needs; several workers may do so at once."""
     found: cleaning.Needed = cleaning.BY_RULE
-    store = store_at(target.store_url)
+    store = target.store
     try:
         if isinstance(store, DirectoryStore):
             found, _ = await find_needed(client, store)
-    except RPCError as error:
+    except (RPCError, Undecipherable) as error:
         found = str(error)
     await asyncio.to_thread(_remove, settings, target, found)
 

@@ -16,7 +16,7 @@ from temporalio.converter import WorkflowSerializationContext
 
 from holdfast.cli.main import explain
 from holdfast.contracts.errors import BlobLost
-from holdfast.storage import DirectoryStore, directory
+from holdfast.storage import DirectoryStore
 from holdfast.storage.payloads import external_storage
 from holdfast.temporal.connection import data_converter
 
@@ -142,15 +142,15 @@ async def test_what_is_put_while_it_is_being_removed_stays(
     os.utime(path, (1.0, 1.0))
     removed: list[bool] = []
     cleaner = threading.Thread(target=lambda: removed.append(store.remove(path, 1.0)))
-    holds = directory._holds
+    holds = DirectoryStore._holds
 
-    def seen(path: Path, content: bytes) -> bool:
-        there = holds(path, content)
+    def seen(store: DirectoryStore, path: Path, content: bytes) -> bool:
+        there = holds(store, path, content)
         cleaner.start()
         cleaner.join(0.2)
         return there
 
-    monkeypatch.setattr(directory, "_holds", seen)
+    monkeypatch.setattr(DirectoryStore, "_holds", seen)
     assert await store.put(CONTENT) == digest
     await asyncio.to_thread(cleaner.join)
     assert removed == [False]

@@ -210,6 +210,7 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
                            "http://a\nb", "http://x:99999", "http://x:y", "//x", "http://[::1"),
     "model_planner": (" ", "a\nb"),
     "model_haiku": (" ", "a\nb"), "model_sonnet": (" ", "a\nb"), "model_opus": (" ", "a\nb"),
+    "payload_key_file": ("missing", "text", "folder", "fifo", "looping", "dangling", LONG),
     "price_file": ("missing", "text", "folder", "looping", "dangling", LONG),
     "rate": ("nope", "60/min", "haiku=0/min", "haiku=-1/min", "gold=1/min", "haiku=1e9/s"),
     "in_flight": ("nope", "5", "haiku=0", "haiku=-1", "gold=1", "haiku=1.5"),

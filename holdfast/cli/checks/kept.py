@@ -31,6 +31,7 @@ from holdfast.storage import (
     StoreAway,
     store_at,
 )
+from holdfast.storage.keys import Keyring, keyring
 
 Line = tuple[str, Mark, str]
 """A line of `doctor`: what was checked, its state, and what to do."""
@@ -46,7 +47,7 @@ def check_storage(settings: Settings) -> list[Line]:
         lines += _deployment(state)
         lines += _roots(settings, state)
         lines += _database(state)
-        lines += _journal(state)
+        lines += _journal(state, keyring(settings.key_file))
         lines += _receipts(settings, state)
         lines += _day(settings, state)
         lines += _pace(settings)
@@ -104,7 +105,7 @@ def _database(state: StateDir) -> Iterator[Line]:
         yield "database", "ok", f"{path} ({path.stat().st_size / 1e6:,.1f} MB)"
 
 
-def _journal(state: StateDir) -> Iterator[Line]:
+def _journal(state: StateDir, keys: Keyring) -> Iterator[Line]:
     path = state.journal
     if not path.exists():
         if state.database.exists():
@@ -114,7 +115,7 @@ def _journal(state: StateDir) -> Iterator[Line]:
     line = _folder("journal", path, "let its owner write it")
     if line[1] == "ok":
         try:
-            found = journal.find_damaged(path, LOOK_SECONDS)
+            found = journal.find_damaged(path, LOOK_SECONDS, keys)
         except OSError as error:
             line = ("journal", "bad", f"{path}: {error.strerror}; let its owner read it")
         else:
@@ -168,11 +169,12 @@ def _pace(settings: Settings) -> Iterator[Line]:
 
 def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
     """Check the embedded deployment's store and the one of STORE_URL."""
+    keys = keyring(settings.key_file)
     if state.database.exists():
-        yield from _blobs("store", store_at(state.store.as_uri()), must=True)
+        yield from _blobs("store", store_at(state.store.as_uri(), keys), must=True)
     if settings.store_url:
         try:
-            own = store_at(settings.store_url)
+            own = store_at(settings.store_url, keys)
         except BadStore as error:
             yield "STORE_URL", "bad", str(error)
             return

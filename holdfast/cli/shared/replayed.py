@@ -18,11 +18,13 @@ from temporalio.client import WorkflowHistory
 
 from holdfast.contracts.errors import BlobLost
 from holdfast.deployment.settings import Settings
-from holdfast.errors import Refused
+from holdfast.errors import BadSettings, Refused, Undecipherable
 from holdfast.intake.files import read_text
 from holdfast.replaying.replay import replay
 from holdfast.storage import BadStore, Store, store_at
-from holdfast.storage.payloads import fetch, find_stored
+from holdfast.storage.codec import decrypt
+from holdfast.storage.keys import Keyring, keyring
+from holdfast.storage.payloads import fetch, find_stored, inline
 from holdfast.workflows import WORKFLOWS
 
 HISTORY_BYTES = 256 * 1024 * 1024
@@ -38,13 +40,14 @@ class Verdict(BaseModel):
     problems: tuple[str, ...]
 
 
-async def verdict(file: Path, store: Store | None) -> Verdict:
-    """Replay the history in a file. One with references to payloads needs the store."""
+async def verdict(file: Path, store: Store | None, keys: Keyring | None = None) -> Verdict:
+    """Replay the history in a file. One with references to payloads needs the store, one that is
+    encrypted the keys.
+    """
     try:
         history = read_history(file)
-        return Verdict(
-            problems=await replay(history, WORKFLOWS, await find_store(file, history, store))
-        )
+        await decrypt_all(file, history, store, keys or keyring(""))
+        return Verdict(problems=await replay(history, WORKFLOWS))
     except BlobLost as lost:
         return Verdict(refused=f"{str(file)!r} cannot be replayed: {lost.message}", problems=())
     except Refused as error:
@@ -92,6 +95,20 @@ def _wrong(history: WorkflowHistory) -> str:
     return ""
 
 
+async def decrypt_all(
+    file: Path, history: WorkflowHistory, store: Store | None, keys: Keyring
+) -> None:
+    """Put into a history what it refers to, all in plain. Refused if that cannot be had."""
+    found = await find_store(file, history, store)
+    try:
+        for event in history.events:
+            if found:
+                await inline(event, found)
+            decrypt(event, keys)
+    except Undecipherable as error:
+        raise Refused(f"{str(file)!r} cannot be read: {error}") from error
+
+
 async def find_store(file: Path, history: WorkflowHistory, store: Store | None) -> Store | None:
     """Return the store if the history refers to one. Refused if it cannot be had."""
     stored = find_stored(history.events)
@@ -111,9 +128,10 @@ def main(file: Path) -> None:
     """Print the verdict on a file."""
     settings = Settings()
     try:
-        store = store_at(settings.store_url) if settings.store_url else None
-        found = asyncio.run(verdict(file, store))
-    except BadStore as error:
+        keys = keyring(settings.key_file)
+        store = store_at(settings.store_url, keys) if settings.store_url else None
+        found = asyncio.run(verdict(file, store, keys))
+    except (BadStore, BadSettings) as error:
         found = Verdict(refused=str(error), problems=())
     sys.stdout.write(f"\n{found.model_dump_json()}")
     sys.stdout.flush()

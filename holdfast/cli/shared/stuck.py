@@ -36,15 +36,14 @@ class Stuck:
 async def examine(connection: Connection, run_id: str, event: int) -> Stuck:
     """Return why a run is stuck and the point to reset it to. Exit if there is nothing to free."""
     description, history = await _open(connection, run_id)
-    fault = await faults.find_fault(history, WORKFLOWS, connection.store)
-    say(_state(run_id, description, history))
+    keys, converter = connection.target.keys, connection.client.data_converter
+    fault = await faults.find_fault(history, WORKFLOWS, connection.store, keys)
+    why = await last_failure(history.events, converter)
+    failed = _failures(description, why)
+    say(_state(run_id, failed, why))
     if fault is not None:
         say(f"Why: {fault.why}")
-    point = (
-        _by_hand(history, event)
-        if event
-        else _found(run_id, _failures(description, history), fault)
-    )
+    point = _by_hand(history, event) if event else _found(run_id, failed, fault)
     undone = await _undone(connection, description, history, point)
     return Stuck(run_id, description.run_id or "", history, point, undone)
 
@@ -86,21 +85,19 @@ async def _open(
     return description, await handle.fetch_history()
 
 
-def _state(run_id: str, description: WorkflowExecutionDescription, history: WorkflowHistory) -> str:
-    failed = _failures(description, history)
+def _state(run_id: str, failed: int, why: str) -> str:
     if not failed:
         return f"{run_id} is not stuck: no step of it has failed."
-    why = last_failure(history.events)
     often = f"{failed} time{'s' * (failed != 1)}"
     return f"{run_id}: its next step failed {often}{f'; the first time: {why}' * bool(why)}"
 
 
-def _failures(description: WorkflowExecutionDescription, history: WorkflowHistory) -> int:
+def _failures(description: WorkflowExecutionDescription, why: str) -> int:
     """Return how often the present workflow task has failed; the server restarts the count when
     something comes in meanwhile.
     """
     tried = description.raw_description.pending_workflow_task.attempt - 1
-    return max(tried, 1 if last_failure(history.events) else 0)
+    return max(tried, 1 if why else 0)
 
 
 def _found(run_id: str, failed: int, fault: Fault | None) -> int:

@@ -21,7 +21,7 @@ from holdfast.client.connecting import configured_target
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.embedded.server import RETENTION
-from holdfast.errors import EmbeddedError, Unreachable
+from holdfast.errors import EmbeddedError, Undecipherable, Unreachable
 from holdfast.storage import DirectoryStore, Store
 from holdfast.storage.references import find_needed
 from holdfast.temporal.connection import Target
@@ -71,7 +71,7 @@ async def _ask(client: Client, store: Store) -> Needed:
     say("Reading what the server's runs refer to …", "dim")
     try:
         found, runs = await find_needed(client, store)
-    except RPCError as error:
+    except (RPCError, Undecipherable) as error:
         return f"the server's runs cannot be read: {error}"
     say(f"{runs} runs need {len(found)} blobs.", "dim")
     return found
@@ -83,7 +83,9 @@ def _target(settings: Settings, only_embedded: bool) -> Target:
         return configured_target(settings)
     state = StateDir.of(settings)
     endpoint = state.endpoint()
-    return endpoint.target if endpoint else Target("", store_url=state.store.as_uri())
+    if endpoint:
+        return endpoint.target
+    return Target("", store_url=state.store.as_uri(), key_file=settings.key_file)
 
 
 def _unused(target: Target) -> timedelta:

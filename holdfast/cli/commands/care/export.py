@@ -68,7 +68,7 @@ async def play(connection: Connection, run_id: str, out: Path, *, inputs: bool) 
         made.write(out)
     except OSError as error:
         raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
-    say(f"Cassette: {out}, {pluralize(len(made.calls), 'call')}")
+    say(f"Cassette: {out}, {pluralize(len(made.calls), 'call')}{in_plain(connection)}")
     if found.status is WorkflowExecutionStatus.RUNNING:
         say(f"{run_id} is open: this is what it has asked so far", "magenta")
     if missing:
@@ -76,10 +76,15 @@ async def play(connection: Connection, run_id: str, out: Path, *, inputs: bool) 
     return Code.FAILED if missing else Code.COMPLETE
 
 
+def in_plain(connection: Connection) -> str:
+    """Return that a file holds in plain what the deployment keeps encrypted; empty: it does not."""
+    return "; it holds in plain what is encrypted here" * connection.target.keys.writes
+
+
 async def run(connection: Connection, run_id: str, out: Path | None) -> int:
     """Write the history. It holds the run's inputs and answers, so the file is private."""
     try:
-        text = await export(connection.client, run_id, connection.store)
+        text = await export(connection.client, run_id, connection.store, connection.target.keys)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise no_such_run(run_id) from error
@@ -89,5 +94,5 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
         return Code.COMPLETE
     # Whoever shows the file in a terminal gets what others wrote as harmless as above.
     write_file(out, for_json(text).encode("utf-8", "backslashreplace"))
-    say(f"History: {out}")
+    say(f"History: {out}{in_plain(connection)}")
     return Code.COMPLETE

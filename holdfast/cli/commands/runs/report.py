@@ -129,16 +129,16 @@ def _report_of(run_id: str, look: Look) -> Report:
 async def read_export(file: Path, settings: Settings) -> tuple[Look, str]:
     """Return what an exported history tells, and the id of its run."""
     # Reading one is what `replay` does: it loads the workflows, to know their names.
-    from holdfast.cli.shared.replayed import find_store, read_history
+    from holdfast.cli.shared.replayed import decrypt_all, read_history
     from holdfast.history.fold import Fold
-    from holdfast.storage.payloads import external_storage
+    from holdfast.storage.keys import keyring
     from holdfast.temporal.connection import data_converter
 
     history = read_history(file, "--history")
-    store = store_at(settings.store_url) if settings.store_url else None
-    store = await find_store(file, history, store)
-    converter = data_converter(external_storage(store) if store else None)
-    fold = Fold(history.workflow_id, converter)
+    keys = keyring(settings.key_file)
+    store = store_at(settings.store_url, keys) if settings.store_url else None
+    await decrypt_all(file, history, store, keys)
+    fold = Fold(history.workflow_id, data_converter(None))
     for event in history.events:
         await fold.take(event)
     if fold.unreadable:

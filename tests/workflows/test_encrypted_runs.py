@@ -1,0 +1,102 @@
+"""A run whose words only who has the key can read."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowHistory
+
+from conftest import Runs
+from encrypted import plain_files, raw, words_in, write_keys
+from holdfast.cli.commands.runs import list as list_command
+from holdfast.cli.commands.runs import show
+from holdfast.cli.screen.exits import Code
+from holdfast.client import orders
+from holdfast.contracts import Goal, Order
+from holdfast.contracts.errors import CallRefused
+from holdfast.intake.connection import Connection
+from holdfast.intake.launch import prepare_start
+from holdfast.replaying.replay import export, replay
+from holdfast.storage.keys import Keyring, keyring
+from holdfast.storage.references import find_needed
+from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.supervisor import SupervisorWorkflow
+from scripted import ScriptedModel, ready, subtask, synthesizes, works
+
+pytestmark = pytest.mark.anyio
+
+WORDS = (
+    "goalcanary", "inputcanary", "namecanary", "titlecanary", "instructioncanary", "answercanary",
+    "findingcanary", "sourcecanary", "reasoncanary", "failurecanary", "bigcanary",
+)  # fmt: skip
+
+
+@pytest.fixture
+def payload_keys(tmp_path: Path) -> Keyring:
+    return keyring(write_keys(tmp_path / "keys", "one"))
+
+
+def canaries() -> tuple[Goal, ScriptedModel, asyncio.Event]:
+    """A goal and a model with a canary in every place where words can stand; the first answer comes
+    when the test says so.
+    """
+    plan: Any = ready(
+        subtask(
+            "t1",
+            title="titlecanary",
+            instruction="Find the instructioncanary of part t1 of the goal, as a list",
+        ),
+        subtask("t2", "t1"),
+        subtask("t3", "t1"),
+        subtask("t4", "t1"),
+    )
+    text = {"name": "namecanary", "kind": "text", "value": "inputcanary " + "bigcanary " * 2_000}
+    goal = Goal.model_validate(
+        {"text": "A goalcanary", "use_models": True, "plan": plan, "inputs": [text]}
+    )
+    lands = asyncio.Event()
+    lines = {
+        "t1": [lands, works("findingcanary " + "bigcanary " * 2_000, sources=["sourcecanary"])],
+        "t2": [CallRefused("failurecanary")] * 3,
+        "t4": [works("findingcanary")],
+        "synthesize": [synthesizes("answercanary [t4].")],
+    }
+    return goal, ScriptedModel(lines), lands  # type: ignore[arg-type]
+
+
+async def test_neither_server_nor_store_nor_journal_holds_a_word_of_a_run_in_plain(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    goal, model, lands = canaries()
+    async with runs.worker(model), asyncio.timeout(60):
+        goal, shown = await prepare_start(connection, goal)
+        handle = await runs.client.start_workflow(
+            SupervisorWorkflow.run, goal, id="encrypted", task_queue=runs.queue, **shown
+        )
+        runs.handles.append(handle)
+        await model.asked("t1")
+        board = await handle.query("__temporal_workflow_metadata")
+        order = Order(subtask_id="t3", text="reasoncanary", by="somebody")
+        await orders.send(connection, handle.id, "skip", order)
+        lands.set()
+        report = await handle.result()
+    assert report.answer.startswith("answercanary") and "titlecanary" in str(board)
+    said = await raw(runs.client, ["encrypted"])
+    assert [*words_in(said, WORDS)] == []
+    assert plain_files(runs.folder, (*WORDS, "A goal")) == []
+    for there in (b"one", b"work-t1-1", b"SupervisorWorkflow"):
+        assert there in said, "ids and types are what stays"
+    needed, _ = await find_needed(runs.client, runs.store)
+    assert needed >= {each.digest for each in runs.store.files()} - {""}
+    # Whoever has the key reads all of it.
+    assert await show.run(connection, "encrypted", False, None) == Code.PARTIAL
+    whole = capsys.readouterr().out
+    assert "titlecanary" in whole and "failurecanary" in whole
+    await list_command.run(connection, 1_000, False)
+    assert "goalcanary" in capsys.readouterr().out
+    text = await export(runs.client, "encrypted", runs.store, runs.keys)
+    assert {*words_in(text.encode(), WORDS)} >= {*WORDS} - {"reasoncanary"}
+    assert await replay(WorkflowHistory.from_json("encrypted", text), WORKFLOWS) == ()
