@@ -12,6 +12,8 @@ MOST_FIGURES = 60
 """Most figures to combine: with more, some two of them give any number."""
 LEAST_DIGITS = 3
 """Significant digits of a number; one with fewer is matched by chance."""
+LEAST_BESIDE = 2
+"""The same of a number whose figures stand in its own sentence."""
 LEAST_ROUNDED = 2
 """Digits that a rounded figure shows: one with a single digit is near too many."""
 FROM_TWO = "computed from two"
@@ -30,7 +32,7 @@ ROUNDED: tuple[tuple[str, Callable[[Decimal, Decimal], Decimal]], ...] = (
 """Formulas whose result is compared only as far as the number is written out."""
 
 
-def derive(number: str, figures: Collection[str]) -> str:
+def derive(number: str, figures: Collection[str], least_digits: int = LEAST_DIGITS) -> str:
     """Return how one of the figures, rounded, or two of them give the number, as `rounded: 184,000
     ≈ 183,853` or `computed from two: 256,000 = 1,256,000 - 1,000,000`; empty: none do. Figures are
     plain decimals; the number may have separators of thousands.
@@ -38,7 +40,7 @@ def derive(number: str, figures: Collection[str]) -> str:
     plain = number.replace(",", "")
     if rounded := _find_rounded(plain, figures):
         return f"rounded: {number} ≈ {_format(rounded)}"
-    if len(plain.replace(".", "").strip("0")) < LEAST_DIGITS or len(figures) > MOST_FIGURES:
+    if len(plain.replace(".", "").strip("0")) < least_digits or len(figures) > MOST_FIGURES:
         return ""
     with localcontext() as context:
         context.prec = DIGITS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
@@ -49,8 +50,9 @@ ONE, OTHER = "A1", "A2"
 """What the judge calls the two answers, in the order in which it sees them."""
 QUESTION = (
     "Two answers to the same goal, from the same material. Which one answers it better: more of"
-    " what is asked, right and supported? Say none if neither is better. If only what you are not"
-    " shown could tell, say none, too, and let `why` begin with {undecided}."
+    " what is asked, right and supported, in the length, form and tone that the goal asks for? Say"
+    " none if neither is better. If only what you are not shown could tell, say none, too, and let"
+    " `why` begin with {undecided}."
 )
 UNDECIDED = "UNDECIDED"
 """How the reason begins where the judge cannot tell."""
@@ -312,7 +314,7 @@ async def _judge(
     for each in pairs:
         both = [_mark_of(report, each.run(swapped=swapped)) for swapped in (False, True)]
         said = [await _answered(connection, mark) for mark in both]
-        found[each.place] = _settled(said), total_of([mark.dollars for mark in both])
+        found[each.place] = settled(said), total_of([mark.dollars for mark in both])
     return found
 
 
@@ -338,13 +340,20 @@ async def _answered(connection: Connection, mark: Mark) -> Judgement | str:
     return answered.why or Judgement.model_validate(answered.value)
 
 
-def _settled(said: Sequence[Judgement | str]) -> Decided:
+def _named(why: str, *, swapped: bool) -> str:
+    """Return a judge's reason with the names of the runs for what it was shown."""
+    first, second = ("the fork", "the run") if swapped else ("the run", "the fork")
+    plain = why.strip().removeprefix(UNDECIDED).lstrip(":`*, ")
+    return re.sub(rf"\b{OTHER}\b", second, re.sub(rf"\b{ONE}\b", first, plain))
+
+
+def settled(said: Sequence[Judgement | str]) -> Decided:
     """Return what both judgements of a pair come to."""
     verdicts, whys = list[Verdict](), list[str]()
     for swapped, each in zip((False, True), said, strict=True):
         if isinstance(each, str):
             return Decided(verdict="not decided", by="none", why=f"not judged: {each}")
         verdicts.append(verdict_of(each, swapped=swapped))
-        whys.append(each.why)
+        whys.append(_named(each.why, swapped=swapped))
     told = verdicts.index("not decided") if "not decided" in verdicts else 0
     return settle(verdicts, whys[told])

@@ -23,16 +23,13 @@ def apply_patch(plan: Plan, patch: Patch) -> Plan:
     return plan.model_copy(update={"subtasks": (*kept, *added)})
 
 
-NO_CHANGES = "changes: there is none; change what cannot work as planned"
-
-
 def problems(patch: Patch, material: ReplanMaterial) -> tuple[str, ...]:
     """Return everything that is wrong with a patch.
 
     What has finished or runs is frozen, ids are never used again, and a subtask that repeats an
     earlier one is a loop.
     """
-    found = [] if patch.changes else [NO_CHANGES]
+    found = list[str]()
     waiting = [each.subtask_id for each in material.standings if each.status == "waiting"]
     added = 0
     for place, change in enumerate(patch.changes):

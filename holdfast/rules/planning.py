@@ -14,7 +14,6 @@ from holdfast.calls.replan import REPLAN, Change, Patch
 from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Usage, policies
 from holdfast.contracts.replacing import replace
 from holdfast.plans.composing import brief_for_plan
-from holdfast.plans.revision import NO_CHANGES
 from holdfast.rules import keeping
 from holdfast.rules.preview import predict
 from holdfast.state import graph
@@ -194,6 +193,9 @@ def judge_patch(state: State, patch: Patch | None, why: str) -> State:
     """Apply a valid patch; send an invalid one back with its errors, at least once: then the
     strongest model is asked.
     """
+    if patch is not None and not patch.changes:
+        note = "The plan was not changed: the planner was asked what could help, and knew nothing."
+        return replace(_drop_covered(state), notes=(*state.notes, note))
     if patch is not None:
         return _apply_patch(state, patch)
     before = state.replanning
@@ -208,8 +210,6 @@ def no_patch(state: State, why: str, *, too_long: bool = False) -> State:
     if too_long and not state.replanning.errors and _can_climb(state, REPLAN):
         return replace(state, replanning=replace(state.replanning, errors=(why,)))
     note = f"The plan could not be changed: {'; '.join(why.splitlines())}"
-    if why == NO_CHANGES:
-        note = "The plan was not changed: the planner was asked what could help, and knew nothing."
     return replace(_drop_covered(state), notes=(*state.notes, note))
 
 

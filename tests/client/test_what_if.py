@@ -21,7 +21,7 @@ from holdfast.certifying.deployment import outcome
 from holdfast.cli.commands.runs import what_if
 from holdfast.cli.commands.runs.what_if import read_prompt
 from holdfast.client import orders
-from holdfast.client.trying import UNSEEN, Asking, Open, priced, tried, verdict_of
+from holdfast.client.trying import UNSEEN, Asking, Open, priced, settled, tried, verdict_of
 from holdfast.client.what_if import (
     Candidate,
     Chosen,
@@ -267,6 +267,10 @@ def test_the_judge_is_shown_the_inputs_of_the_run_or_told_that_it_is_not() -> No
     untold = Judgement(winner="", why="UNDECIDED: the price list is not shown.")
     assert verdict_of(untold, swapped=False) == "not decided"
     assert verdict_of(Judgement(winner="", why="alike"), swapped=False) == "equal"
+    both = [("A2", "A2 cites more than A1."), ("A1", "A1 cites more.")]
+    told = settled([Judgement(winner=winner, why=why) for winner, why in both])
+    assert (told.verdict, told.why) == ("better", "the fork cites more than the run.")
+    assert settled([untold] * 2).why == "the price list is not shown."
 
 
 class Judging(ScriptedModel):

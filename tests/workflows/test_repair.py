@@ -366,12 +366,30 @@ async def test_replans_are_bounded_and_then_dependents_are_skipped(runs: Runs) -
             "t1": [fails] * 3,
             "t2": [works("two")],
             "refine": [{"instruction": "Search again for part t1 of the goal"}],
-            "replan": [{"changes": []}, {"changes": []}],
+            "replan": [{"changes": [change("add", subtask("t2"))]}] * 2,
             "synthesize": [synthesizes("done")],
         }
     )
     report = await runs.run(goal(), model)
     assert model.heard.count("replan") == 2
+    assert statuses(report) == {"t1": "failed", "t2": "complete", "t3": "skipped"}
+    assert any(note.startswith("The plan could not be changed: ") for note in report.notes)
+
+
+async def test_a_planner_that_says_that_nothing_could_help_is_asked_once(runs: Runs) -> None:
+    fails = works("", status="failed", why="gone")
+    model = ScriptedModel(
+        {
+            "plan": [plans(subtask("t1"), subtask("t2"), subtask("t3", "t1"))],
+            "t1": [fails] * 3,
+            "t2": [works("two")],
+            "refine": [{"instruction": "Search again for part t1 of the goal"}],
+            "replan": [{"changes": []}],
+            "synthesize": [synthesizes("done")],
+        }
+    )
+    report = await runs.run(goal(), model)
+    assert model.heard.count("replan") == 1
     assert statuses(report) == {"t1": "failed", "t2": "complete", "t3": "skipped"}
     assert "The plan was not changed: the planner was asked what could help, and knew nothing." in (
         report.notes

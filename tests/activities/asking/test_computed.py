@@ -52,6 +52,24 @@ def test_of_few_digits_or_very_many_figures_nothing_follows() -> None:
     assert derive("420", {str(each) for each in range(MOST_FIGURES + 1)}) == ""
 
 
+@pytest.mark.parametrize(
+    ("answer", "flags"),
+    [
+        ("It costs EUR 382 by night, 72 more than by day (310).", 0),
+        ("It rose from 412,000 to 436,000, by 24,000.", 0),
+        ("It costs 382 by night and 310 by day. That is 72 more.", 1),
+        ("It costs EUR 382 by night, 73 more than by day (310).", 1),
+    ],
+)
+def test_a_short_figure_that_two_of_its_own_sentence_give_is_no_invention(
+    answer: str, flags: int
+) -> None:
+    said = "By night 382, by day 310; 412,000 in 2024, 436,000 in 2025."
+    found = Finding(subtask_id="t1", status="complete", content=said, confidence=90)
+    material = SynthesisMaterial(goal="g", findings=(found,), subtasks=())
+    assert len(flag_unsupported(Synthesis(answer=answer), material).flags) == flags
+
+
 @given(st.lists(FIGURES, min_size=1, max_size=8), st.data())
 def test_each_sum_of_two_figures_is_found_and_nothing_breaks_it(
     figures: list[str], data: st.DataObject
