@@ -15,7 +15,8 @@ from itertools import chain, repeat
 from temporalio import activity
 
 from holdfast.activities.asking import senders
-from holdfast.contracts.policies import BEATS
+from holdfast.contracts.policies import BEATS, BILLED_BEATS
+from holdfast.history.actions import bills_actions
 
 SOON = BEATS[0]
 """Seconds after sending until the server is told that a call left. Until then only the journal
@@ -39,9 +40,12 @@ class Notes:
         self._tell()
 
     def take_soon(self, *numbers: int) -> None:
-        """Replace the numbers, and tell the server after SOON: most calls are over sooner."""
+        """Replace the numbers, and tell the server after SOON: most calls are over sooner. One that
+        bills what it is told hears it with the next beat.
+        """
         self.numbers = numbers
-        asyncio.get_running_loop().call_later(SOON, self._tell)
+        if not is_billed():
+            asyncio.get_running_loop().call_later(SOON, self._tell)
 
     def _tell(self) -> None:
         for tell in self.tellers:
@@ -83,8 +87,18 @@ def read_notes() -> tuple[int, ...]:
     return tuple(each for each in activity.info().heartbeat_details if isinstance(each, int))
 
 
+def is_billed() -> bool:
+    """True where the server of this attempt bills each heartbeat."""
+    try:
+        return bills_actions(activity.client().service_client.config.target_host)
+    except RuntimeError:
+        # An activity of a test, which has no server.
+        return False
+
+
 async def _beat(tell: Callable[[], None]) -> None:
-    for pause in chain(BEATS, repeat(BEATS[-1])):
+    beats = BILLED_BEATS if is_billed() else BEATS
+    for pause in chain(beats, repeat(beats[-1])):
         await asyncio.sleep(pause)
         tell()
 

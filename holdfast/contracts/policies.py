@@ -74,9 +74,12 @@ REACH_ATTEMPT_SECONDS = 300
 """How long one attempt waits for an endpoint; the run's limit bounds all of them."""
 BEATS = (0.7, 3.0, 4.5)
 """Seconds before each heartbeat of an attempt; the last is repeated. Most tools end before the
-first and cost none. Some servers bill each, so what takes long beats less often: below half of the
-heartbeat timeout, so that one may be lost. A death is noticed no later for it, because the timeout
-runs from the last beat.
+first and cost none. What takes long beats less often: below half of the heartbeat timeout, so that
+one may be lost. A death is noticed no later for it, because the timeout runs from the last beat.
+"""
+BILLED_BEATS = (3.0, 4.5)
+"""The same where the server bills each: a short call of a cheap model would else cost more for its
+beats than for its tokens. Until the first one nobody but the journal knows that the call has left.
 """
 SHORTEST_SLEEP = timedelta(milliseconds=1)
 """The shortest timer that Temporal keeps."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
-from holdfast.contracts.policies import BEATS
+from holdfast.contracts.policies import BILLED_BEATS
 from holdfast.history.executions import Execution, Executions
 
 CLOUD = (".tmprl.cloud", ".api.temporal.io")
@@ -38,14 +38,14 @@ def is_action(event: HistoryEvent) -> bool:
 
 
 def count_beats(seconds: float) -> int:
-    """Return the heartbeats of an attempt that took this long."""
+    """Return the heartbeats of an attempt that took this long, at a server that bills them."""
     count = 0
-    for pause in BEATS[:-1]:
+    for pause in BILLED_BEATS[:-1]:
         seconds -= pause
         if seconds < 0:
             return count
         count += 1
-    return count + int(seconds // BEATS[-1])
+    return count + int(seconds // BILLED_BEATS[-1])
 
 
 def describe_actions(events: int, executions: Executions) -> str:

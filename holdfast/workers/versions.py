@@ -38,7 +38,9 @@ TAKES_NEW: tuple[Status, ...] = ("current", "ramping")
 LOOK_SECONDS = 10.0
 """How often a worker looks what has become of its own build."""
 RPC_SECONDS = timedelta(seconds=10)
-"""Switching writes to each task queue, which takes a server a second or two."""
+"""Switching writes to each task queue, which takes a server a second or two; one that has just
+switched refuses more for a moment, and is asked again.
+"""
 log = logging.getLogger("worker")
 
 
@@ -69,7 +71,7 @@ async def read_versions(client: Client, queue: str) -> tuple[Version, ...]:
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=name)
     try:
         service = client.workflow_service
-        answer = await service.describe_worker_deployment(request, timeout=RPC_SECONDS)
+        answer = await service.describe_worker_deployment(request, retry=True, timeout=RPC_SECONDS)
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             return ()
@@ -112,6 +114,7 @@ async def switch(client: Client, queue: str, build: str, percent: int = 100) -> 
             SetWorkerDeploymentCurrentVersionRequest(
                 namespace=client.namespace, deployment_name=name, build_id=build
             ),
+            retry=True,
             timeout=RPC_SECONDS,
         )
         return
@@ -122,6 +125,7 @@ async def switch(client: Client, queue: str, build: str, percent: int = 100) -> 
             build_id=build if percent else "",
             percentage=percent,
         ),
+        retry=True,
         timeout=RPC_SECONDS,
     )
 
