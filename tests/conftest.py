@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import os
+import re
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
@@ -76,32 +77,62 @@ hypothesis.settings.load_profile("shared")
 TEMPORAL = Path(sys.executable).parent / "temporal"
 LONGEST = (
     "test_pythons",
+    "test_schedule_survival",
     "test_docs_run",
+    "test_wheel",
+    "test_certify",
+    "test_map_survival",
+    "test_siblings",
+    "test_hooks_survival",
+    "test_embedded",
+    "test_outage_survival",
+    "test_release",
+    "test_approval_survival",
+    "test_overhead",
+    "test_terminals",
+    "test_several_projects",
+    "test_eval_survival",
+    "test_mcp_killed",
     "test_survival",
     "test_loop_survival",
-    "test_approval_survival",
     "test_journal_survival",
     "test_takeover",
-    "test_outage_survival",
     "test_served",
+    "test_proof_survival",
+    "test_spans_survival",
     # Its cost grows with the runs that a server already has.
     "test_cleaning",
-    "test_overhead",
     "test_never_left",
     "test_reset",
-    "test_embedded",
+    "test_html_in_browser",
+    "test_live_page",
+    "test_live_page_away",
 )
 """Files that take long and mostly wait, in this order before all others: so that none is left at
 the end, when nothing else can be done meanwhile.
 """
+MARKS_LONG = re.compile(r"\bmark\.long\b|\brest_long\b")
+"""What stands in each file that has a long test."""
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
 FAILED = pytest.StashKey[bool]()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import only files with a long test if no other is wanted: each tester imports all of them."""
+    if config.option.markexpr != "long" or not collection_path.match("test_*.py"):
+        return None
+    return True if not MARKS_LONG.search(collection_path.read_text("utf-8")) else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and last those that wait for nobody: while they are left, each core
     has something to do.
     """
+    long = {each.path for each in items if each.get_closest_marker("long")}
+    unmarked = [str(each) for each in long if not MARKS_LONG.search(each.read_text("utf-8"))]
+    if unmarked:
+        raise pytest.UsageError(f"-m long would not find the long tests of {', '.join(unmarked)}")
     places = {name: place for place, name in enumerate(LONGEST)}
     waiting = {item.path for item in items if "env" in getattr(item, "fixturenames", ())}
     items.sort(
@@ -293,12 +324,15 @@ class Runs:
 
 async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunView:
     """Follow a run until a reader would see what the test waits for."""
-    async with asyncio.timeout(60):
+    # Whoever waits for long looks less often: each look reads the whole history.
+    pause = 0.02
+    async with asyncio.timeout(120):
         while True:
             state = await folded(handle)
             if state is not None and condition(view := run_view(state)):
                 return view
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(pause)
+            pause = min(0.1, 1.1 * pause)
 
 
 async def folded(handle: Handle) -> State | None:
