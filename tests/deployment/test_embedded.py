@@ -49,6 +49,7 @@ from holdfast.embedded import (
 from holdfast.errors import EmbeddedError
 from holdfast.intake import times
 from holdfast.intake.requests import RunRequest
+from one_lens import PLAN
 from repositories import Repository
 
 SLEEP = """
@@ -347,7 +348,7 @@ def test_a_schedule_keeps_the_server_up_that_nobody_else_uses_and_starts_no_run_
     monkeypatch.setenv("HOLDFAST_IDLE_SECONDS", "1")
     monkeypatch.setattr(times, "LEAST_EVERY", 1)
     settings = in_state(tmp_path / "state", idle_seconds=1)
-    request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)})
+    request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)}, plan=PLAN)
 
     async def with_schedules(do: Callable[[Schedules], Awaitable[Any]]) -> Any:
         async with opened(settings, embedded=True) as connection:
@@ -381,7 +382,7 @@ def test_after_a_downtime_one_run_makes_up_for_what_was_missed_and_none_for_what
     repository = Repository.at(tmp_path / "shop")
     repository.commit({"a.py": "x = 1\n"})
     settings = in_state(tmp_path / "state")
-    request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)})
+    request = RunRequest(playbook="code-review", inputs={"repo": str(repository.path)}, plan=PLAN)
 
     async def ask(do: Callable[[Schedules], Awaitable[Any]]) -> Any:
         async with opened(settings, embedded=True) as connection:
@@ -390,7 +391,7 @@ def test_after_a_downtime_one_run_makes_up_for_what_was_missed_and_none_for_what
     async def add(name: str, catch_up: str) -> None:
         async with opened(settings, embedded=True) as connection:
             made = Schedules(connection)
-            await made.add(name, request, every="20s", catch_up=catch_up)
+            await made.add(name, request, every="12s", catch_up=catch_up)
 
     def shown(name: str) -> Shown:
         found: Shown = asyncio.run(ask(lambda mine: mine.show(name)))
@@ -412,10 +413,10 @@ def test_after_a_downtime_one_run_makes_up_for_what_was_missed_and_none_for_what
         until(lambda: all(begun(went).values()) and idle())
         down(settings)
         went = datetime.now(UTC)
-        time.sleep(45)
+        time.sleep(27)
         until(lambda: all(begun(went).values()))
         assert shown("long").missed >= 1 and not shown("short").missed
-        late = [each for each in shown("short").last if each.outcome.run[-15:] < came(went, 45)]
+        late = [each for each in shown("short").last if each.outcome.run[-15:] < came(went, 27)]
         assert len([each for each in late if each.at > went]) == 1, "of two or three"
     finally:
         down(settings)
