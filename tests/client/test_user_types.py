@@ -11,7 +11,7 @@ import pytest
 from holdfast.deployment.settings import HOME
 from pages import snippets
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 TYPED = """
 from decimal import Decimal
@@ -92,7 +92,7 @@ def test_the_files_of_the_pages_and_a_typed_answer_pass_and_a_mistake_does_not(
     pages = [*snippets(HOME / "README.md"), *snippets(HOME / "docs" / "from-python.md")]
     files = {Path(each.name).stem: each.text for each in pages if each.language == "python"}
     assert "follow" in files and "ask" in files
-    said = check(tmp_path, typed=TYPED, **files)
-    assert "Success: no issues found" in said, said
-    said = check(tmp_path, wrong=WRONG)
+    said = check(tmp_path, typed=TYPED, wrong=WRONG, **files)
     assert '"dolars"' in said and '"nothing"' in said, said
+    *wrong, end = said.splitlines()
+    assert all(each.startswith("wrong.py:") for each in wrong) and " in 1 file " in end, said

@@ -349,7 +349,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-async def test_a_thousand_equal_posts_start_one_run(
+async def test_two_hundred_equal_posts_start_one_run(
     runs: Runs, connection: Connection, door: Door
 ) -> None:
     caller = door.caller()
@@ -357,13 +357,13 @@ async def test_a_thousand_equal_posts_start_one_run(
 
     async def post() -> str:
         async with turn:
-            answer = await caller.post("/runs", GOAL, Idempotency_Key="a thousand")
+            answer = await caller.post("/runs", GOAL, Idempotency_Key="the same")
             assert answer.status_code in (200, 201), answer.text
             return str(answer.json()["id"])
 
     async with runs.worker(script()):
         with runs.env.with_time_skipping_disabled():
-            ids = await asyncio.gather(*(post() for _ in range(1_000)))
+            ids = await asyncio.gather(*(post() for _ in range(200)))
         assert len({*ids}) == 1
         await seen(connection.handle(ids[0]), lambda view: view.waiting)
         await caller.post(f"/runs/{ids[0]}/reject")
@@ -382,16 +382,16 @@ async def test_a_thousand_equal_posts_start_one_run(
 @pytest.mark.timeout(900)
 # AG-UI's events are made of the history from its beginning, each time.
 @pytest.mark.parametrize("query", ["", pytest.param("?format=ag-ui", marks=pytest.mark.long)])
-async def test_a_stream_of_a_run_at_work_is_cut_a_hundred_times_and_loses_and_doubles_none(
+async def test_a_stream_of_a_run_at_work_is_cut_again_and_again_and_loses_and_doubles_none(
     query: str, runs: Runs, connection: Connection, door: Door
 ) -> None:
-    caller, names = door.caller(), [f"t{number}" for number in range(1, 31)]
+    caller, names = door.caller(), [f"t{number}" for number in range(1, 13)]
     model = script(
         plan=[plans(*(subtask(each) for each in names))],
         **{each: [works(f"found {each}")] for each in names},
     )
     async with runs.worker(model):
-        run_id = await started(caller, approval="auto", limits={"subtasks": 30})
+        run_id = await started(caller, approval="auto", limits={"subtasks": 12})
         path, pieces, last, cuts = f"/runs/{run_id}/events{query}", [], "", 0
         while got := await caller.events(path, last, most=1):
             pieces += got
@@ -400,6 +400,6 @@ async def test_a_stream_of_a_run_at_work_is_cut_a_hundred_times_and_loses_and_do
             async with caller.client.stream("GET", path, headers={"Last-Event-ID": last}):
                 pass
         report = await report_of(connection, run_id)
-    assert report.status == "complete" and len(report.findings) == 30
-    assert cuts >= 100
+    assert report.status == "complete" and len(report.findings) == 12
+    assert cuts >= 50
     assert pieces == await caller.events(path)

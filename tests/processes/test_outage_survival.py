@@ -24,7 +24,7 @@ SECONDS = 4
 async def test_a_run_outlives_its_endpoint_and_pays_each_call_once(tmp_path: Path) -> None:
     """It is paused first, so that no answer is on its way when the endpoint dies."""
     wanted = planned((part(1), part(2), part(3, "t1"), part(4, "t2")))
-    async with asyncio.timeout(120), deployed(tmp_path, SCRIPT) as deployment:
+    async with asyncio.timeout(280), deployed(tmp_path, SCRIPT) as deployment:
         handle: Handle = await deployment.start(wanted)
         await seen(handle, lambda view: view.tiers)
         await tell(handle, "pause")
@@ -57,7 +57,7 @@ async def test_a_run_outlives_an_endpoint_that_loses_calls_and_books_what_was_in
     """A proxy loses what is in flight and what comes then, also where its list answers."""
     wanted = planned(tuple(part(number) for number in range(1, 9)), concurrency=AT_ONCE)
     async with (
-        asyncio.timeout(180),
+        asyncio.timeout(280),
         deployed(tmp_path, SCRIPT, through_proxy=True) as deployment,
     ):
         handle: Handle = await deployment.start(wanted)
