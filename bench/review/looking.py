@@ -70,5 +70,6 @@ def git(tree: Path, *arguments: str) -> None:
         "GIT_AUTHOR_EMAIL": "bench@example.com",
         "GIT_COMMITTER_NAME": "Bench",
         "GIT_COMMITTER_EMAIL": "bench@example.com",
+        "GIT_TEMPLATE_DIR": "",
     }
     subprocess.run([GIT, *arguments], cwd=tree, env=environment, check=True, capture_output=True)

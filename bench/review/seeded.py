@@ -51,6 +51,12 @@ class Seed(_Data):
     edits: tuple[Edit, ...] = ()
     finds: dict[str, str] = {}
 
+    @property
+    def files(self) -> set[str]:
+        """Those that it changes, and those in which it is to be found."""
+        edited = {each.file for each in self.edits}
+        return edited.union(self.adds, self.moves, self.moves.values(), self.finds)
+
 
 class Project(_Data):
     """A small project in one language, and its changes."""
@@ -84,19 +90,29 @@ def projects() -> list[Project]:
     ]
 
 
-def changed(project: Project, seed: Seed) -> dict[str, str]:
-    """Return the files after a change. Raise ValueError if an edit does not fit."""
-    files = {seed.moves.get(path, path): text for path, text in project.base.items()} | seed.adds
-    for edit in seed.edits:
-        if files[edit.file].count(edit.old) != 1:
-            raise ValueError(f"{project.language}, {seed.name}: {edit.old!r} is not there once")
-        files[edit.file] = files[edit.file].replace(edit.old, edit.new)
+def changed(project: Project, *seeds: Seed) -> dict[str, str]:
+    """Return the files after these changes. Raise ValueError if an edit does not fit."""
+    files = dict(project.base)
+    for seed in seeds:
+        files = {seed.moves.get(path, path): text for path, text in files.items()} | seed.adds
+        for edit in seed.edits:
+            if files[edit.file].count(edit.old) != 1:
+                raise ValueError(f"{project.language}, {seed.name}: {edit.old!r} is not there once")
+            files[edit.file] = files[edit.file].replace(edit.old, edit.new)
     return files
 
 
 async def reviewed(project: Project, seed: Seed, lenses: Sequence[str] = ()) -> Reviewed:
     """Review a change by all lenses, or by these."""
-    files = changed(project, seed)
+    (only,) = await reviewed_together(project, (seed,), lenses)
+    return only
+
+
+async def reviewed_together(
+    project: Project, seeds: Sequence[Seed], lenses: Sequence[str] = ()
+) -> list[Reviewed]:
+    """Review changes of different files as one. Others are remarks at no place of any of them."""
+    files = changed(project, *seeds)
     with tempfile.TemporaryDirectory(prefix="bench-seeded-") as folder:
         tree = Path(folder) / "tree"
         _write(tree, project.base)
@@ -106,10 +122,28 @@ async def reviewed(project: Project, seed: Seed, lenses: Sequence[str] = ()) -> 
         _write(tree, files)
         remarks = await remarks_of(tree, "HEAD", lenses)
     shown = [each for each in remarks if each.confidence >= SHOWN and not each.summed]
-    places = {path: _line(files[path], begins) for path, begins in seed.finds.items()}
-    hits = [each for each in shown if _is_at(each, places)]
-    others = tuple(each for each in shown if each not in hits)
-    return Reviewed(project, seed, bool(hits), others)
+    hits = [[each for each in shown if _is_at(each, _places(files, seed))] for seed in seeds]
+    others = tuple(each for each in shown if not any(each in of_one for of_one in hits))
+    return [
+        Reviewed(project, seed, bool(of_one), others)
+        for seed, of_one in zip(seeds, hits, strict=True)
+    ]
+
+
+def together(seeds: Iterable[Seed]) -> list[list[Seed]]:
+    """Return changes in groups of which no two concern the same file."""
+    groups: list[list[Seed]] = []
+    for seed in seeds:
+        free = (group for group in groups if not any(each.files & seed.files for each in group))
+        group = next(free, None)
+        if group is None:
+            groups.append(group := [])
+        group.append(seed)
+    return groups
+
+
+def _places(files: dict[str, str], seed: Seed) -> dict[str, int]:
+    return {path: _line(files[path], begins) for path, begins in seed.finds.items()}
 
 
 def _write(tree: Path, files: dict[str, str]) -> None:

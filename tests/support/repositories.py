@@ -18,6 +18,13 @@ from holdfast.storage import DirectoryStore
 from holdfast.untrusted.roots import Root
 
 GIT = shutil.which("git") or "git"
+SPARSE = {
+    "GIT_TEMPLATE_DIR": "",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "maintenance.auto",
+    "GIT_CONFIG_VALUE_0": "false",
+}
+"""No samples of hooks in a new repository, and behind a commit no program that tidies up."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,7 @@ class Repository:
             "GIT_AUTHOR_EMAIL": "a@example.com",
             "GIT_COMMITTER_NAME": author,
             "GIT_COMMITTER_EMAIL": "a@example.com",
+            **SPARSE,
         }
         done = subprocess.run(
             [GIT, *arguments],

@@ -613,9 +613,12 @@ async def test_a_tree_of_three_thousand_files_takes_seconds(
 async def test_seeded_breakages_are_found_and_clean_changes_are_no_remark(
     project: seeded.Project,
 ) -> None:
+    # Two of different files are as easily told as one alone.
     found = [
-        await seeded.reviewed(project, each, ("uses",))
-        for each in (*project.breakages, *project.clean)
+        each
+        for seeds in (project.breakages, project.clean)
+        for group in seeded.together(seeds)
+        for each in await seeded.reviewed_together(project, group, ("uses",))
     ]
     for kind in seeded.KINDS:
         of_kind = [each for each in found if each.seed.kind == kind]
