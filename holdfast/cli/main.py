@@ -65,6 +65,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "token": "doors.token",
         "mcp": "doors.mcp",
         "slack": "doors.slack",
+        "codec-server": "doors.codec_server",
         "schedule": "doors.schedule",
         "github": "doors.github",
     },

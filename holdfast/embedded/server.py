@@ -37,6 +37,8 @@ PORTS = range(17_000, 32_000)
 """These are below what Linux and macOS hand out to clients: while the server is down, its own
 client could be given the server's port and connect to itself.
 """
+CODEC_PORT = 8701
+"""Where the Web UI looks for what decrypts."""
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 """Four to six times the activities per second; synchronous does not persist, so on every start."""
 DYNAMIC = (
@@ -95,6 +97,8 @@ def command(program: Path, state: StateDir, endpoint: Endpoint) -> list[str]:
         "--log-format",
         "json",
     ]
+    if endpoint.key_file:
+        parts += ["--ui-codec-endpoint", f"http://127.0.0.1:{CODEC_PORT}"]
     for name, kind in SEARCH_ATTRIBUTES.items():
         parts += ["--search-attribute", f"{name}={kind}"]
     for pragma in PRAGMAS:

@@ -38,7 +38,7 @@ def running_pid(state: StateDir, name: Literal["server", "worker"]) -> int | Non
     return found.pid if found else None
 
 
-def first_endpoint(state: StateDir, project: str = "") -> Endpoint:
+def first_endpoint(state: StateDir, project: str = "", key_file: str = "") -> Endpoint:
     """What a state directory starts with. EmbeddedError when it is not at its start."""
     pid = running_pid(state, "server")
     if pid is not None:
@@ -58,6 +58,7 @@ def first_endpoint(state: StateDir, project: str = "") -> Endpoint:
         store_url=state.store.as_uri(),
         salt=secrets.token_hex(16),
         project=project,
+        key_file=key_file,
     )
 
 

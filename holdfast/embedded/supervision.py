@@ -105,7 +105,9 @@ def ensure_up(
                     state.path,
                     "start it with `starter.py up`; open runs then go on",
                 )
-            endpoint = state.endpoint() or first_endpoint(state, _project(settings))
+            endpoint = state.endpoint() or first_endpoint(
+                state, _project(settings), settings.key_file
+            )
             refuse_other_project(state, endpoint, settings)
             endpoint = with_server(state, endpoint, programs.server, lock)
             if caller != "worker":

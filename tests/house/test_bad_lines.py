@@ -95,6 +95,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
     "template": ("save", "r1"), "certify": ("tech-support",), "eval": ("judge",),
     "what-if": ("--role", "analyst", "--tier", "haiku"), "deploy": ("one",),
+    "codec-server": (),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 

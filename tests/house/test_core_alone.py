@@ -39,6 +39,7 @@ NEEDING = {
     **dict.fromkeys(("receipt", "verify", "countersign"), ("receipts",)),
     "serve": ("serve",),
     "slack": ("slack",),
+    "codec-server": ("serve", "encryption"),
     "certify": ("testing",),
 }
 """What they need beside the server, too, and before they make anything."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.runs import show
 from holdfast.cli.screen.exits import Code
 from holdfast.client import orders
-from holdfast.contracts import Goal, Order
+from holdfast.contracts import Goal, Order, Report
 from holdfast.contracts.errors import CallRefused
+from holdfast.errors import MissingKey
+from holdfast.history.payloads import failure_message
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import prepare_start
 from holdfast.replaying.replay import export, replay
@@ -26,7 +30,7 @@ from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 WORDS = (
     "goalcanary", "inputcanary", "namecanary", "titlecanary", "instructioncanary", "answercanary",
@@ -100,3 +104,45 @@ async def test_neither_server_nor_store_nor_journal_holds_a_word_of_a_run_in_pla
     text = await export(runs.client, "encrypted", runs.store, runs.keys)
     assert {*words_in(text.encode(), WORDS)} >= {*WORDS} - {"reasoncanary"}
     assert await replay(WorkflowHistory.from_json("encrypted", text), WORKFLOWS) == ()
+
+
+async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_has_it(
+    runs: Runs, connection: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its first task fails, and is tried again; what reads it meanwhile says in a line why."""
+    goal = Goal(text="goalcanary", plan=ready(subtask("t1")), use_models=True)
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("One [t1].")]})
+    file = tmp_path / "late"
+    late = Keyring(write_keys(file, "two"))
+    lacking = Runs(runs.env, runs.folder, keys=late)
+    runs.task_timeout = timedelta(seconds=1)
+    lacking.queue = runs.queue
+    handle = await runs.start(goal, skipping=False)
+    async with lacking.worker(model), asyncio.timeout(60):
+        while True:
+            history = await handle.fetch_history()
+            failed = [each for each in history.events if each.HasField(FAILED)]
+            if failed:
+                break
+            await asyncio.sleep(0.05)
+        why = failed[0].workflow_task_failed_event_attributes.failure
+        converter = lacking.client.data_converter
+        assert "encrypted with key 'one'" in await failure_message(converter, why)
+        blind = Connection(connection.settings, connection.target, lacking.client)
+        lacks = r"encrypted with key 'one', and .*late\) lacks it; add that key"
+        assert await show.run(blind, handle.id, False, None) != Code.COMPLETE
+        assert re.search(lacks, capsys.readouterr().err)
+        with pytest.raises(MissingKey, match=lacks):
+            await list_command.run(blind, 1_000, False)
+        with pytest.raises(MissingKey, match=lacks):
+            await export(lacking.client, handle.id, runs.store, late)
+        write_keys(file, "one", "two")
+        seen = lacking.client.get_workflow_handle(handle.id, result_type=Report)
+        report = await seen.result()
+    assert report.status == "complete"
+    runs.handles.clear()
+    history = await seen.fetch_history()
+    assert await replay(history, WORKFLOWS, lacking.store, late) == (), "both keys read"
+
+
+FAILED = "workflow_task_failed_event_attributes"
