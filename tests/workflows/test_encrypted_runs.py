@@ -20,6 +20,7 @@ from holdfast.client import orders
 from holdfast.contracts import Goal, Order, Report
 from holdfast.contracts.errors import CallRefused
 from holdfast.errors import MissingKey
+from holdfast.history.fold import TASK_FAILED
 from holdfast.history.payloads import failure_message
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import prepare_start
@@ -121,7 +122,7 @@ async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_ha
     async with lacking.worker(model), asyncio.timeout(60):
         while True:
             history = await handle.fetch_history()
-            failed = [each for each in history.events if each.HasField(FAILED)]
+            failed = [each for each in history.events if each.event_type == TASK_FAILED]
             if failed:
                 break
             await asyncio.sleep(0.05)
@@ -143,6 +144,3 @@ async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_ha
     runs.handles.clear()
     history = await seen.fetch_history()
     assert await replay(history, WORKFLOWS, lacking.store, late) == (), "both keys read"
-
-
-FAILED = "workflow_task_failed_event_attributes"
