@@ -2,9 +2,10 @@
 
 Payloads above 6 KiB are stored once, by content hash, so that equal prompts share one blob and a
 wide fan-out cannot pass the 4 MiB that one workflow task may carry. In a bucket the SDK's own
-driver keeps them, by run: what was stored for one run does not grow old in another. What people
-read in the Web UI (Goal, Report, a run's board and view) stays inline up to 256 KiB, or they would
-see a digest. The only module that imports this experimental API.
+driver keeps them; every run writes what it has anew, so that nothing of it is older than the run
+to a rule that lets things expire. What people read in the Web UI (Goal, Report, a run's board and
+view) stays inline up to 256 KiB, or they would see a digest. The only module that imports this
+experimental API.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class _Client(S3StorageDriverClient):
 
 
 class _BucketDriver(S3StorageDriver):
-    """The SDK's driver, with our errors: below a key of its run each payload is in the bucket."""
+    """The SDK's driver, with our errors."""
 
     async def store(
         self, context: StorageDriverStoreContext, payloads: Sequence[Payload]
@@ -126,15 +127,6 @@ class _BucketDriver(S3StorageDriver):
             raise error.__cause__ or error from None
 
 
-class _Storage(ExternalStorage):
-    """The SDK's storage. Where no key names a run, it is one and the same for all runs: to make a
-    new one for each payload is a tenth of a worker's CPU time.
-    """
-
-    def _with_store_context(self, ctx: StorageDriverStoreContext) -> ExternalStorage:
-        return super()._with_store_context(ctx) if len(self.drivers) > 1 else self
-
-
 def is_readable(payload: Payload) -> bool:
     """True for what people read in the Web UI."""
     return READABLE in payload.metadata or payload.metadata.get("messageType") == BOARD
@@ -150,7 +142,9 @@ def external_storage(store: Store) -> ExternalStorage:
         small = payload.ByteSize() < WORKFLOW_INLINE_BYTES
         return None if is_readable(payload) and small else drivers[0]
 
-    return _Storage(drivers=drivers, driver_selector=select, payload_size_threshold=INLINE_BYTES)
+    return ExternalStorage(
+        drivers=drivers, driver_selector=select, payload_size_threshold=INLINE_BYTES
+    )
 
 
 def _drivers(store: Store) -> list[StorageDriver]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -174,22 +173,15 @@ class _SameForAll(DataConverter):
     each, which is a tenth of a worker's CPU time.
     """
 
-    def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:
-        storage = self.external_storage
-        bound = storage and storage._with_store_context(store_ctx)
-        if bound is storage:
-            return self
-        # With the same converter: `dataclasses.replace` makes another one.
-        same = copy(self)
-        object.__setattr__(same, "external_storage", bound)
-        return same
+    def _with_store_context(self, store_ctx: StorageDriverStoreContext) -> DataConverter:  # noqa: ARG002
+        return self
 
     def _with_contexts(
         self,
         serialization_ctx: SerializationContext,  # noqa: ARG002
-        store_ctx: StorageDriverStoreContext,
+        store_ctx: StorageDriverStoreContext,  # noqa: ARG002
     ) -> DataConverter:
-        return self._with_store_context(store_ctx)
+        return self
 
 
 def data_converter(storage: ExternalStorage | None, keys: Keyring | None = None) -> DataConverter:

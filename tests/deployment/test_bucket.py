@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +17,6 @@ import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.converter import StorageDriverStoreContext, StorageDriverWorkflowInfo
 
 import buckets
 import holdfast.storage
@@ -24,7 +24,7 @@ from buckets import BUCKET, Bucket
 from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.main import explain
 from holdfast.contracts.errors import BlobLost
-from holdfast.deployment.settings import Settings
+from holdfast.deployment.settings import HOME, Settings
 from holdfast.storage import BadStore, DirectoryStore, Store, StoreAway, s3, store_at
 from holdfast.storage.payloads import PayloadLost, external_storage, fetch, find_stored
 from holdfast.temporal.connection import data_converter
@@ -189,22 +189,19 @@ def big(text: str = "found to be sound. ") -> Payload:
     return Payload(metadata={"encoding": b"json/plain"}, data=json.dumps(text * 1_000).encode())
 
 
-RUN = StorageDriverStoreContext(StorageDriverWorkflowInfo(namespace="n", id="run-1", type="W"))
-
-
 async def stored(url: str, payload: Payload) -> Payload:
     """The reference that stands in a history for a payload of a run."""
-    converter = data_converter(external_storage(store(url)))._with_store_context(RUN)
-    assert converter.external_storage is not None
-    return await converter.external_storage._store_payload(payload)
+    return await external_storage(store(url))._store_payload(payload)
 
 
-async def test_payloads_are_kept_by_run_and_once_in_it(bucket: Bucket) -> None:
+async def test_payloads_are_written_anew_by_each_process_that_has_them(
+    bucket: Bucket,
+) -> None:
     reference = await stored(URL, big())
     assert await stored(URL, big()) == reference
     (name,) = bucket.names()
-    assert name.startswith("a/place/v0/ns/n/wt/W/wi/run-1/ri/null/d/sha256/")
-    assert {each.split()[0] for each in bucket.asked} == {"PUT"}
+    assert name.startswith("a/place/v0/d/sha256/")
+    assert [each.split()[0] for each in bucket.asked] == ["PUT", "PUT"]
     assert await fetch(reference, store()) == big()
     event = HistoryEvent()
     event.workflow_execution_started_event_attributes.input.payloads.append(reference)
@@ -260,3 +257,12 @@ async def test_a_store_that_has_moved_reads_what_it_had_and_writes_to_the_new_pl
     for url in (f"s3://{BUCKET}/elsewhere {URL} {folder.url}", f"{folder.url} {URL}"):
         for each in (old, new):
             assert await fetch(each, store(url))
+
+
+def test_the_rule_of_the_page_is_one_that_a_bucket_takes(bucket: Bucket) -> None:
+    page = (HOME / "docs" / "running.md").read_text()
+    (told,) = re.findall(r"```json\n(\{\"Rules\".*?)```", page, re.DOTALL)
+    rule, client = json.loads(told), bucket.client
+    client.put_bucket_lifecycle_configuration(Bucket=BUCKET, LifecycleConfiguration=rule)
+    (kept,) = client.get_bucket_lifecycle_configuration(Bucket=BUCKET)["Rules"]
+    assert kept["Expiration"] == {"Days": 90} and kept["Filter"] == {"Prefix": "PREFIX/"}
