@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from browser import CHROMIUM, WITHOUT, Tab, tab
+from browser import CHROMIUM, WITHOUT, Tab, browsing, tab_of
 from holdfast.contracts import Plan
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
@@ -29,9 +29,15 @@ RUNS = {
 }
 
 
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with browsing(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
 @pytest.fixture
-async def browser(tmp_path: Path) -> AsyncIterator[Tab]:
-    async with tab(tmp_path / "profile") as opened:
+async def browser(host: str) -> AsyncIterator[Tab]:
+    async with tab_of(host) as opened:
         yield opened
 
 

@@ -111,7 +111,7 @@ async def test_random_kills_repeat_no_row_that_had_arrived(tmp_path: Path) -> No
         handle: Handle = await deployment.start(goal("now"))
         result = asyncio.create_task(deployment.result(handle))
         kills = 0
-        while not result.done() and kills < 10:
+        while not result.done() and kills < 5:
             await deployment.served()
             await asyncio.sleep(chance.uniform(0.2, 2.0))
             deployment.kill_worker()

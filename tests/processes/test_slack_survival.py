@@ -24,7 +24,7 @@ from slack_stand_in import ADA, BOT_USER, Slack, slack
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 PROGRAM = Path(__file__).resolve().parents[1] / "support" / "slack_process.py"
-KILLS = 6
+KILLS = 4
 
 
 @asynccontextmanager

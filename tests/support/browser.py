@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,17 +105,32 @@ def _started(options: Sequence[str], profile: Path) -> subprocess.Popen[bytes]:
 @asynccontextmanager
 async def tab(profile: Path) -> AsyncIterator[Tab]:
     """A tab in a browser of its own."""
+    with browsing(profile) as host:
+        async with tab_of(host) as opened:
+            yield opened
+
+
+@asynccontextmanager
+async def tab_of(host: str) -> AsyncIterator[Tab]:
+    """A new tab of a browser that is there, closed at the end."""
+    async with aiohttp.ClientSession() as session:
+        async with session.put(f"http://{host}/json/new?about:blank") as made:
+            target = await made.json()
+        async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+            yield Tab(socket)
+        async with session.get(f"http://{host}/json/close/{target['id']}") as closed:
+            await closed.read()
+
+
+@contextlib.contextmanager
+def browsing(profile: Path) -> Iterator[str]:
+    """A browser; where it is spoken to."""
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0")
     process = _started(options, profile)
     assert process.stderr is not None
     try:
         found = next(m for line in process.stderr if (m := _ADDRESS.search(line)))
-        host = found[1].decode()
-        async with aiohttp.ClientSession() as session:
-            async with session.put(f"http://{host}/json/new?about:blank") as made:
-                target = await made.json()
-            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-                yield Tab(socket)
+        yield found[1].decode()
     finally:
         process.terminate()
         process.wait(30)
