@@ -31,12 +31,13 @@ from holdfast.contracts.search import (
 )
 from holdfast.contracts.titles import title_of
 from holdfast.embedded import StateDir, register_root
-from holdfast.errors import IdTaken, Refused
+from holdfast.errors import IdTaken, Refused, Unreachable
 from holdfast.intake.connection import Connection, Tell, require_worker, tell_nobody
 from holdfast.intake.login import login
 from holdfast.intake.repositories import describe_inputs, roots_of
 from holdfast.intake.reusing import with_tables
 from holdfast.rendering.amounts import money, seconds
+from holdfast.storage import StoreAway
 from holdfast.temporal.connection import is_part
 from holdfast.text import PLAIN_ID, code_span, for_markdown, inline
 from holdfast.tracing.context import MEMO_CONTEXT
@@ -185,12 +186,18 @@ def allow_inputs(goal: Goal, connection: Connection, below: tuple[Path, ...] | N
 
 
 async def _complete(goal: Goal, connection: Connection) -> Goal:
-    """Return the goal with a probe of the store and the requester."""
+    """Return the goal with a probe of the store and the requester. Raise Unreachable if the store
+    cannot be used.
+    """
     namespace = connection.target.namespace
+    try:
+        # Random: a worker finds it in no other store, whatever was written there before.
+        probe = await connection.store.put(PROBE.format(uuid.uuid4()).encode())
+    except StoreAway as away:
+        raise Unreachable(f"nothing was started: {away}") from away
     return goal.model_copy(
         update={
-            # Random: a worker finds it in no other store, whatever was written there before.
-            "probe": await connection.store.put(PROBE.format(uuid.uuid4()).encode()),
+            "probe": probe,
             "search_attributes": await search_attributes_of(connection.client, namespace),
             "requester": goal.requester or login(),
         }

@@ -12,9 +12,14 @@ from temporalio.client import Client
 
 from conftest import Runs
 from holdfast.contracts import Goal
+from holdfast.deployment.settings import Settings
+from holdfast.doors.http.problems import problem_of
+from holdfast.errors import Unreachable
+from holdfast.intake import launch
+from holdfast.intake.connection import Connection
 from holdfast.storage import DirectoryStore, StoreAway
 from holdfast.temporal import connection
-from holdfast.temporal.connection import plugin
+from holdfast.temporal.connection import Target, plugin
 from scripted import ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -65,3 +70,20 @@ async def test_a_store_that_is_away_for_a_while_costs_time_and_no_call(
     assert report.status == "complete" and report.findings[0].content == LONG
     assert (away.puts, away.gets) == (0, 0)
     assert {name: model.heard.count(name) for name in ("t1", "t2")} == {"t1": 1, "t2": 1}
+
+
+async def test_a_start_says_in_a_line_that_the_store_cannot_be_used_and_starts_nothing(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(DirectoryStore):
+        async def put(self, content: bytes) -> str:
+            raise StoreAway("s3://kept/runs", "AccessDenied", passing=False)
+
+    settings = Settings(_env_file=None, state_dir=runs.folder)
+    here = Connection(settings, Target(""), runs.client)
+    monkeypatch.setattr(Connection, "store", Full(runs.folder))
+    with pytest.raises(Unreachable) as told:
+        await launch._complete(Goal(text="Compare"), here)
+    said = "nothing was started: s3://kept/runs: the store cannot be used: AccessDenied;"
+    assert str(told.value).startswith(said) and "\n" not in str(told.value)
+    assert problem_of(StoreAway("s3://kept/runs", "SlowDown")).status == 503

@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 
 from holdfast.client.connecting import explain_failure
 from holdfast.errors import HoldfastError
+from holdfast.storage import StoreAway
 
 MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[str, int] = {
@@ -88,5 +89,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, HoldfastError):
         code = error.kind if error.kind in STATUS else "failed"
         return Problem(code, str(error))
+    if isinstance(error, StoreAway):
+        return Problem("unreachable", str(error))
     log.error("request failed", exc_info=error)
     return Problem("failed", "a mistake of ours; the log of the server has it")
