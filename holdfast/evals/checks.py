@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -234,7 +235,8 @@ def _finds(found: Found, outcome: Outcome) -> Iterator[str]:
             yield f"the planted fault '{pattern}' was not found"
     false = [each for each in texts if not any(p.search(each) for p in patterns.values())]
     if len(false) > found.most_false:
-        yield f"{len(false)} false alarms, at most {found.most_false} may be: {_short(false[0])}"
+        beside = f"{len(false)} found that are none of the planted faults"
+        yield f"{beside}, at most {found.most_false} may be: {_told_by(false[0])}"
 
 
 def _found_texts(found: Found, outcome: Outcome) -> list[str]:
@@ -242,6 +244,14 @@ def _found_texts(found: Found, outcome: Outcome) -> list[str]:
     if isinstance(listed, list):
         return [each if isinstance(each, str) else _whole(each) for each in listed]
     return [*outcome.remarks]
+
+
+def _told_by(text: str) -> str:
+    """Return the problem of an issue, where it is one; else the text."""
+    with suppress(ValueError):
+        if isinstance(issue := json.loads(text), dict) and "problem" in issue:
+            text = str(issue["problem"])
+    return _short(text)
 
 
 def _whole(value: object) -> str:

@@ -66,7 +66,10 @@ FAILS: list[tuple[dict[str, Any], str]] = [
     ({"plan": {"only": "writer"}}, "role analyst, not writer"),
     ({"plan": {"second": "writer"}}, "second role none, not writer"),
     ({"finds": {"planted": ["date", "price"]}}, "'price' was not found"),
-    ({"finds": {"planted": "date"}}, '1 false alarms, at most 0 may be: "noise"'),
+    (
+        {"finds": {"planted": "date"}},
+        '1 found that are none of the planted faults, at most 0 may be: "noise"',
+    ),
     ({"status": "failed"}, "it ended complete, not failed"),
     ({"gaps": 0}, "1 gaps, at most 0 may be: the rent"),
     ({"dollars": 0.1}, "it cost $0.20"),
