@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from holdfast.deployment.settings import HOME
-from holdfast.evals.checks import wrong_with
+from holdfast.evals.checks import rubrics, wrong_with
 from holdfast.intake.suites import list_suites
 from labelled import ANSWERED, ROLES, answers_of, label_of, outcome_of, suite_of, told_to
 
@@ -31,6 +31,8 @@ def test_checks_pass_what_is_right_in_other_words_and_nothing_that_is_wrong(name
         if bool(wrong := wrong_with(case, outcome_of(case, answer))) != (kind == "wrong")
     ]
     assert not mistaken, "\n".join(mistaken)
+    asked = {case.name for case in suite.cases if rubrics(case)}
+    assert {name for name, given in answers.items() if given.get("judged")} <= asked
 
 
 def test_all_shipped_suites_can_be_read() -> None:

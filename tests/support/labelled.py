@@ -21,7 +21,7 @@ ANSWERS = Path(__file__).parents[1] / "evals" / "answers"
 ANSWERED = ("planner", "routing", "roles", "synthesis", "critic", "review", "team")
 ROLES = ("troubleshooter", "documenter", "refund-clerk", "escalator")
 Answers = dict[str, dict[str, list[Any]]]
-"""By case and by `right` or `wrong`."""
+"""By case and by `right`, `wrong`, or `judged`: wrong in a way that only a judge can tell."""
 
 
 @functools.cache
@@ -109,7 +109,7 @@ def _words_of(plan: Plan) -> str:
 def script_of(suite: Suite, kind: str, number: int = 0) -> dict[str, Any]:
     """Return the script of a model that answers each case so: by its right or wrong answers."""
     answers = answers_of(suite)
-    rules: list[dict[str, Any]] = []
+    rules: list[dict[str, Any]] = [{"call": "grade", "fields": {"why": "so", "holds": True}}]
     for case in suite.cases:
         rules += _rules(case, answers[case.name][kind][number % len(answers[case.name][kind])])
     return {"rules": rules, "latency": 0}
