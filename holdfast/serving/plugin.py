@@ -113,6 +113,8 @@ class HoldfastPlugin(SimplePlugin):
             worker.client,
             task_queue=tools_queue(queue),
             activities=[*served.preparing, *served.free, *served.asking],
+            # Where runs stay on a build, their tools do.
+            deployment_config=worker.config().get("deployment_config"),
         )
         try:
             async with beside:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from temporalio import activity, workflow
+from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 
 from holdfast import Goal, HoldfastPlugin, OrderFor, Refused, Report, RunRequest, Runs
+from holdfast.contracts.policies import tools_queue
+from holdfast.serving.worker import deployment_of
 from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
@@ -101,6 +107,24 @@ async def test_a_workflow_of_ones_own_has_a_run_as_its_child_and_both_replay(
     assert said.startswith("3: complete, $0.0")
     replayer = Replayer(workflows=[Theirs], plugins=[HoldfastPlugin()])
     await replayer.replay_workflow(await handle.fetch_history())
+
+
+@pytest.mark.long
+async def test_the_tools_of_runs_stay_on_the_build_of_a_worker_of_ones_own(client: Client) -> None:
+    config = deployment_of("built", "one", pinned=True)
+    request = DescribeWorkerDeploymentVersionRequest(
+        namespace=client.namespace,
+        deployment_version=WorkerDeploymentVersion(deployment_name="built", build_id="one"),
+    )
+    queues: set[str] = set()
+    async with Worker(client, task_queue="built", workflows=[Theirs], deployment_config=config):
+        async with asyncio.timeout(30):
+            while queues != {"built", tools_queue("built")}:
+                await asyncio.sleep(0.2)
+                with suppress(RPCError):
+                    service = client.workflow_service
+                    answer = await service.describe_worker_deployment_version(request)
+                    queues = {each.name for each in answer.version_task_queues}
 
 
 async def test_a_workflow_elsewhere_starts_looks_and_orders_through_nexus(
