@@ -48,6 +48,7 @@ from holdfast.storage import DirectoryStore, store_at
 from holdfast.temporal.connection import Target
 from holdfast.tracing.steps import TraceStep
 from holdfast.workers import served
+from holdfast.workers.versions import find_buildless, pinned_build
 
 LOOK_SECONDS = 3.0
 """How long one request may take before the reader says that nobody answers."""
@@ -145,6 +146,8 @@ class Reader:
     """Temporal's id of what is being read."""
     held_up: tuple[str, ...] = ()
     """Reasons why the run does not go on: no worker, no models, or a slowed tier."""
+    build: str = ""
+    """The build that the run stays on; empty: any may carry it on."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """The turn and the tool that agents are at, and how far maps are, by subtask."""
     maps: Maps | None = None
@@ -168,6 +171,7 @@ class Reader:
             target = self.connection.target
             gone = f"server at {target.address} gone, waiting{full(target)}"
             return Look(notes=(gone, *trouble), away=True)
+        self.build = pinned_build(description)
         running = description.status is WorkflowExecutionStatus.RUNNING
         stuck = (run_paused(description) or self._stuck(description)) if running else ""
         paused = paused_activities(description) if running else ()
@@ -239,6 +243,8 @@ class Reader:
         lines = await served.find_unserved(
             client, target.task_queue, embedded=target.embedded, models=bool(tiers)
         )
+        if not lines and self.build:
+            lines = await find_buildless(client, target.task_queue, self.build)
         if not lines:
             self.connection.new_worker = ""
         elif self.connection.new_worker and time.monotonic() < self.began + NEW_WORKER_SECONDS:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
+from temporalio.api.enums.v1 import VersioningBehavior, WorkerDeploymentVersionStatus
 from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
     SetWorkerDeploymentCurrentVersionRequest,
     SetWorkerDeploymentRampingVersionRequest,
 )
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.deployment.invocation import STARTER
-from holdfast.workers.pollers import Seen, list_pollers, look
+from holdfast.workers.pollers import AGAIN_SECONDS, Seen, list_pollers, look
 
 Status = Literal["inactive", "current", "ramping", "draining", "drained", "unknown"]
 STATUSES: dict[int, Status] = {
@@ -101,6 +101,28 @@ def _count_workers(seen: Seen, queue: str, build: str) -> int | None:
     beats = tuple(each for each in seen.beats if each.build == build)
     found = list_pollers(queue, replace(seen, beats=beats, polls={}, call_polls={}))
     return sum(each.alive for each in found)
+
+
+def pinned_build(run: WorkflowExecution) -> str:
+    """Return the build that a run stays on; empty for one that any build may carry on."""
+    info = run.raw_info.versioning_info
+    pinned = info.behavior == VersioningBehavior.VERSIONING_BEHAVIOR_PINNED
+    return info.deployment_version.build_id if pinned else ""
+
+
+async def find_buildless(client: Client, queue: str, build: str) -> tuple[str, ...]:
+    """Return what to tell somebody who watches a run that stays on a build of which no worker asks
+    for work: one line, or nothing. Takes 3 s then, as nobody is called missing on one look.
+    """
+    try:
+        for pause in (AGAIN_SECONDS, 0.0):
+            if _count_workers(await look(client, [queue]), queue, build) != 0:
+                return ()
+            await asyncio.sleep(pause)
+    except RPCError as error:
+        log.info("workers of %s not known: %s", queue, error)
+        return ()
+    return (f"it stays on build {build}, and no worker of that asks for work; start one again",)
 
 
 async def switch(client: Client, queue: str, build: str, percent: int = 100) -> None:

@@ -36,8 +36,10 @@ from changed_worker import change
 from conftest import TEMPORAL
 from holdfast.certifying.people import waits_for
 from holdfast.cli.main import main
+from holdfast.client.reading import Reader
 from holdfast.contracts import Approval, Goal, Order, Report
-from holdfast.deployment.settings import HOME, PREFIX
+from holdfast.deployment.settings import HOME, PREFIX, Settings
+from holdfast.intake.connection import Connection
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
 from holdfast.storage import store_at
@@ -119,6 +121,14 @@ class Stand:
                     name = found[0].action.workflow_id
                     return self.client.get_workflow_handle(name, result_type=Report)
                 await asyncio.sleep(0.3)
+
+    async def held_up(self, run: str) -> tuple[str, ...]:
+        """What somebody who watches the run is told."""
+        settings = Settings(_env_file=None, state_dir=self.folder / "watcher")
+        reader = Reader(Connection(settings, self.target, self.client), run)
+        await reader.look()
+        await reader.find_held_up()
+        return reader.held_up
 
     async def builds(self) -> dict[str, Version]:
         return {each.build: each for each in await read_versions(self.client, QUEUE)}
@@ -255,6 +265,10 @@ async def test_a_release_that_breaks_determinism_is_rolled_out_under_twenty_runs
         first.wait()
         approving = [asyncio.create_task(approve(each)) for each in runs[:10]]
         await until_shown(capsys, "and no worker; start one of it again")
+        assert await stand.held_up(runs[0].id) == (
+            "it stays on build one, and no worker of that asks for work; start one again",
+        )
+        assert await stand.held_up(later[0].id) == ()
         first = processes.enter_context(stand.worker(Path("worker.py"), **old))
         await asyncio.gather(*approving)
         async with asyncio.timeout(150):
