@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ from temporalio.common import VersioningBehavior
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast import __version__
+from holdfast.cli.commands.server import deploy
 from holdfast.cli.main import main
+from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.deployment import build
 from holdfast.deployment.settings import Settings
 from holdfast.serving.health import Health
@@ -146,3 +150,61 @@ async def test_a_worker_is_live_before_it_is_ready_and_ready_until_it_drains() -
         assert "404" in await ask("/metrics") and "404" in await ask("/live", "POST")
         health.drain()
         assert "it drains" in await ask("/ready") and "200 OK" in await ask("/live")
+
+
+class Server:
+    """Has two of our search attributes, and makes others or refuses to."""
+
+    def __init__(self, refusal: RPCError | None = None) -> None:
+        self.names = {"HoldfastStatus", "HoldfastPlan"}
+        self.operator_service = self
+        self.refusal = refusal
+
+    async def list_search_attributes(self, request: Any) -> Any:
+        return SimpleNamespace(custom_attributes=dict.fromkeys(self.names))
+
+    async def add_search_attributes(self, request: Any, timeout: timedelta) -> None:
+        if self.refusal:
+            raise self.refusal
+        self.names |= {*request.search_attributes}
+
+
+@pytest.mark.usefixtures("bare_environment")
+@pytest.mark.parametrize(
+    ("refusal", "code", "said"),
+    [
+        (None, 0, "Made in namespace ours: HoldfastPlaybook, HoldfastDollars,"),
+        (
+            RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b""),
+            1,
+            "the server makes none: not allowed; on Temporal Cloud: tcld namespace"
+            ' search-attributes add --namespace ours --search-attribute "HoldfastPlaybook=Keyword"',
+        ),
+    ],
+)
+def test_search_attributes_that_are_missing_are_made_or_it_is_said_how(
+    refusal: RPCError | None,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = Server(refusal)
+
+    async def connected(target: Any, seconds: float) -> Server:
+        return server
+
+    monkeypatch.setattr(deploy, "connect", connected)
+    for name, value in {
+        "TEMPORAL_ADDRESS": "localhost:1",
+        "TEMPORAL_NAMESPACE": "ours",
+        "STORE_URL": (tmp_path / "store").as_uri(),
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert main(["deploy", "--attributes"]) == code
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert (server.names == {*SEARCH_ATTRIBUTES}) == (refusal is None)
+    if refusal is None:
+        assert main(["deploy", "--attributes"]) == 0
+        assert "has all 6 search attributes" in " ".join(capsys.readouterr().err.split())
