@@ -183,6 +183,7 @@ async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
         # As in a deployment; and each queue of each test costs the server a quarter less.
         "matching.numTaskqueueReadPartitions=1",
         "matching.numTaskqueueWritePartitions=1",
+        "matching.enableFairness=true",
     ]
     environment = await WorkflowEnvironment.start_time_skipping_v2(
         dev_server_existing_path=str(TEMPORAL),

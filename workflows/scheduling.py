@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import FailureError
 from temporalio.workflow import (
     ChildWorkflowCancellationType,
@@ -64,13 +64,18 @@ ACTIVITIES = {name: getattr(Agents, name) for name in KINDS}
 """The activity of each kind of call."""
 
 
+class _Where(TypedDict):
+    task_queue: str
+    priority: Priority
+
+
 async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
     """Schedule a call, after a reducer has reserved its worst case. No other function does."""
     return await workflow.execute_activity_method(
         ACTIVITIES[call.kind],
         args=[call, material],
         activity_id=call.id,
-        task_queue=_queue(asks=call.model is not None or call.kind == "reach"),
+        **_where(asks=call.model is not None or call.kind == "reach"),
         summary=call_summary(call),
         **options,
     )
@@ -81,7 +86,7 @@ async def prepare(move: Prepare, goal: Goal, options: Options) -> Briefing:
         Preparation.prepare,
         goal,
         activity_id=move.id,
-        task_queue=_queue(asks=goal.use_models),
+        **_where(asks=goal.use_models),
         summary="resolve roles, inputs, prices",
         **options,
     )
@@ -92,7 +97,7 @@ async def pin_inputs(move: Prepare, goal: Goal, options: Options) -> Briefing:
         Preparation.pin_inputs,
         goal,
         activity_id=move.id,
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary="resolve inputs",
         **options,
     )
@@ -103,7 +108,7 @@ async def examine(move: Examine, options: Options) -> Reply[Draft]:
         Lenses.examine,
         move.material,
         activity_id=move.id,
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary=lens_summary(move.material.subtask),
         **options,
     )
@@ -114,7 +119,7 @@ async def use_tool(move: UseTool, material: UseMaterial, options: Options) -> To
         Tools.use_tool,
         material,
         activity_id=move.id,
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary=f"{move.use.name} {move.use.says}".strip(),
         **options,
     )
@@ -141,7 +146,7 @@ async def do_for_map(move: OfMap, summary: str, options: Options) -> OfMapResult
         name,
         move.material,
         activity_id=move.id,
-        task_queue=_queue(asks=not isinstance(move, OpenMap | CloseMap)),
+        **_where(asks=not isinstance(move, OpenMap | CloseMap)),
         result_type=kind,
         summary=summary,
         **options,
@@ -154,7 +159,7 @@ def send(notice: Notice, place: int) -> workflow.ActivityHandle[None]:
         Notices.send_notice,
         args=[notice, place],
         activity_id=f"send-{place + 1}",
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary=f"{notice.type} to {place + 1} of {len(notice.urls)}",
         **policies.SEND_NOTICE,
     )
@@ -193,7 +198,7 @@ async def prepare_scheduled(scheduled: Scheduled) -> Due:
         Schedules.prepare_scheduled,
         scheduled,
         activity_id="prepare-scheduled",
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary="what to start now",
         **policies.SCHEDULED,
     )
@@ -226,7 +231,7 @@ async def _do_for_eval(
         name,
         material,
         activity_id=f"{name}-{run}",
-        task_queue=_queue(asks=asks),
+        **_where(asks=asks),
         result_type=kind,
         summary=said,
         **policies.SCHEDULED,
@@ -277,7 +282,7 @@ async def use_one(material: UseMaterial, options: Options) -> ToolResult:
         Tools.use_tool,
         material,
         activity_id=material.use.id,
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary=material.use.name,
         **options,
     )
@@ -288,7 +293,7 @@ async def read_outcome(started: Outcome) -> Outcome:
         Schedules.read_outcome,
         started,
         activity_id="read-outcome",
-        task_queue=_queue(asks=False),
+        **_where(asks=False),
         summary="how it ended",
         **policies.SCHEDULED,
     )
@@ -308,9 +313,11 @@ async def tell(signal: Awaitable[None]) -> None:
         await signal
 
 
-def _queue(*, asks: bool) -> str:
-    """Return the task queue. A run that asks models is also prepared by a worker that has them:
-    only that one knows their ids, prices and capabilities.
+def _where(*, asks: bool) -> _Where:
+    """Return queue and priority of an activity. A run that asks models is also prepared by a worker
+    that has them: only that one knows their ids, prices and capabilities. The priority is that of
+    the run: said, so that the worker sees it, too.
     """
-    queue = workflow.info().task_queue
-    return queue if asks else policies.tools_queue(queue)
+    info = workflow.info()
+    queue = info.task_queue if asks else policies.tools_queue(info.task_queue)
+    return {"task_queue": queue, "priority": info.priority}

@@ -18,6 +18,7 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from holdfast.activities.gate.door import Door, Rank
 from holdfast.activities.gate.lane import GLANCE_SECONDS, Lane
 from holdfast.activities.gate.own_limit import OwnLimit, Place
 from holdfast.activities.gate.queue_rates import CANNOT, QueueRate, read_rate, write_rate
@@ -52,8 +53,8 @@ class _Tier:
     name: str
     lane: Lane = field(default_factory=Lane)
     waiting: int = 0
-    door: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the call whose turn is next; the others queue for it in order."""
+    door: Door = field(default_factory=Door)
+    """Held by the call whose turn is next; the others queue for it."""
     promised: float = 0.0
     """The turn of the last call that went back to the server."""
     kept: QueueRate = field(default_factory=QueueRate)
@@ -116,13 +117,14 @@ class RateGate:
         found = self._tier(tier)
         lane, began = found.lane, found.lane.advance(_now())
         cost = cost_of(tokens, max_output, lane.wrote)
-        turn = lane.ready(began, cost) + found.waiting * found.interval(cost)
+        rank = Rank.read()
+        turn = lane.ready(began, cost) + found.door.ahead(rank) * found.interval(cost)
         waited_for = ""
         if turn > began + HOLD_SECONDS:
             raise found.later(cost, began, turn)
         found.waiting += 1
         try:
-            async with found.door:
+            async with found.door.passing(rank):
                 while True:
                     ready = lane.ready(now := lane.advance(_now()), cost)
                     place = found.enter(now) if ready <= now else ready

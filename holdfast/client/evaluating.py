@@ -22,6 +22,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.toolset.shelf import find_lacking, tools_for
 from holdfast.contracts import Tier
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.evals import (
     EVALUATION,
     MOST_TRIALS,
@@ -42,7 +43,7 @@ from holdfast.evals.marking import GRADE_DOLLARS
 from holdfast.evals.single import USE
 from holdfast.intake.cases import goal_of_case
 from holdfast.intake.connection import Connection, Tell, require_worker, tell_nobody
-from holdfast.intake.launch import allow_inputs, check_id, prepare_start
+from holdfast.intake.launch import allow_inputs, check_id, prepare_start, priority_of
 from holdfast.intake.login import login
 
 LOOK_SECONDS = 1.0
@@ -171,7 +172,11 @@ def _fingerprint(asked: Asked) -> str:
 
 
 async def start_eval(
-    connection: Connection, eval_id: str, goal: EvalGoal, tell: Tell = tell_nobody
+    connection: Connection,
+    eval_id: str,
+    goal: EvalGoal,
+    tell: Tell = tell_nobody,
+    urgency: Urgency = "normal",
 ) -> None:
     """Start an eval, or go on with the one of this id: what has run is only marked again."""
     check_id(eval_id)
@@ -187,6 +192,7 @@ async def start_eval(
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             memo={MEMO_TITLE: title, MEMO_REQUESTER: login()},
             static_summary=title,
+            priority=priority_of(urgency, login()),
         )
     except WorkflowAlreadyStartedError as error:
         if await _type_of(connection, eval_id) != EVALUATION:

@@ -18,6 +18,7 @@ from holdfast.client.reading import Reader
 from holdfast.client.runs import DataRun, Run
 from holdfast.client.schedules import Schedules
 from holdfast.contracts import Goal, Plan
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.notices import Occasion
 from holdfast.contracts.plans import Lane
 from holdfast.contracts.view import Preview
@@ -58,6 +59,8 @@ class StartOptions(TypedDict, total=False):
     """Names of the columns of a table."""
     lane: Lane
     """The lane of all maps."""
+    urgency: Urgency
+    """`urgent` goes before the work of other runs, `bulk` behind it."""
     reuse: str
     """A run whose rows are taken over where nothing has changed."""
     template: bool

@@ -45,7 +45,7 @@ from holdfast.contracts.search import UNPRICED
 from holdfast.errors import NoSuchSchedule, Refused, ScheduleTaken
 from holdfast.intake.connection import Connection
 from holdfast.intake.fields import naming_fields
-from holdfast.intake.launch import allow_inputs
+from holdfast.intake.launch import allow_inputs, priority_of
 from holdfast.intake.requests import RunRequest, read_request
 from holdfast.intake.scheduled import check_name, scheduled_of
 from holdfast.intake.times import TypedTimes, clock_of, notes_of, times_of, zone_of
@@ -330,6 +330,7 @@ class Schedules:
                 converter.to_payloads([scheduled])[0],
                 id=scheduled.name,
                 task_queue=self._connection.target.task_queue,
+                priority=priority_of(request_of(scheduled).urgency, scheduled.requester),
             ),
             spec=_spec(times),
             policy=SchedulePolicy(

@@ -21,6 +21,7 @@ from holdfast.contracts.base import (
     Percent,
     ProjectName,
     Tier,
+    Urgency,
 )
 from holdfast.contracts.findings import Finding
 from holdfast.contracts.notices import Notify
@@ -329,6 +330,8 @@ class Goal(Contract):
     """True if a template of the plan library may give the plan, where a planner would."""
     tier: Tier | None = Field(default=None, exclude_if=lambda tier: tier is None)
     """The tier whose model stands in for that of every tier; None: each has its own."""
+    urgency: Urgency = Field("normal", exclude_if=lambda urgency: urgency == "normal")
+    """Before or behind the work of other runs."""
     lane: Lane | None = None
     """The lane of all its maps; None: as each of them says."""
     by_batch: bool = Field(default=False, exclude_if=lambda yes: not yes)

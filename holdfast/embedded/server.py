@@ -47,6 +47,8 @@ DYNAMIC = (
     # One partition: what was queued first starts first, and a changed rate holds for all of it.
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
+    # Of one urgency, those who ask take turns.
+    "matching.enableFairness=true",
     # Timers and retries below a second would fire up to a second late.
     'history.timerProcessorMaxTimeShift="50ms"',
 )

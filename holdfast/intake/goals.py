@@ -19,6 +19,7 @@ from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.toolset.shelf import tools_for
 from holdfast.calls.plan import is_offered
 from holdfast.contracts import HARD_SUBTASK_LIMIT, Approval, Goal, GoalInput, Limits, Plan, policies
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.goals import Reuse
 from holdfast.contracts.plans import Lane
 from holdfast.deployment.settings import Settings
@@ -70,6 +71,7 @@ class Wish:
     """Of what they tell, each perhaps a list with commas; empty: of all."""
     lane: Lane | None = None
     """The lane of all maps; None: as each of them says."""
+    urgency: Urgency = "normal"
     reuse: str = ""
     """The run whose rows are taken over; empty: none."""
     templates: bool = True
@@ -137,6 +139,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         notify=notify,
         templates=wish.templates,
         lane=wish.lane,
+        urgency=wish.urgency,
         reuse=Reuse(run=check_reuse(wish.reuse)) if wish.reuse else None,
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import string
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts import Approval, Goal
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.search import (
     MEMO_CAP,
     MEMO_DRY,
@@ -50,6 +53,9 @@ PROBE = "holdfast: worker and starter share this store, {}"
 _MEMO_CHARACTERS = 160
 _SUMMARY_CHARACTERS = 100
 _SUMMARY_BYTES = 400
+FAIRNESS_BYTES = 64
+"""The longest key that Temporal takes."""
+PRIORITIES: Mapping[Urgency, int] = {"urgent": 1, "normal": 3, "bulk": 5}
 _RANDOM = string.ascii_lowercase + string.digits
 
 
@@ -149,7 +155,18 @@ async def prepare_start(
         "memo": _memo(title, goal, traceparent),
         "static_summary": summary(title),
         "static_details": details(goal),
+        "priority": priority_of(goal.urgency, goal.requester),
     }
+
+
+def priority_of(urgency: Urgency, requester: str) -> Priority:
+    """Return the priority of a workflow, which all that it starts has, too: by urgency, and of one
+    urgency in turns by who asks.
+    """
+    key = requester
+    if len(key.encode()) > FAIRNESS_BYTES:
+        key = hashlib.sha256(key.encode()).hexdigest()
+    return Priority(priority_key=PRIORITIES[urgency], fairness_key=key or None)
 
 
 def _roots(goal: Goal, connection: Connection) -> Roots:
@@ -290,6 +307,7 @@ def _same(one: Goal, other: Goal) -> bool:
         "requester": "",
         "approval": Approval(),
         "templates": False,
+        "urgency": "normal",
         "reuse": None,
     }
     taken = [each.reuse.run if each.reuse else "" for each in (one, other)]

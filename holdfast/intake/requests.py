@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from holdfast.contracts import Approval, Limits
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.notices import Occasion
 from holdfast.contracts.plans import Lane
 from holdfast.deployment.settings import Settings
@@ -123,6 +124,8 @@ class RunRequest(_Given):
     """The lane of all maps: `now`, `batch` at half price within a day, or `auto`."""
     reuse: str = ""
     """A run whose rows are taken over where nothing has changed."""
+    urgency: Urgency = "normal"
+    """`urgent` goes before the work of other runs, `bulk` behind it."""
     template: bool = True
     """A template of the plan library may give the plan."""
     notify: tuple[str, ...] = ()
@@ -160,6 +163,7 @@ class RunRequest(_Given):
             on=self.on,
             templates=self.template,
             lane=self.lane,
+            urgency=self.urgency,
             reuse=self.reuse,
         )
 

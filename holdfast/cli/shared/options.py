@@ -16,6 +16,7 @@ import typer
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.shared import completion
 from holdfast.cli.shared.pipeline import FAILING, Pipeline
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.plans import Lane
 from holdfast.storage.files import write_whole
 from holdfast.text import PLAIN_ID, for_terminal
@@ -116,6 +117,10 @@ MapLane = Annotated[
         " that as the deadline allows.",
     ),
 ]
+Urgent = Annotated[
+    bool, typer.Option("--urgent", help="Go before the work of other runs, wherever it waits.")
+]
+Bulk = Annotated[bool, typer.Option("--bulk", help="Go behind the work of other runs.")]
 ReuseRun = Annotated[
     str,
     typer.Option(
@@ -355,6 +360,13 @@ Links = Annotated[
         help="The address of the files at the reviewed commit, for the links of the comment.",
     ),
 ]
+
+
+def urgency_of(*, urgent: bool, bulk: bool) -> Urgency:
+    """Return what was typed. Exit for both."""
+    if urgent and bulk:
+        raise Exit("give either --urgent or --bulk")
+    return "urgent" if urgent else "bulk" if bulk else "normal"
 
 
 def dollars_of(option: str, text: str | None) -> Decimal:

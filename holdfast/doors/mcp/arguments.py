@@ -55,6 +55,9 @@ class Wanted(Arguments):
         description="How the rows of a plan's maps are asked: batch costs half and takes up to a"
         " day. Left out: as the plan says.",
     )
+    urgency: Literal["urgent", "normal", "bulk"] = Field(
+        "normal", description="Before or behind the work of other runs."
+    )
     reuse: str = Field(
         "",
         max_length=200,

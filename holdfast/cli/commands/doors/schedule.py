@@ -20,6 +20,7 @@ from holdfast.cli.shared.options import (
     Approve,
     AsJson,
     AskPeople,
+    Bulk,
     Columns,
     Embedded,
     GoalFile,
@@ -37,9 +38,11 @@ from holdfast.cli.shared.options import (
     Single,
     SingleRole,
     Unpriced,
+    Urgent,
     WaitForRaise,
     Why,
     not_empty,
+    urgency_of,
 )
 from holdfast.cli.shared.starting import endpoint_known, say_what_is_sent
 from holdfast.client.connecting import configured_target
@@ -147,6 +150,8 @@ def command(
     role: SingleRole = "",
     roles: Roles = None,
     no_template: NoTemplate = False,
+    urgent: Urgent = False,
+    bulk: Bulk = False,
     limits: LimitPairs = None,
     models: Models = False,
     unpriced: Unpriced = False,
@@ -182,6 +187,8 @@ def command(
         "on": [part.strip() for part in on.split(",") if part.strip()],
         "answer": _answer(answer, schema, columns),
     }
+    if urgent or bulk:
+        fields["urgency"] = urgency_of(urgent=urgent, bulk=bulk)
     asked = {field: value for field, value in fields.items() if value}
     if no_template:
         asked["template"] = False

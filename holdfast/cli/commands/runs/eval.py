@@ -17,16 +17,20 @@ from holdfast.cli.screen.streams import agrees, at_terminal, put_json, say, say_
 from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import (
     AsJson,
+    Bulk,
     Embedded,
     GivenId,
+    Urgent,
     Yes,
     check_file,
     dollars_of,
+    urgency_of,
     write_file,
 )
 from holdfast.cli.shared.starting import ASK_ABOVE
 from holdfast.client.evaluating import follow_eval, prices_of, start_eval, trials_of
 from holdfast.contracts import Tier
+from holdfast.contracts.base import Urgency
 from holdfast.contracts.evals import EvalGoal, EvalReport, Suite
 from holdfast.deployment.invocation import to_type
 from holdfast.deployment.settings import Settings
@@ -53,6 +57,7 @@ class EvalOptions:
     tier: Tier | None = None
     dollars: Decimal = DOLLARS
     dry: bool = False
+    urgency: Urgency = "normal"
     yes: bool = False
     as_json: bool = False
     page: Path | None = None
@@ -82,6 +87,8 @@ def command(
     dry: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost: nothing is paid.")
     ] = False,
+    urgent: Urgent = False,
+    bulk: Bulk = False,
     yes: Yes = False,
     eval_id: GivenId = "",
     baseline: Annotated[
@@ -109,6 +116,7 @@ def command(
         tier=tier,
         dollars=dollars_of("--dollars", dollars) or DOLLARS,
         dry=dry,
+        urgency=urgency_of(urgent=urgent, bulk=bulk),
         yes=yes,
         as_json=as_json,
         page=check_file(page, "--page"),
@@ -151,7 +159,7 @@ async def run(connection: Connection, suites: tuple[Suite, ...], options: EvalOp
     goal = EvalGoal(name=name, trials=trials, dollars=options.dollars)
     if not await _priced(connection, goal, suites, eval_id, options):
         return Code.COMPLETE if options.dry else Code.DECLINED
-    await start_eval(connection, eval_id, goal, tell)
+    await start_eval(connection, eval_id, goal, tell, options.urgency)
     say(f"Eval: {eval_id}", "bold")
     say(f"Leave it with Ctrl-C; {to_type('cancel', eval_id)} ends it.", "dim")
     report = await follow_eval(connection, eval_id, _Standing().tell)

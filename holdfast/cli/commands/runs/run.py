@@ -22,6 +22,7 @@ from holdfast.cli.shared.options import (
     Approve,
     AsJson,
     AskPeople,
+    Bulk,
     Columns,
     CommentFile,
     DryRun,
@@ -50,10 +51,12 @@ from holdfast.cli.shared.options import (
     Single,
     SingleRole,
     Unpriced,
+    Urgent,
     WaitForRaise,
     Yes,
     check_out,
     pipeline_of,
+    urgency_of,
 )
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.cli.shared.starting import (
@@ -97,6 +100,8 @@ def command(
     roles: Roles = None,
     no_template: NoTemplate = False,
     lane: MapLane = None,
+    urgent: Urgent = False,
+    bulk: Bulk = False,
     reuse: ReuseRun = "",
     limits: LimitPairs = None,
     run_id: GivenId = "",
@@ -156,6 +161,7 @@ def command(
         (on,) if on else (),
         templates=not no_template,
         lane=lane,
+        urgency=urgency_of(urgent=urgent, bulk=bulk),
         reuse=reuse,
     )
     decided = bool(approval or yes or dry)

@@ -12,6 +12,7 @@ from holdfast.cli.shared.options import (
     AnswerAs,
     Approve,
     AskPeople,
+    Bulk,
     Columns,
     Embedded,
     GivenId,
@@ -32,8 +33,10 @@ from holdfast.cli.shared.options import (
     Single,
     SingleRole,
     Unpriced,
+    Urgent,
     WaitForRaise,
     Yes,
+    urgency_of,
 )
 from holdfast.cli.shared.starting import (
     approval_when,
@@ -65,6 +68,8 @@ def command(
     roles: Roles = None,
     no_template: NoTemplate = False,
     lane: MapLane = None,
+    urgent: Urgent = False,
+    bulk: Bulk = False,
     reuse: ReuseRun = "",
     limits: LimitPairs = None,
     run_id: GivenId = "",
@@ -104,6 +109,7 @@ def command(
         (on,) if on else (),
         templates=not no_template,
         lane=lane,
+        urgency=urgency_of(urgent=urgent, bulk=bulk),
         reuse=reuse,
     )
     wish, run_id = read_asked(goal_file, wish, run_id, settings, decided=bool(approval or yes))
