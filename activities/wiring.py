@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from holdfast.activities.agents import Agents
 from holdfast.activities.asking.allowance import Allowance
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.prices import Prices
+from holdfast.activities.asking.purses import Purses
 from holdfast.activities.asking.shared_journal import SharedJournal
 from holdfast.activities.by_project import activities_by_project
 from holdfast.activities.catalogue.catalogue import Catalogue
@@ -60,6 +60,7 @@ from holdfast.embedded.trouble import explained
 from holdfast.ports import Gate, Journal, Lens, Store
 from holdfast.temporal.connection import Target
 from holdfast.temporal.past import ClosedRuns
+from holdfast.temporal.treasury import Treasurer, caps_of
 from holdfast.untrusted.known_secrets import KnownSecrets
 
 logger = logging.getLogger(__name__)
@@ -111,8 +112,8 @@ class _Parts:
     """The system prompt of each kind of call; empty where no model is asked."""
     untold: str
     """Why the system prompts cannot be used; empty: they can, or nobody needs them."""
-    spending: threading.Lock
-    """One for all projects: what a day has cost is in one file."""
+    purses: Purses | None
+    """One for all projects; None: days and months have no cap."""
 
     def preparation(self, *, embedded: bool) -> Preparation:
         return Preparation(
@@ -243,8 +244,7 @@ class _Parts:
         """Return what holds calls to the deployment's own caps; None if it has none."""
         if not self.settings.capped_by:
             return None
-        run, day = self.settings.most_dollars_run, self.settings.most_dollars_day
-        return Allowance(self.state.spent, self.prices.price, run, day, lock=self.spending)
+        return Allowance(self.prices.price, self.settings.most_dollars_run, self.purses)
 
 
 def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> Served:
@@ -266,8 +266,23 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
         ],
         asking=[*activities_by_project(ask), *maps.asking],
         tiers=tuple(card.tier for card in common.prices.cards()) if asked else (),
-        close=common.endpoint.close,
+        close=partial(_close, common),
     )
+
+
+async def _close(parts: _Parts) -> None:
+    if parts.purses is not None:
+        await parts.purses.close()
+    await parts.endpoint.close()
+
+
+def _purses(settings: Settings, target: Target) -> Purses | None:
+    """Return the process's slices of what the deployment may spend; None if it has no caps."""
+    caps = caps_of(settings)
+    if not caps.bind:
+        return None
+    # A process has one client, which its activities know.
+    return Purses(Treasurer(cache(activity.client), target.task_queue, caps).ask)
 
 
 def _notices(settings: Settings) -> Notices:
@@ -315,7 +330,7 @@ def build(
     lenses = make_lenses(store, state.snapshots)
     if common.shared_journal:
         journal = SharedJournal(journal, store)
-    spending = threading.Lock()
+    purses = _purses(common, target)
 
     def parts_of(own: Settings) -> _Parts:
         return _Parts(
@@ -333,7 +348,7 @@ def build(
             ),
             system=system,
             untold=untold,
-            spending=spending,
+            purses=purses,
         )
 
     parts = {name: parts_of(own) for name, own in settings.by_project.items()}

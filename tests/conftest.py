@@ -240,9 +240,15 @@ class Runs:
             model_planner=more.get("model_planner"),
             webhook_secret=more.get("webhook_secret"),
             webhook_private=more.get("webhook_private", False),
+            most_dollars_day=more.get("most_dollars_day"),
         )
-        store_url = self.store.root.as_uri()
-        target = Target("", store_url=store_url, embedded=False, key_file=self.keys.file)
+        target = Target(
+            "",
+            task_queue=self.queue,
+            store_url=self.store.root.as_uri(),
+            embedded=False,
+            key_file=self.keys.file,
+        )
         served = build(
             settings,
             target,

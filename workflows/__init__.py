@@ -6,6 +6,7 @@ from holdfast.workflows.map import MapWorkflow
 from holdfast.workflows.notify import NotifyWorkflow
 from holdfast.workflows.scheduled import ScheduledWorkflow
 from holdfast.workflows.supervisor import SupervisorWorkflow
+from holdfast.workflows.treasurer import TreasurerWorkflow
 from holdfast.workflows.trial import TrialWorkflow
 
 WORKFLOWS = [
@@ -16,4 +17,5 @@ WORKFLOWS = [
     ScheduledWorkflow,
     EvaluationWorkflow,
     TrialWorkflow,
+    TreasurerWorkflow,
 ]

@@ -224,6 +224,7 @@ def settings_for(wanted: Wanted, folder: Path, url: str) -> Settings:
         "in_flight": "",
         "metrics_port": 0,
         "most_dollars_day": None,
+        "most_dollars_month": None,
         "webhook_secret": None,
     }
     if not wanted.cassette:

@@ -72,6 +72,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "Care": {
         "init": "care.init",
         "doctor": "care.doctor",
+        "budget": "care.budget",
         "clean": "care.clean",
         "export": "care.export",
         "receipt": "care.receipt",

@@ -114,7 +114,8 @@ class KeptAnswers:
         through: Callable[[ModelEndpoint], ModelEndpoint] = lambda endpoint: endpoint,
     ) -> None:
         """`through`: what the endpoint that answers from the journal is put into."""
-        uncapped = {"projects": (), "most_dollars_run": None, "most_dollars_day": None}
+        caps = ("most_dollars_run", "most_dollars_day", "most_dollars_month")
+        uncapped = {"projects": (), **dict.fromkeys(caps)}
         settings = connection.settings.model_copy(update=uncapped)
         folder, keys = StateDir.of(settings).journal, connection.target.keys
         kept: Journal = FileJournal(folder, keys=keys)

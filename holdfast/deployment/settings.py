@@ -297,7 +297,10 @@ class Settings(BaseSettings):
     most_dollars_day: Annotated[_Dollars | None, OF_MODELS] = Field(
         None,
         examples=["50"],
-        description="Dollars above which no call is sent in a day (UTC), for each state directory.",
+        description="Dollars above which no call is sent in a day (UTC), by all workers together.",
+    )
+    most_dollars_month: Annotated[_Dollars | None, OF_MODELS] = Field(
+        None, examples=["900"], description="The same for a calendar month (UTC)."
     )
     workers: int = Field(
         default_factory=_half_of_the_cores,
@@ -517,7 +520,7 @@ class Settings(BaseSettings):
     @property
     def capped_by(self) -> str:
         """Return the variable that bounds the dollars of this deployment; empty if none does."""
-        caps = ("most_dollars_day", "most_dollars_run")
+        caps = ("most_dollars_day", "most_dollars_month", "most_dollars_run")
         held = (name for name in caps if getattr(self, name) is not None)
         return next(map(self.variable, held), "")
 

@@ -110,10 +110,6 @@ class StateDir:
         return self.path / "journal"
 
     @property
-    def spent(self) -> Path:
-        return self.path / "spent.json"
-
-    @property
     def pace(self) -> Path:
         """Folder by which worker processes keep the deployment's own rates and limits in flight."""
         return self.path / "pace"

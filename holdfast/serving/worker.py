@@ -40,6 +40,7 @@ from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, s
 from holdfast.client.schedules import count_active
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
+from holdfast.contracts.treasury import TREASURER
 from holdfast.deployment import project
 from holdfast.deployment.build import build_of
 from holdfast.deployment.settings import Settings
@@ -57,6 +58,7 @@ from holdfast.telemetry.otel.closed_runs import send_spans
 from holdfast.telemetry.otel.exporting import spans_wanted
 from holdfast.temporal.connection import Target, connect
 from holdfast.temporal.own_server import configured_target
+from holdfast.temporal.treasury import Treasurer, Unanswered, caps_of
 from holdfast.upkeep.daily import keep_clean
 from holdfast.workers.held import Held, hand_back, hand_back_given
 from holdfast.workers.pollers import any_alive, find_pollers
@@ -82,6 +84,7 @@ EAGER = 100
 """Calls that a workflow task begins with this worker at once, without a way through the queue; more
 would be too much for one answer of the server.
 """
+TELL_SECONDS = 5.0
 log = logging.getLogger("worker")
 
 
@@ -143,7 +146,7 @@ def workers(
 
 def deployment_of(queue: str, build: str, *, pinned: bool) -> WorkerDeploymentConfig:
     """Return what the workers of a queue tell of their build, and whether runs stay on it: all but
-    the workflows without an end, which say of themselves that they go on with the next build.
+    the treasurer, which is started to go on with the next build.
     """
     # Without an id the SDK hashes every imported module, which takes a second.
     if not pinned:
@@ -282,6 +285,8 @@ def _duties(
     """Yield what runs beside the work until the process ends."""
     if first:
         yield keep_clean(settings, target, client)
+        if caps_of(settings).bind:
+            yield tell_treasurer(settings, target, client)
     if first and _is_pinned(settings, target):
         yield tell_own(client, target.task_queue, build_of(settings))
     if settings.metrics_port:
@@ -289,6 +294,19 @@ def _duties(
         yield gauges.keep(client, target.task_queue, server=first)
     if first and spans_wanted():
         yield send_spans(client, StateDir.of(settings).path, settings.secrets)
+
+
+async def tell_treasurer(settings: Settings, target: Target, client: Client) -> None:
+    """Start the treasurer of this deployment if there is none, and tell it the settings."""
+    treasurer = Treasurer(lambda: client, target.task_queue, caps_of(settings))
+    while True:
+        try:
+            await treasurer.tell()
+            break
+        except Unanswered as error:
+            log.info("the treasurer was not told what may be spent: %s", error)
+            await asyncio.sleep(TELL_SECONDS)
+    await asyncio.Event().wait()
 
 
 def _counting(settings: Settings) -> Sequence[Interceptor]:
@@ -303,7 +321,7 @@ async def attend(
     async def open_runs() -> int:
         # Another program may have the server's port by now, and never answer.
         patience = timedelta(seconds=5)
-        query = 'ExecutionStatus="Running"'
+        query = f'ExecutionStatus="Running" AND WorkflowType != "{TREASURER}"'
         open_now = (await client.count_workflows(query, rpc_timeout=patience)).count
         # A schedule is used, although nothing is open until its time comes.
         return open_now or await count_active(client, patience)

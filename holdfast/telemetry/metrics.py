@@ -32,6 +32,7 @@ from temporalio.worker import (
 from holdfast.contracts import Bill, Call, Reply, Tier
 from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import WAITING
+from holdfast.contracts.treasury import TREASURER
 from holdfast.history.troubles import find_detail
 
 MICRO = 1_000_000
@@ -173,7 +174,7 @@ class Gauges:
 
     async def look(self, client: Client, queue: str) -> None:
         """Ask the server once. RPCError if it does not answer."""
-        running = 'ExecutionStatus = "Running"'
+        running = f'ExecutionStatus = "Running" AND WorkflowType != "{TREASURER}"'
         found = await client.count_workflows(running, rpc_timeout=RPC_SECONDS)
         self._open.set(found.count)
         for told, name in (("runs", queue), ("tools", tools_queue(queue))):

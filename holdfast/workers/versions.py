@@ -22,6 +22,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
+from holdfast.contracts.treasury import TREASURER
 from holdfast.deployment.invocation import STARTER
 from holdfast.workers.pollers import AGAIN_SECONDS, Seen, list_pollers, look
 
@@ -91,6 +92,8 @@ async def read_versions(client: Client, queue: str) -> tuple[Version, ...]:
 async def _count_open(client: Client, version: str) -> int:
     query = (
         f"TemporalWorkerDeploymentVersion = {json.dumps(version)} AND ExecutionStatus = 'Running'"
+        # It needs no build in particular.
+        f" AND WorkflowType != '{TREASURER}'"
     )
     return (await client.count_workflows(query, rpc_timeout=RPC_SECONDS)).count
 

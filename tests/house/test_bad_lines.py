@@ -72,6 +72,7 @@ OF_METAVAR: Mapping[str, tuple[str, ...]] = {
     "ITEM": ("", " "),
     "JSON": ("", "{", "nan", "[1,]"),
     "PUBLIC": ("", "x", "0" * 63, "G" * 64, "missing", "folder", "fifo", "looping", LONG),
+    "REQUESTER": ("",),
     "SUBTASK": (),
     "ROLE": (),
     "REVISION": (),
@@ -95,7 +96,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     "schedule": ("add", "nightly", "A goal", "--every", "1h"), "slack": ("--manifest",),
     "template": ("save", "r1"), "certify": ("tech-support",), "eval": ("judge",),
     "what-if": ("--role", "analyst", "--tier", "haiku"), "deploy": ("one",),
-    "codec-server": (),
+    "codec-server": (), "budget": ("--day", "5"),
 }  # fmt: skip
 """What makes a line of the command, but for the value that is tried."""
 
@@ -229,6 +230,7 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "keep_megabytes": ("0", "49", "x", "nan"),
     "most_dollars_run": ("-1", "x", "nan", "inf", "1000001"),
     "most_dollars_day": ("-1", "x", "nan", "inf", "1000001"),
+    "most_dollars_month": ("-1", "x", "nan", "inf", "1000001"),
     "workers": ("0", "65", "x", "1.5"),
     "serves": ("nope", "tool", "ALL"),
     "pin_runs": ("nope", "2", "tru"),

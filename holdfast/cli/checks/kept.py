@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.activities.asking import allowance, journal
+from holdfast.activities.asking import journal
 from holdfast.cli.checks.diagnosis import Mark
 from holdfast.client.receipt_key import public_key
-from holdfast.contracts.policies import MOST_DAY
 from holdfast.deployment import extras
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.pacing import paces
@@ -49,7 +48,6 @@ def check_storage(settings: Settings) -> list[Line]:
         lines += _database(state)
         lines += _journal(state, keyring(settings.key_file))
         lines += _receipts(settings, state)
-        lines += _day(settings, state)
         lines += _pace(settings)
     return [*lines, *_store(settings, state)]
 
@@ -138,25 +136,6 @@ def _receipts(settings: Settings, state: StateDir) -> Iterator[Line]:
         yield "receipt key", "bad", f"{state.receipt_key}: {error.strerror}; let its owner read it"
     except EmbeddedError as error:
         yield "receipt key", "bad", str(error)
-
-
-def _day(settings: Settings, state: StateDir) -> Iterator[Line]:
-    """Show what today's calls have cost, where a setting bounds it."""
-    most = settings.most_dollars_day
-    if most is None:
-        return
-    try:
-        paid, held = allowance.spent_today(state.spent, allowance.utc_today())
-    except allowance.Unreadable as error:
-        yield (
-            "spent today",
-            "bad",
-            f"{error}; no call leaves; move the file away to begin at nothing",
-        )
-        return
-    open_calls = f", ${held:f} set aside for calls under way" if held else ""
-    said = f"${paid:f} of ${most:f} since 0:00 UTC{open_calls}"
-    yield "spent today", "note" if paid + held >= most else "ok", f"{said} ({MOST_DAY})"
 
 
 def _pace(settings: Settings) -> Iterator[Line]:

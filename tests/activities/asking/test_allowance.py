@@ -1,15 +1,14 @@
 """The deployment's own caps: dollars a run, which the Briefing carries, and dollars a day, which
-are added up where calls leave.
+a treasurer keeps, from whom calls take where they leave.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
+import random
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,12 +17,13 @@ from pydantic import ValidationError
 from temporalio.testing import ActivityEnvironment
 from test_asking import ANSWER, CALL, MATERIAL, SHAPE, THROTTLE, Lines
 
+from desk import NOON, Desk
 from driving import BRIEFING, START, Drive, subtask
-from holdfast.activities.asking import senders
-from holdfast.activities.asking.allowance import Allowance, Unreadable, spent_today
+from holdfast.activities.asking import purses
+from holdfast.activities.asking.allowance import Allowance
 from holdfast.activities.asking.call import Asking
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.cli.checks.kept import check_storage
+from holdfast.activities.asking.purses import Purses
 from holdfast.contracts import Bill, Goal, Limits, Order, Plan, Usage
 from holdfast.contracts.errors import (
     AllowanceReached,
@@ -32,18 +32,20 @@ from holdfast.contracts.errors import (
     PossiblyBilled,
     SpendLimitReached,
 )
+from holdfast.contracts.treasury import Asked, Books, Caps, Given
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.identity import model_environment, worker_environment
+from holdfast.ledger import treasury
 from holdfast.rules import keeping
 from holdfast.rules.reducer import apply
 from holdfast.rules.steering import COMMANDS
 from holdfast.state.events import Prepared, Started
 from holdfast.state.moves import Prepare
 from holdfast.state.run import first_state
+from holdfast.temporal.treasury import Unanswered
 
 pytestmark = pytest.mark.anyio
 
-DAY = date(2026, 11, 22)
 RATE = Decimal("0.001")
 """Dollars a token, whatever it is."""
 PLAN = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b")))
@@ -53,16 +55,17 @@ def price(model: str, usage: Usage) -> Decimal | None:
     return None if model == "unknown" else RATE * (usage.total + usage.searches)
 
 
-def allowance(
-    folder: Path, day: str | None = "1", run: str | None = None, when: date = DAY
-) -> Allowance:
-    most_run, most_day = (Decimal(each) if each is not None else None for each in (run, day))
-    return Allowance(folder / "spent.json", price, most_run, most_day, lambda: when)
+def allowance(desk: Desk | None, run: str | None = None) -> Allowance:
+    """The allowance of a worker process of its own."""
+    purses = Purses(desk.ask) if desk else None
+    return Allowance(price, Decimal(run) if run is not None else None, purses)
 
 
-def spent(folder: Path, when: date = DAY) -> tuple[str, str]:
-    paid, held = spent_today(folder / "spent.json", when)
-    return f"{paid:f}", f"{held:f}"
+async def settled(desk: Desk, budget: Allowance) -> tuple[str, str]:
+    """What is paid and held once a worker has given back what it need not hold."""
+    assert budget.purses is not None
+    await budget.purses.close()
+    return desk.spent()
 
 
 # ---------------------------------------------------------------- a run: pure
@@ -112,134 +115,264 @@ def test_a_cap_too_small_for_the_run_names_the_setting_and_no_limit_that_would_n
     assert keeping.is_hopeless(goal, brief) and not keeping.is_hopeless(goal, BRIEFING)
 
 
-# ---------------------------------------------------------------- a day: the file
+# ---------------------------------------------------------------- a day: the treasurer
 
 
-async def test_what_calls_cost_adds_up_and_what_is_above_is_refused(tmp_path: Path) -> None:
-    budget = allowance(tmp_path)
+async def test_what_calls_cost_adds_up_and_what_is_above_is_refused() -> None:
+    desk = Desk.of()
+    budget = allowance(desk)
     await budget.hold("one", "m", 300, 300)
-    assert spent(tmp_path) == ("0", "0.600")
     await budget.settle("one", "m", "m", Usage(input_tokens=100, output_tokens=400))
-    assert spent(tmp_path) == ("0.500", "0")
     with pytest.raises(AllowanceReached) as refused:
         await budget.hold("two", "m", 501, 0)
     assert str(refused.value).endswith(
-        "this deployment allows $1 a day, for all runs together (HOLDFAST_MOST_DOLLARS_DAY);"
-        " $0.500 of it are spent since 0:00 UTC, and this call may cost $0.501;"
-        " there is room again from 2026-11-23 0:00 UTC,"
-        " or its operator can raise HOLDFAST_MOST_DOLLARS_DAY"
+        "this deployment allows $1 a day, for all runs together; $0.500 of it are spent since"
+        " 0:00 UTC, and this call may cost $0.501; there is room again from 2026-11-23 0:00 UTC,"
+        " or its operator can raise it: holdfast budget --day"
     )
     await budget.hold("two", "m", 500, 0)
+    await budget.release("two")
+    assert await settled(desk, budget) == ("0.500", "0")
 
 
-async def test_searches_of_the_endpoint_are_set_aside_with_their_call(tmp_path: Path) -> None:
-    budget = allowance(tmp_path)
+async def test_searches_of_the_endpoint_are_set_aside_with_their_call() -> None:
+    budget = allowance(Desk.of())
     await budget.hold("one", "m", 300, 300, 3)
-    assert spent(tmp_path) == ("0", "0.603")
     with pytest.raises(AllowanceReached):
         await budget.hold("two", "m", 999, 0, 2)
 
 
-async def test_a_call_that_no_day_has_room_for_is_promised_none(tmp_path: Path) -> None:
+async def test_a_call_that_no_day_has_room_for_is_promised_none() -> None:
     with pytest.raises(AllowanceReached, match="more than a whole day has") as refused:
-        await allowance(tmp_path).hold("one", "m", 1001, 0)
+        await allowance(Desk.of()).hold("one", "m", 1001, 0)
     assert "room again" not in str(refused.value)
 
 
-async def test_what_was_not_billed_is_given_back_and_what_nobody_knows_is_not(
-    tmp_path: Path,
-) -> None:
-    budget = allowance(tmp_path)
+async def test_what_was_not_billed_is_given_back_and_what_nobody_knows_is_not() -> None:
+    desk = Desk.of()
+    budget = allowance(desk)
     await budget.hold("one", "m", 100, 0)
     await budget.release("one")
-    assert spent(tmp_path) == ("0", "0")
     for served, usage in (("m", None), ("unknown", Usage(input_tokens=1))):
         await budget.hold(served, "m", 100, 0)
         await budget.settle(served, "m", served, usage)
-    assert spent(tmp_path) == ("0.200", "0")
+    assert await settled(desk, budget) == ("0.200", "0")
 
 
-async def test_a_call_waits_for_what_others_have_set_aside(tmp_path: Path) -> None:
-    budget = allowance(tmp_path)
+async def test_a_call_waits_for_what_other_workers_have_set_aside() -> None:
+    desk = Desk.of()
+    budget, other = allowance(desk), allowance(desk)
     await budget.hold("one", "m", 900, 0)
     with pytest.raises(NotBilled) as waits:
-        await budget.hold("two", "m", 200, 0)
+        await other.hold("two", "m", 200, 0)
     assert not waits.value.non_retryable and waits.value.next_retry_delay
     await budget.settle("one", "m", "m", Usage(input_tokens=10))
-    await budget.hold("two", "m", 200, 0)
+    assert await settled(desk, budget) == ("0.010", "0")
+    await other.hold("two", "m", 200, 0)
 
 
-def a_dead_process() -> int:
-    """The id of a process that has ended."""
-    code = "import os; print(os.getpid())"
-    ended = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
-    return int(ended.stdout)
+async def test_calls_take_from_what_is_leased_ahead_and_the_treasurer_is_asked_seldom() -> None:
+    desk, asked = Desk.of("100"), 0
+
+    async def count(each: Sequence[Asked]) -> list[Given]:
+        nonlocal asked
+        asked += 1
+        return await desk.ask(each)
+
+    budget = Allowance(price, None, Purses(count))
+    for number in range(40):
+        await budget.hold(f"{number}", "m", 100, 0)
+    assert asked <= 6, "as much again as is under way, so half a dozen questions for forty calls"
+    for number in range(40):
+        await budget.settle(f"{number}", "m", "m", Usage(input_tokens=50))
+    assert await settled(desk, budget) == ("2.000", "0")
 
 
-async def test_what_a_dead_worker_had_set_aside_stays_paid(tmp_path: Path) -> None:
-    held = {"dollars": "0.9", "machine": senders.this_machine(), "process": a_dead_process()}
-    content = {str(DAY): {"paid": "0", "held": {"x": held}}}
-    (tmp_path / "spent.json").write_text(json.dumps(content))
+async def test_what_a_dead_worker_had_set_aside_counts_as_paid_after_a_while() -> None:
+    desk = Desk.of()
+    await allowance(desk).hold("one", "m", 900, 0)
+    desk.now += timedelta(seconds=purses.SILENT_SECONDS - 1)
+    with pytest.raises(NotBilled):
+        await allowance(desk).hold("two", "m", 200, 0)
+    desk.now += timedelta(seconds=1)
     with pytest.raises(AllowanceReached):
-        await allowance(tmp_path).hold("two", "m", 200, 0)
+        await allowance(desk).hold("two", "m", 200, 0)
+    assert desk.spent()[1] == "0"
 
 
-async def test_a_new_day_begins_at_nothing_and_settles_what_was_sent_before(tmp_path: Path) -> None:
-    await allowance(tmp_path).hold("late", "m", 900, 0)
-    after = allowance(tmp_path, when=DAY + timedelta(days=1))
-    await after.hold("early", "m", 900, 0)
-    await after.settle("late", "m", "m", Usage(input_tokens=500))
-    assert spent(tmp_path) == ("0.500", "0")
-    assert spent(tmp_path, DAY + timedelta(days=1)) == ("0", "0.900")
-    # A clock that is set back finds the day as it was.
-    with pytest.raises(AllowanceReached):
-        await allowance(tmp_path).hold("again", "m", 600, 0)
+async def test_a_worker_that_was_silent_for_too_long_begins_anew_and_counts_nothing_twice() -> None:
+    desk = Desk.of()
+    budget = allowance(desk)
+    await budget.hold("one", "m", 200, 0)
+    desk.now += timedelta(hours=1)
+    await budget.settle("one", "m", "m", Usage(input_tokens=100))
+    await budget.hold("two", "m", 600, 0)
+    await budget.settle("two", "m", "m", Usage(input_tokens=300))
+    paid, held = await settled(desk, budget)
+    assert held == "0" and Decimal("0.5") <= Decimal(paid) <= Decimal("0.6")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"2026-11-22": {"paid": "-5"}}', "\x00" * 99])
-async def test_a_damaged_file_lets_nothing_pass_and_says_so(tmp_path: Path, content: str) -> None:
-    (tmp_path / "spent.json").write_text(content)
-    with pytest.raises(SpendLimitReached, match="cannot be told"):
-        await allowance(tmp_path).hold("one", "m", 1, 0)
-    with pytest.raises(Unreadable):
-        spent(tmp_path)
+async def test_what_a_lost_answer_may_have_granted_is_not_spent_and_not_lost() -> None:
+    desk, lost = Desk.of(), True
+
+    async def ask(asked: Sequence[Asked]) -> list[Given]:
+        nonlocal lost
+        given = await desk.ask(asked)
+        if lost:
+            lost = False
+            raise Unanswered("the line is cut")
+        return given
+
+    budget = Allowance(price, None, Purses(ask))
+    with pytest.raises(NotBilled, match="does not answer: the line is cut") as waits:
+        await budget.hold("one", "m", 700, 0)
+    assert not waits.value.non_retryable
+    await budget.hold("one", "m", 700, 0)
+    await budget.settle("one", "m", "m", Usage(input_tokens=600))
+    assert await settled(desk, budget) == ("0.600", "0")
 
 
-async def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "other").write_text("{}")
-    (tmp_path / "spent.json").symlink_to(tmp_path / "other")
-    with pytest.raises(SpendLimitReached):
-        await allowance(tmp_path).hold("one", "m", 1, 0)
+async def test_a_new_day_begins_at_nothing_with_what_is_under_way() -> None:
+    desk = Desk.of()
+    desk.now = NOON.replace(hour=23, minute=59)
+    budget, other = allowance(desk), allowance(desk)
+    await budget.hold("early", "m", 800, 0)
+    await budget.settle("early", "m", "m", Usage(input_tokens=800))
+    await budget.hold("late", "m", 180, 0)
+    desk.now += timedelta(seconds=90)
+    with pytest.raises(NotBilled):
+        await other.hold("next", "m", 950, 0)
+    # What was told on the next day is of that day.
+    await budget.settle("late", "m", "m", Usage(input_tokens=20))
+    assert await settled(desk, budget) == ("0.020", "0")
 
 
-async def test_many_at_once_never_overshoot_together(tmp_path: Path) -> None:
-    # Two objects, as two workers would have: only the lock of the file is between them.
-    budgets = [allowance(tmp_path), allowance(tmp_path)]
+async def test_a_month_and_a_requester_have_caps_of_their_own() -> None:
+    desk = Desk.of("1", month=Decimal("1.5"), each={"anna": Decimal("0.3")})
+    one = Purses(desk.ask)
+    await one.take("a", Decimal("0.2"), "anna")
+    with pytest.raises(
+        purses.Refused, match=r"allows \$0.3 a day to anna, for all runs"
+    ) as refused:
+        await one.take("b", Decimal("0.4"), "anna")
+    assert refused.value.over and "more than a whole day has" in str(refused.value)
+    one.give("a", Decimal("0.2"))
+    await one.take("c", Decimal("0.7"), "bob")
+    one.give("c", Decimal("0.7"))
+    await one.close()
+    assert treasury.look(desk.books, desk.now).today.by == {
+        "anna": Decimal("0.2"), "bob": Decimal("0.7"),
+    }  # fmt: skip
+    desk.now = NOON + timedelta(days=1)
+    with pytest.raises(purses.Refused, match=r"a month, .*room again from 2026-12-01 0:00 UTC"):
+        await one.take("d", Decimal("0.7"), "bob")
+    await one.take("d", Decimal("0.6"), "bob")
+
+
+async def test_a_batch_is_held_whatever_process_ends_and_settled_by_any() -> None:
+    desk = Desk.of("10")
+    await allowance(desk).hold_batch("batch", "m", [1000, 1000], 1000)
+    assert Decimal(desk.spent()[1]) == 2
+    desk.now += timedelta(hours=35)
+    assert Decimal(desk.spent()[1]) == 2
+    await allowance(desk).settle_batch("batch", Decimal("0.5"))
+    assert desk.spent() == ("0.5", "0"), "by the next day"
+    await allowance(desk).hold_batch("lost", "m", [1000], 1000)
+    await allowance(desk).settle_batch("lost", None)
+    await allowance(desk).hold_batch("refused", "m", [1000], 1000)
+    await allowance(desk).release("refused")
+    assert [Decimal(each) for each in desk.spent()] == [Decimal("1.5"), 0]
+
+
+async def test_many_at_once_never_overshoot_together() -> None:
+    desk = Desk.of()
+    budgets = [allowance(desk), allowance(desk)]
     calls = (budgets[n % 2].hold(f"call {n}", "m", 100, 0) for n in range(24))
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert sum(each is None for each in outcomes) == 10
-    assert spent(tmp_path) == ("0", "1.000")
+    # A slice for calls to come is a tenth of what is left: too little for one at the end.
+    assert 8 <= sum(each is None for each in outcomes) <= 10
+    assert Decimal(desk.spent()[1]) <= 1
 
 
-async def test_without_a_price_nothing_leaves(tmp_path: Path) -> None:
-    for day, run in (("1", None), (None, "1")):
+@pytest.mark.parametrize("seed", range(12))
+async def test_whoever_dies_and_whatever_is_lost_no_cap_is_passed_and_nothing_leaks(
+    seed: int,
+) -> None:
+    chance, most, sent = random.Random(seed), Decimal(20), Decimal(0)
+    desk = Desk.of(str(most))
+
+    async def ask(asked: Sequence[Asked]) -> list[Given]:
+        before = chance.random() < 0.1
+        if before:
+            raise Unanswered("lost on its way there")
+        given = await desk.ask(asked)
+        if chance.random() < 0.1:
+            raise Unanswered("lost on its way back")
+        return given
+
+    workers = [Purses(ask) for _ in range(8)]
+    under_way = list[tuple[Purses, str, Decimal]]()
+    for number in range(300):
+        desk.now += timedelta(seconds=chance.choice((0, 1, 5, 100)))
+        place = chance.randrange(8)
+        match chance.choices(("take", "give", "die", "close", "cap"), (50, 40, 4, 4, 1))[0]:
+            case "take":
+                worst = Decimal(chance.randint(1, 99)) / 100
+                try:
+                    await workers[place].take(f"{number}", worst, chance.choice(("a", "b")))
+                except (purses.Refused, Unanswered):
+                    continue
+                under_way.append((workers[place], f"{number}", worst))
+            case "give" if under_way:
+                worker, key, worst = under_way.pop(chance.randrange(len(under_way)))
+                paid = worst * chance.randint(0, 100) / 100
+                # What was sent by a worker that has died was paid, too.
+                sent += worst if worker not in workers else paid
+                worker.give(key, paid)
+            case "die":
+                workers[place] = Purses(ask)
+            case "close":
+                await workers[place].close()
+            case "cap":
+                most += 1
+                desk.books = desk.books.model_copy(update={"caps": Caps(day=most)})
+        found = treasury.look(desk.books, desk.now)
+        at_stake = sum((worst for _, _, worst in under_way), Decimal(0))
+        assert sent + at_stake <= most, "what may have been paid"
+        assert found.today.paid + found.held <= most
+        assert sent <= found.today.paid + found.held, "nothing that was paid is not counted"
+    desk.now += timedelta(days=1)
+    assert treasury.look(desk.books, desk.now).held == 0
+    assert sum(each.paid for each in treasury.expire(desk.books, desk.now).months.values()) <= most
+
+
+async def test_without_a_price_nothing_leaves() -> None:
+    for desk, run in ((Desk.of(), None), (None, "1")):
         with pytest.raises(SpendLimitReached, match="no price is known for 'unknown'"):
-            await allowance(tmp_path, day, run).hold("one", "unknown", 1, 1)
+            await allowance(desk, run).hold("one", "unknown", 1, 1)
 
 
-async def test_one_call_above_the_cap_of_a_run_is_refused_whoever_asks(tmp_path: Path) -> None:
+async def test_one_call_above_the_cap_of_a_run_is_refused_whoever_asks() -> None:
     with pytest.raises(AllowanceReached, match="HOLDFAST_MOST_DOLLARS_RUN"):
-        await allowance(tmp_path, day=None, run="0.5").hold("one", "m", 501, 0)
-    assert not (tmp_path / "spent.json").exists(), "nothing is kept without a cap for the day"
+        await allowance(None, run="0.5").hold("one", "m", 501, 0)
+
+
+def test_a_persons_cap_outlives_a_worker_that_starts_and_not_a_changed_setting() -> None:
+    books = treasury.tell(Books(), Caps(day=Decimal(50)))
+    assert books.caps.day == 50
+    books = books.model_copy(update={"caps": Caps(day=Decimal(80), each={"a": Decimal(1)})})
+    books = treasury.tell(books, Caps(day=Decimal(50)))
+    assert books.caps.day == 80
+    books = treasury.tell(books, Caps(day=Decimal(60), month=Decimal(900)))
+    assert books.caps == Caps(day=Decimal(60), month=Decimal(900), each={"a": Decimal(1)})
 
 
 # ---------------------------------------------------------------- a day: a call
 
 
-async def ask(folder: Path, model: Lines, day: str) -> object:
+async def ask(folder: Path, model: Lines, budget: Allowance) -> object:
     environment = ActivityEnvironment()
     environment.on_heartbeat = lambda *_: None
-    budget = allowance(folder, day)
     asking = Asking(model, FileJournal(folder / "journal"), price, budget=budget)
     return await environment.run(asking.ask, CALL, MATERIAL, SHAPE, "S", "P")
 
@@ -249,9 +382,9 @@ async def test_a_call_that_is_not_allowed_never_leaves_and_may_be_sent_tomorrow(
 ) -> None:
     model = Lines([ANSWER])
     with pytest.raises(AllowanceReached):
-        await ask(tmp_path, model, "3.9")
+        await ask(tmp_path, model, allowance(Desk.of("3.9")))
     assert model.requests == [] and not [*(tmp_path / "journal").iterdir()]
-    await ask(tmp_path, model, "100")
+    await ask(tmp_path, model, allowance(Desk.of("100")))
     assert len(model.requests) == 1
 
 
@@ -267,16 +400,19 @@ async def test_a_call_that_is_not_allowed_never_leaves_and_may_be_sent_tomorrow(
 async def test_a_call_counts_at_what_it_cost(
     tmp_path: Path, line: OrchestrationError, paid: Decimal | None
 ) -> None:
+    desk = Desk.of("100")
+    budget = allowance(desk)
     try:
-        await ask(tmp_path, Lines([line]), "100")
+        await ask(tmp_path, Lines([line]), budget)
     except OrchestrationError as error:
         assert error is line or isinstance(error, type(line))
-    found, held = spent_today(tmp_path / "spent.json", DAY)
-    assert held == 0
-    assert found == paid if paid is not None else found > 4, "its worst case, where nobody knows"
+    found, held = await settled(desk, budget)
+    assert held == "0"
+    most = Decimal(found)
+    assert most == paid if paid is not None else most > 4, "its worst case, where nobody knows"
 
 
-# ---------------------------------------------------------------- settings and doctor
+# ---------------------------------------------------------------- settings
 
 
 @pytest.mark.parametrize("wrong", ["-1", "nan", "inf", "1e999999", "much"])
@@ -294,15 +430,3 @@ def test_another_cap_makes_another_worker_and_reaches_it() -> None:
     assert model_environment(plain, "") != model_environment(held, "")
     assert worker_environment(held)["HOLDFAST_MOST_DOLLARS_DAY"] == "0"
     assert worker_environment(plain)["HOLDFAST_MOST_DOLLARS_RUN"] == ""
-
-
-def test_doctor_says_what_is_left_of_the_day(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    settings = Settings(_env_file=None, state_dir=tmp_path)
-    assert "spent today" not in {name for name, _, _ in check_storage(settings)}
-    settings = settings.model_copy(update={"most_dollars_day": Decimal("2.5")})
-    ((mark, said),) = [line[1:] for line in check_storage(settings) if line[0] == "spent today"]
-    assert mark == "ok" and "$0 of $2.5" in said and "HOLDFAST_MOST_DOLLARS_DAY" in said
-    (tmp_path / "spent.json").write_text("{")
-    ((mark, _),) = [line[1:] for line in check_storage(settings) if line[0] == "spent today"]
-    assert mark == "bad"

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from calling import claude
-from holdfast.activities.asking.allowance import Allowance, spent_today, utc_today
+from desk import Desk
+from holdfast.activities.asking.allowance import Allowance
 from holdfast.activities.asking.heartbeat import Past
+from holdfast.activities.asking.purses import Purses
 from holdfast.activities.claude.adapter import Claude
 from holdfast.activities.mapping import batch as batch_lane
 from holdfast.activities.mapping.maps import Maps
@@ -245,21 +247,21 @@ async def test_a_cancelled_batch_pays_for_what_was_done(tmp_path: Path) -> None:
 
 
 async def test_a_day_holds_a_batch_until_it_is_collected_whatever_process_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    told = await rows_of(tmp_path, 10)
-    spent = tmp_path / "spent.json"
+    told, desk = await rows_of(tmp_path, 10), Desk.of()
     async with scripted() as simulator, claude(simulator.url) as model:
-        budget = Allowance(spent, PRICES.price, day=Decimal(1))
-        maps = with_batches(tmp_path, model, budget=budget)
-        made: Submitted = await run(maps.submit_rows, told)
-        monkeypatch.setattr("holdfast.activities.asking.senders.this_machine", lambda: 5)
-        await budget.hold("other", told.call.model.id, 10, 10) if told.call.model else None
-        paid, held = spent_today(spent, utc_today())
+
+        def after_a_start() -> Maps:
+            budget = Allowance(PRICES.price, None, Purses(desk.ask))
+            return with_batches(tmp_path, model, budget=budget)
+
+        made: Submitted = await run(after_a_start().submit_rows, told)
+        desk.now += timedelta(hours=30)
+        paid, held = map(Decimal, desk.spent())
         assert not paid and held > 5 * (simulator.log.dollars or Decimal(0))
-        done = await collect(maps, told, made)
-        await budget.release("other")
-    paid, held = spent_today(spent, utc_today())
+        done = await collect(after_a_start(), told, made)
+    paid, held = map(Decimal, desk.spent())
     assert paid == done.bill.dollars and not held
 
 

@@ -45,6 +45,7 @@ from holdfast.client.connecting import CONNECT_SECONDS, configured_target
 from holdfast.contracts import Tier
 from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
+from holdfast.contracts.treasury import Caps
 from holdfast.deployment import extras
 from holdfast.deployment.address import address_of
 from holdfast.deployment.invocation import OPTION, STARTER, is_project_typed
@@ -55,7 +56,9 @@ from holdfast.embedded.supervision import refuse_other_project
 from holdfast.errors import BadSettings, EmbeddedError, Unreachable
 from holdfast.intake.launch import in_outage, search_attributes_of
 from holdfast.rendering.amounts import seconds
+from holdfast.rendering.treasury import summary
 from holdfast.temporal.connection import Target, connect
+from holdfast.temporal.treasury import Treasurer, Unanswered
 from holdfast.workers.pollers import Poller, any_alive, count_waiting, find_pollers
 from holdfast.workers.served import describe_missing, find_served
 from holdfast.workers.versions import complain, read_versions
@@ -77,6 +80,7 @@ FIRST = (
     "prices",
     "previews",
     "receipt key",
+    "spent today",
 )
 """Checks that are told also when they are fine."""
 BY_DEFAULT = "(default)"
@@ -216,7 +220,7 @@ async def _check_server(target: Target, name: str) -> AsyncIterator[Checkup]:
         if away := await in_outage(client, target.namespace):
             said = f"waiting for the endpoint of the models: {away}; {STARTER} list"
             yield Checkup("server", "runs", "note", said)
-        for ask in (check_pollers, check_builds, check_rates, check_previews):
+        for ask in (check_pollers, check_builds, check_rates, check_spent, check_previews):
             for check in await ask(client, target):
                 yield check
     except (Unreachable, RPCError) as error:
@@ -289,6 +293,19 @@ async def check_rates(client: Client, target: Target) -> list[Checkup]:
         missing = "the server keeps no rates: after a throttle each worker slows by itself"
         checks.append(Checkup("workers", "rate gate", "note", missing))
     return checks
+
+
+async def check_spent(client: Client, target: Target) -> list[Checkup]:
+    """Show what today's calls have cost, where that is bounded."""
+    try:
+        found = await Treasurer(lambda: client, target.task_queue, Caps()).look()
+    except Unanswered as error:
+        return [Checkup("workers", "spent today", "note", f"the treasurer is silent: {error}")]
+    if found is None:
+        return []
+    full = found.caps.day is not None and found.today.paid + found.held >= found.caps.day
+    said = f"{summary(found)}; {STARTER} budget"
+    return [Checkup("workers", "spent today", "note" if full else "ok", said)]
 
 
 async def _attributes(client: Client, target: Target) -> Checkup:
