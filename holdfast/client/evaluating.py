@@ -48,7 +48,15 @@ from holdfast.intake.login import login
 
 LOOK_SECONDS = 1.0
 """How often the marks so far are asked for."""
-AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
+FINAL = (
+    RPCStatusCode.NOT_FOUND,
+    RPCStatusCode.INVALID_ARGUMENT,
+    RPCStatusCode.UNAUTHENTICATED,
+    RPCStatusCode.PERMISSION_DENIED,
+)
+"""What a server says that is there. All else, as of a request that was under way when the server
+died, may be otherwise at the next look.
+"""
 
 
 async def trials_of(
@@ -199,6 +207,16 @@ async def start_eval(
             raise Refused(f"--id {eval_id!r} is in use by a run; choose another id") from error
 
 
+async def is_known(connection: Connection, eval_id: str) -> bool:
+    """Return True if there is an eval of this id, over or not."""
+    try:
+        return await _type_of(connection, eval_id) == EVALUATION
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False
+
+
 async def _type_of(connection: Connection, eval_id: str) -> str:
     return (await connection.handle(eval_id).describe()).workflow_type or ""
 
@@ -237,7 +255,7 @@ async def follow_eval(
         except WorkflowFailureError as error:
             raise RunFailed(f"eval {eval_id} has no report: {error.cause}") from error
         except RPCError as error:
-            if error.status not in AWAY:
+            if error.status in FINAL:
                 raise
             await asyncio.sleep(LOOK_SECONDS)
 

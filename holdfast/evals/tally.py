@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
+from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field
 
 from holdfast.contracts import Contract, Money
-from holdfast.contracts.evals import EvalReport, Mark
+from holdfast.contracts.evals import Case, EvalReport, Mark, Suite
 from holdfast.evals.intervals import difference, wilson
 from holdfast.ledger.ranges import total_of
 
@@ -34,6 +35,8 @@ class Tally(Contract):
     """Runs of trials that failed, to look at."""
     kinds: dict[str, tuple[int, int]] = Field(default_factory=dict)
     """How many trials met all checks of a kind, of how many that were asked for it."""
+    case: str = ""
+    """The digest of the case, as it was then."""
 
     def __len__(self) -> int:
         return self.trials + self.not_run
@@ -74,9 +77,9 @@ class Baseline(Contract):
 
 
 class Change(Contract):
-    """What is surely another rate than in the baseline."""
+    """What is surely another rate than in the baseline, or a case that is another than there."""
 
-    kind: Literal["regression", "improvement"]
+    kind: Literal["regression", "improvement", "other"]
     what: str
     """The suite, or `suite/case`."""
     before: tuple[int, int]
@@ -93,8 +96,11 @@ class Result(Contract):
     """Against a baseline; None: there was none."""
 
 
-def tally_suites(marks: Iterable[Mark], passing: Mapping[str, int]) -> tuple[SuiteTally, ...]:
-    """Return the tallies. `passing`: percent that must pass, by suite."""
+def tally_suites(marks: Iterable[Mark], asked: Iterable[Suite]) -> tuple[SuiteTally, ...]:
+    """Return the tallies of suites that were asked."""
+    asked = [*asked]
+    passing = {each.name: each.passing for each in asked}
+    digests = {(each.name, case.name): _digest(case) for each in asked for case in each.cases}
     suites: dict[str, dict[str, list[Mark]]] = {name: {} for name in passing}
     for mark in marks:
         suites.setdefault(mark.suite, {}).setdefault(mark.case, []).append(mark)
@@ -103,13 +109,20 @@ def tally_suites(marks: Iterable[Mark], passing: Mapping[str, int]) -> tuple[Sui
             name=name,
             passing=passing.get(name, 100),
             whole=_tally([each for marks in cases.values() for each in marks]),
-            cases={case: _tally(marks) for case, marks in cases.items()},
+            cases={
+                case: _tally(marks, digests.get((name, case), "")) for case, marks in cases.items()
+            },
         )
         for name, cases in suites.items()
     )
 
 
-def _tally(marks: list[Mark]) -> Tally:
+def _digest(case: Case) -> str:
+    """Return a mark of what a case asks and what must hold."""
+    return sha256(case.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
+
+
+def _tally(marks: list[Mark], case: str = "") -> Tally:
     run = [each for each in marks if each.status != NOT_RUN]
     failed = [each for each in run if not each.passed]
     whys = dict.fromkeys(why for each in failed for why in each.wrong)
@@ -129,29 +142,52 @@ def _tally(marks: list[Mark]) -> Tally:
             )
             for kind in dict.fromkeys(kind for each in run for kind in each.kinds)
         },
+        case=case,
     )
 
 
 def compare(before: Iterable[SuiteTally], after: Iterable[SuiteTally]) -> tuple[Change, ...]:
     """Return the suites and cases of both whose rate has surely changed: where the interval of the
-    difference does not hold 0.
+    difference does not hold 0. A case that asks or demands something else than then is named
+    instead, and counts for no rate.
     """
-    known = {name: each for suite in before for name, each in _named(suite)}
-    found = []
+    known = {suite.name: suite for suite in before}
+    found: list[Change] = []
     for suite in after:
-        for name, now in _named(suite):
-            then = known.get(name)
-            if then is None:
-                continue
-            one, other = (then.passed, then.trials), (now.passed, now.trials)
-            low, high = difference(one, other)
-            if high < 0:
-                found.append(Change(kind="regression", what=name, before=one, after=other))
-            elif low > 0:
-                found.append(Change(kind="improvement", what=name, before=one, after=other))
+        if then := known.get(suite.name):
+            found += _changes(then, suite)
     return tuple(found)
 
 
-def _named(suite: SuiteTally) -> Iterable[tuple[str, Tally]]:
-    yield suite.name, suite.whole
-    yield from ((f"{suite.name}/{case}", each) for case, each in suite.cases.items())
+def _changes(before: SuiteTally, after: SuiteTally) -> Iterable[Change]:
+    then = before.cases
+    both = {name: (then[name], now) for name, now in after.cases.items() if name in then}
+    same = {name: pair for name, pair in both.items() if pair[0].case == pair[1].case}
+    old, new = _sum(one for one, _ in same.values()), _sum(other for _, other in same.values())
+    if same and (change := _change(after.name, old, new)):
+        yield change
+    for name, (one, other) in both.items():
+        what, old, new = f"{after.name}/{name}", _rate(one), _rate(other)
+        if name not in same:
+            yield Change(kind="other", what=what, before=old, after=new)
+        elif change := _change(what, old, new):
+            yield change
+
+
+def _change(what: str, before: tuple[int, int], after: tuple[int, int]) -> Change | None:
+    low, high = difference(before, after)
+    if low <= 0 <= high:
+        return None
+    fell = high < 0
+    return Change(
+        kind="regression" if fell else "improvement", what=what, before=before, after=after
+    )
+
+
+def _rate(tally: Tally) -> tuple[int, int]:
+    return tally.passed, tally.trials
+
+
+def _sum(tallies: Iterable[Tally]) -> tuple[int, int]:
+    rates = [*map(_rate, tallies)]
+    return sum(passed for passed, _ in rates), sum(trials for _, trials in rates)

@@ -207,7 +207,10 @@ def _must(given: object, where: str) -> Must:
     unknown = _unknown(where, given, Must.model_fields)
     for name, shape in (("plan", PlanShape), ("finds", Found)):
         if isinstance(within := given.get(name), dict):
-            unknown += _unknown(f"{where}: {name}", within, shape.model_fields)
+            unknown += [
+                f"{each}; there are: {', '.join(shape.model_fields)}"
+                for each in _unknown(f"{where}: {name}", within, shape.model_fields)
+            ]
     if unknown:
         raise Refused("\n".join(unknown))
     try:

@@ -40,6 +40,7 @@ _LINES = (
     ("a countersignature", re.compile(rf'"countersignatures":\[(?:{_PAIR}(?:,{_PAIR})*)?\],')),
     ("the leaves", re.compile(r'"leaves":\[')),
 )
+_VERSION = re.compile(r'\{"holdfast_receipt":([0-9]{1,9}),')
 _DIGEST = re.compile("[0-9a-f]{64}")
 _NAMED = re.compile(r'\["([^"\\]{1,300})"')
 _END = "]}"
@@ -107,6 +108,11 @@ class Receipt:
         lines = content.split(b"\n")
         places = [*_texts(lines)]
         for number, (what, form) in enumerate(_LINES):
+            if number == 0 and (found := _VERSION.fullmatch(places[0])) and found[1] != "1":
+                raise NotReceipt(
+                    f"line 1 says version {found[1]}, and this holdfast reads version 1: a newer"
+                    " one wrote it, or it was changed"
+                )
             if number >= len(places) or not form.fullmatch(places[number]):
                 raise NotReceipt(f"line {number + 1} is not as in a receipt: {what}")
         if len(places) < len(_LINES) + 3 or places[-1] or places[-2] != _END:

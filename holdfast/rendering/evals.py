@@ -206,5 +206,7 @@ def _where(tally: Tally) -> Iterator[str]:
 
 
 def _changed(change: Change) -> str:
+    if change.kind == "other":
+        return f"not compared: {change.what} was another case then"
     one, other = (f"{passed} of {trials}" for passed, trials in (change.before, change.after))
     return f"{change.kind}: {change.what}: {one} before, {other} now"

@@ -6,14 +6,16 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from conftest import Runs
 from holdfast.cli.commands.runs import eval as eval_command
 from holdfast.cli.commands.runs.eval import EvalOptions
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code, Exit
+from holdfast.client import evaluating
 from holdfast.client.evaluating import trials_of
-from holdfast.contracts.evals import Mark
+from holdfast.contracts.evals import EvalReport, Mark
 from holdfast.errors import Refused
 from holdfast.evals.tally import Baseline, tally_suites
 from holdfast.intake.connection import Connection
@@ -49,7 +51,7 @@ async def test_an_eval_is_priced_run_told_and_compared(
 ) -> None:
     suites = (read_suite(folder),)
     saved, page = folder / "base.json", folder / "page.md"
-    before = tally_suites([mark(number) for number in range(4)], {"sums": 70})
+    before = tally_suites([mark(number) for number in range(4)], suites)
     async with runs.worker(ScriptedModel({"judge": [T1, NONE, NONE, NONE, NONE]})):
         dry = EvalOptions(dry=True)
         assert await eval_command.run(connection, suites, dry) == Code.COMPLETE
@@ -59,8 +61,11 @@ async def test_an_eval_is_priced_run_told_and_compared(
         assert await eval_command.run(connection, suites, EvalOptions(save=saved)) == Code.COMPLETE
         told = " ".join(capsys.readouterr().out.split())
         assert "sums: held" in told and "1 of 1" in told and "21–100 %" in told
-        options = EvalOptions(runs=4, before=before, page=page)
+        options = EvalOptions(eval_id="e1", runs=4, before=before, page=page)
         assert await eval_command.run(connection, suites, options) == Code.FAILED
+        assert "e1 goes on" not in capsys.readouterr().err
+        assert await eval_command.run(connection, suites, options) == Code.FAILED
+        assert "e1 goes on: its trials that have run are paid" in capsys.readouterr().err
     assert Baseline.model_validate_json(saved.read_text()).suites[0].whole.passed == 1
     shown = page.read_text()
     assert shown.startswith("# Eval sums\n\n## sums: did not hold\n")
@@ -82,6 +87,24 @@ async def test_an_eval_that_is_expected_to_cost_more_than_its_cap_is_not_begun(
             await eval_command.run(connection, (read_suite(folder),), options)
     assert model.heard == []
     assert "Prepared and priced first, unpaid: 2 cases." in capsys.readouterr().err
+
+
+async def test_who_follows_an_eval_goes_on_when_the_server_dies_under_a_request(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = [RPCStatusCode.UNKNOWN, RPCStatusCode.UNAVAILABLE]
+
+    async def follow(*_: object) -> EvalReport:
+        if states:
+            raise RPCError("transport error", states.pop(), b"")
+        return EvalReport(name="sums")
+
+    monkeypatch.setattr(evaluating, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(evaluating, "_follow", follow)
+    assert await evaluating.follow_eval(connection, "e1") == EvalReport(name="sums")
+    states.append(RPCStatusCode.PERMISSION_DENIED)
+    with pytest.raises(RPCError):
+        await evaluating.follow_eval(connection, "e1")
 
 
 async def test_cases_of_tools_are_free_and_priced_without_a_worker(
@@ -127,6 +150,7 @@ def test_wrong_input_is_refused_before_anything_starts(
         ("eval", "judge", "--baseline", "base.json"): "--baseline base.json: not what --save",
         ("eval",): "name a suite; there are: ",
         ("eval", "judge", "--all"): "--all and judge: leave one out",
+        ("eval", "judge", "--dry-run", "--save", "b"): "--dry-run has no result for --save",
     }.items():
         Path("base.json").write_text("{}")
         assert main([*line]) == Code.REFUSED

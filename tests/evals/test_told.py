@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from holdfast.contracts.evals import EvalGoal, EvalReport, Mark, Priced, Trial
-from holdfast.evals.tally import tally_suites
+from holdfast.contracts.evals import EvalGoal, EvalReport, Mark, Priced, Suite, Trial
+from holdfast.evals.tally import Change, tally_suites
 from holdfast.rendering import evals, markdown
 
 
@@ -31,7 +31,8 @@ def test_one_agent_and_a_team_stand_beside_each_other_in_quality_price_and_time(
         mark("team", 2, passed=True, dollars="0.20", seconds=30),
     )
     report = EvalReport(name="several", marks=marks, trials=4, dollars=Decimal("0.34"))
-    tallies = tally_suites(marks, {"one-agent": 75, "team": 75})
+    asked = [Suite(name=each, passing=75, cases=()) for each in ("one-agent", "team")]
+    tallies = tally_suites(marks, asked)
     told = markdown.write(evals.blocks(report, tallies, None, "show {}".format))
     table, rest = told.split("## one-agent", 1)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
@@ -49,11 +50,17 @@ def test_one_agent_and_a_team_stand_beside_each_other_in_quality_price_and_time(
 def test_the_command_that_opens_a_failed_trial_is_told_as_it_is_to_be_typed(passed: bool) -> None:
     marks = (mark("my_suite", 1, passed=passed, dollars="0", seconds=1),)
     report = EvalReport(name="my_suite", marks=marks, trials=1)
-    tallies = tally_suites(marks, {"my_suite": 50})
+    tallies = tally_suites(marks, [Suite(name="my_suite", passing=50, cases=())])
     command = "starter.py --project /a/my_letters show {}".format
     told = markdown.write(evals.blocks(report, tallies, None, command))
     typed = "To open one that failed:\n\n    starter.py --project /a/my_letters show my_suite-1\n"
     assert (typed in told) != passed
+
+
+def test_a_case_that_is_another_than_in_the_baseline_is_told_as_not_compared() -> None:
+    change = Change(kind="other", what="s/c", before=(2, 2), after=(0, 2))
+    told = markdown.write(evals.blocks(EvalReport(name="s"), (), [change], str))
+    assert "- not compared: s/c was another case then" in told and "0 of 2" not in told
 
 
 def test_a_price_above_the_cap_says_how_many_trials_that_leaves_out_and_which_cap_would_do() -> (

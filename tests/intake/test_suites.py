@@ -71,7 +71,7 @@ WRONG = {
     "- {name: a, goal: G, must: [{say: x}]}": "a: must 1: say: there is no such field",
     "- {name: a, goal: G, must: [{says: x, cites: 1}]}": "a: must 1: give one of says,",
     "- {name: a, goal: G, must: [{matches: '('}]}": "a: must 1: regex '(': missing )",
-    "- {name: a, goal: G, must: [{plan: {lest: 1}}]}": "a: must 1: plan: lest: there is no such",
+    "- {name: a, goal: G, must: [{plan: {lest: 1}}]}": "(did you mean 'least'?); there are: ",
     "- {name: a, goal: G, must: [{result: {type: 7}}]}": "a: must 1: result: no JSON schema: ",
     "- {name: a, goal: G, must: [{cites: -1}]}": "a: must 1: cites",
     "- {name: a, goal: G, must: [{dollars: -1}]}": "a: must 1: dollars: ",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.contracts import Goal, Limits
-from holdfast.contracts.evals import Asked, Case, EvalGoal, Mark, Trial
+from holdfast.contracts.evals import Asked, Case, EvalGoal, Mark, Must, Suite, Trial
 from holdfast.evals import rules
 from holdfast.evals.intervals import difference, mean, wilson
 from holdfast.evals.tally import SuiteTally, compare, tally_suites
@@ -117,7 +117,7 @@ def test_the_interval_of_a_difference_is_newcombes() -> None:
 def suite(passed: int, failed: int) -> tuple[SuiteTally, ...]:
     marks = [mark(f"p{n}") for n in range(passed)]
     marks += [mark(f"f{n}", passed=False) for n in range(failed)]
-    return tally_suites(marks, {"s": 90})
+    return tally_suites(marks, [Suite(name="s", passing=90, cases=())])
 
 
 def test_a_regression_is_named_only_where_the_interval_says_so() -> None:
@@ -129,10 +129,25 @@ def test_a_regression_is_named_only_where_the_interval_says_so() -> None:
     assert {each.kind for each in compare(suite(12, 8), suite(20, 0))} == {"improvement"}
 
 
+def test_a_case_with_other_checks_than_in_the_baseline_is_named_and_counts_for_no_rate() -> None:
+    def tallied(says: str, *, passed: bool) -> tuple[SuiteTally, ...]:
+        musts = {"kept": "x", "mended": says}
+        cases = tuple(Case(name=n, must=(Must(says=(text,)),)) for n, text in musts.items())
+        marks = [mark(f"k{n}", case="kept") for n in range(3)]
+        marks += [mark(f"m{n}", case="mended", passed=passed) for n in range(20)]
+        return tally_suites(marks, [Suite(name="s", cases=cases)])
+
+    before = tallied("a", passed=True)
+    assert compare(before, before) == ()
+    [only] = compare(before, tallied("b", passed=False))
+    assert (only.kind, only.what) == ("other", "s/mended")
+    assert [each.what for each in compare(before, tallied("a", passed=False))] == ["s", "s/mended"]
+
+
 def test_what_was_not_run_has_not_passed() -> None:
     assert suite(9, 1)[0].held and not suite(8, 2)[0].held
     left = rules.not_run(Trial(run="x", suite="s", case="c", asked=""), "no money")
-    [tally] = tally_suites([mark("a"), left], {"s": 100})
+    [tally] = tally_suites([mark("a"), left], [Suite(name="s", cases=())])
     assert (tally.whole.trials, tally.whole.not_run, tally.held) == (1, 1, False)
 
 

@@ -295,6 +295,7 @@ DEEP = '["answer","' + "0" * 64 + '",' + '{"a":' * 200_000 + "1" + "}" * 200_000
     [
         (b"", "line 1 is not as in a receipt: the version"),
         (b"{}", "line 1 is not as in a receipt"),
+        (CONTENT.replace(b'receipt":1', b'receipt":2'), "line 1 says version 2, and this holdfast"),
         (b"\xff\xfe", "line 1 has a byte that is no ASCII, at column 1"),
         (b"\n" * 600_000, "it is larger than any receipt"),
         (CONTENT[:-1], "is not the end of a receipt"),

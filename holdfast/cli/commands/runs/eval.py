@@ -28,7 +28,7 @@ from holdfast.cli.shared.options import (
     write_file,
 )
 from holdfast.cli.shared.starting import ASK_ABOVE
-from holdfast.client.evaluating import follow_eval, prices_of, start_eval, trials_of
+from holdfast.client.evaluating import follow_eval, is_known, prices_of, start_eval, trials_of
 from holdfast.contracts import Tier
 from holdfast.contracts.base import Urgency
 from holdfast.contracts.evals import EvalGoal, EvalReport, Suite
@@ -110,6 +110,9 @@ def command(
     baseline. The same --id again goes on where it was; what has run is not paid again.
     """
     settings = Settings()
+    for name, given in (("--save", save), ("--page", page)):
+        if dry and given:
+            raise Exit(f"--dry-run has no result for {name}; leave one out")
     options = EvalOptions(
         eval_id=check_id(eval_id),
         runs=runs,
@@ -198,6 +201,8 @@ async def _priced(
     expected = evals.expected(goal, prices)
     say(evals.say_price(goal, prices))
     say_all(evals.say_unprepared(prices), "magenta")
+    if options.eval_id and await is_known(connection, eval_id):
+        say(f"{eval_id} goes on: its trials that have run are paid, and not asked again.")
     if expected is not None and expected > goal.dollars:
         raise Exit(
             f"{money(expected)} is expected, and {money(goal.dollars)} is the cap: give more"
@@ -211,7 +216,7 @@ async def _priced(
 
 def finish(report: EvalReport, suites: tuple[Suite, ...], options: EvalOptions) -> int:
     """Print and write what came of an eval; return its exit code."""
-    tallies = tally_suites(report.marks, {each.name: each.passing for each in suites})
+    tallies = tally_suites(report.marks, suites)
     changes = None if options.before is None else compare(options.before, tallies)
     opens = partial(to_type, "show")
     shown = markdown.write(evals.blocks(report, tallies, changes, opens))
