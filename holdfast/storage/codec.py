@@ -19,9 +19,9 @@ from holdfast.errors import Undecipherable
 from holdfast.storage.keys import Keyring
 from holdfast.storage.payloads import INLINE_BYTES, READABLE, is_readable
 
-ENCODING = b"binary/encrypted"
+ENCODING = b"binary/holdfast-encrypted"
+"""No other program's, whose payloads are none of ours to wait for."""
 KEY_ID = "encryption-key-id"
-"""As Temporal's own examples of encryption call both."""
 _HEAD_BYTES = 300
 
 

@@ -131,11 +131,11 @@ class _Instance(WorkflowInstance):
         begins = begins if len(self.details.defn.arg_types or ()) == 1 else []
         # Before the SDK makes a workflow of it, which it would leave half done.
         if begins and not _is_one_value(begins[0].arguments):
-            return _failed(_unfit(self.details, begins[0].arguments))
+            return _failed(self.details, _unfit(self.details, begins[0].arguments))
         done = self.inner.activate(act)
         if begins and (_ended(done) or not done.HasField("successful")):
             why = _unfit(self.details, begins[0].arguments)
-            return _failed(why) if why else done
+            return _failed(self.details, why) if why else done
         return done
 
     def _is_outside_a_task(self, act: WorkflowActivation) -> bool:
@@ -202,12 +202,13 @@ def _unfit(details: WorkflowInstanceDetails, given: Sequence[Payload]) -> str:
     return "" if isinstance(value, kind) else f"{takes}; what it was given is none"
 
 
-def _failed(why: str) -> WorkflowActivationCompletion:
+def _failed(details: WorkflowInstanceDetails, why: str) -> WorkflowActivationCompletion:
     done = WorkflowActivationCompletion()
     failure = done.successful.commands.add().fail_workflow_execution.failure
-    failure.message = why
-    failure.application_failure_info.type = BadGoal.__name__
-    failure.application_failure_info.non_retryable = True
+    # It quotes what the run was started with, which may have to be encrypted.
+    details.failure_converter_class().to_failure(
+        BadGoal(why), details.payload_converter_factory(), failure
+    )
     return done
 
 

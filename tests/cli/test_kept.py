@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from encrypted import write_keys
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.cli.checks import kept as module
 from holdfast.cli.checks.kept import check_storage
@@ -21,6 +22,7 @@ from holdfast.embedded.database import find_trouble
 from holdfast.embedded.state import Endpoint
 from holdfast.errors import EmbeddedError
 from holdfast.storage import DirectoryStore
+from holdfast.storage.keys import keyring
 from holdfast.temporal.connection import Target
 
 pytestmark = pytest.mark.anyio
@@ -224,3 +226,16 @@ def test_the_deployments_own_limits_are_told_tier_by_tier(state: StateDir) -> No
         " HOLDFAST_IN_FLIGHT)",
         "own limit opus": "1/s, for this state directory (HOLDFAST_RATE)",
     }
+
+
+def test_what_encrypts_is_said_and_a_file_of_keys_that_others_may_read(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    given = Settings(
+        _env_file=None, state_dir=tmp_path / "state", payload_key_file=write_keys(file, "a", "b")
+    )
+    mark, detail = said(given)["encryption"]
+    assert mark == "ok" and f"with 'b', the last key of {file}" in detail
+    file.chmod(0o644)
+    keyring.cache_clear()
+    mark, detail = said(given)["encryption"]
+    assert mark == "bad" and f"run: chmod 600 {file}" in detail

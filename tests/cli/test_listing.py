@@ -221,6 +221,15 @@ def test_a_short_text_among_the_inputs_is_told_as_it_is_and_a_long_one_by_its_si
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("status", [9, 99])
+async def test_a_status_that_neither_we_nor_the_sdk_know_breaks_no_list(status: int) -> None:
+    info = WorkflowExecutionInfo(status=status)  # type: ignore[arg-type]
+    found = WorkflowExecution._from_raw_info(info, "default", data_converter(None))
+    assert found.status is WorkflowExecutionStatus.RUNNING
+    assert await _status(found) == "running"
+
+
+@pytest.mark.anyio
 async def test_a_run_that_an_operator_paused_is_listed_as_that_and_breaks_no_list() -> None:
     """Its status is one of a newer server's, which the SDK does not know."""
     info = WorkflowExecutionInfo(status=8)  # type: ignore[arg-type]

@@ -21,11 +21,13 @@ from temporalio.api.history.v1 import HistoryEvent
 import buckets
 import holdfast.storage
 from buckets import BUCKET, Bucket
+from encrypted import write_keys
 from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.main import explain
 from holdfast.contracts.errors import BlobLost
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.storage import BadStore, DirectoryStore, Store, StoreAway, s3, store_at
+from holdfast.storage.keys import Keyring
 from holdfast.storage.payloads import PayloadLost, external_storage, fetch, find_stored
 from holdfast.temporal.connection import data_converter
 
@@ -192,6 +194,35 @@ def big(text: str = "found to be sound. ") -> Payload:
 async def stored(url: str, payload: Payload) -> Payload:
     """The reference that stands in a history for a payload of a run."""
     return await external_storage(store(url))._store_payload(payload)
+
+
+async def test_with_keys_nothing_in_a_bucket_is_plain_and_no_name_tells_a_content(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    keys = Keyring(write_keys(tmp_path / "keys", "one"))
+
+    def fresh() -> Store:
+        holdfast.storage._bucket.cache_clear()
+        return store_at(URL, keys)
+
+    here = fresh()
+    assert await here.put(CONTENT) == DIGEST
+    assert await here.put_file(io.BytesIO(CONTENT)) == (DIGEST, len(CONTENT))
+    await here.write("journal/own", CONTENT)
+    names = bucket.names()
+    assert len(names) == 2 and not any(DIGEST in name for name in names)
+    kept = [bucket.client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names]
+    assert not any(b"examined" in each for each in kept)
+    assert await fresh().get(DIGEST) == CONTENT == await fresh().read("journal/own")
+    async with fresh().file(DIGEST) as path:
+        assert path.read_bytes() == CONTENT
+    for name in names:
+        bucket.client.put_object(Bucket=BUCKET, Key=name, Body=kept[0][:-1])
+    with pytest.raises(BlobLost, match="it is damaged"):
+        await fresh().get(DIGEST)
+    with pytest.raises(BlobLost, match="it is damaged"):
+        async with fresh().file(DIGEST):
+            pass
 
 
 async def test_payloads_are_written_anew_by_each_process_that_has_them(

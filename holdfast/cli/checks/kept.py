@@ -20,7 +20,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir, count_unreadable
 from holdfast.embedded.database import find_trouble
 from holdfast.embedded.starting import SPACE_BYTES
-from holdfast.errors import EmbeddedError
+from holdfast.errors import BadSettings, EmbeddedError
 from holdfast.storage import (
     BadStore,
     BucketStore,
@@ -39,17 +39,37 @@ LOOK_SECONDS = 1.0
 
 
 def check_storage(settings: Settings) -> list[Line]:
-    """Check state directory, database, journal and store. Blocks, for some seconds at most."""
+    """Check keys, state directory, database, journal and store. Blocks, for some seconds at
+    most.
+    """
     state = StateDir.of(settings)
+    keys, told = _keys(settings, state)
     lines = [_folder("state", state.path, "set HOLDFAST_STATE_DIR to a folder that can be written")]
     if lines[0][1] == "ok" and state.path.is_dir():
         lines += _deployment(state)
         lines += _roots(settings, state)
         lines += _database(state)
-        lines += _journal(state, keyring(settings.key_file))
+        lines += _journal(state, keys)
         lines += _receipts(settings, state)
         lines += _pace(settings)
-    return [*lines, *_store(settings, state)]
+    return [*told, *lines, *_store(settings, state, keys)]
+
+
+def _keys(settings: Settings, state: StateDir) -> tuple[Keyring, list[Line]]:
+    """Return the keys that encrypt, and what is to be said of them."""
+    try:
+        endpoint = state.endpoint()
+    except EmbeddedError:
+        endpoint = None
+    file = settings.key_file or (endpoint.key_file if endpoint else "")
+    try:
+        keys = keyring(file)
+    except BadSettings as error:
+        return keyring(""), [("encryption", "bad", str(error))]
+    if not keys.ids:
+        return keys, []
+    said = f"histories, store and journal, with {keys.ids[-1]!r}, the last key of {file}"
+    return keys, [("encryption", "ok", said)]
 
 
 def _folder(name: str, path: Path, remedy: str) -> Line:
@@ -146,9 +166,8 @@ def _pace(settings: Settings) -> Iterator[Line]:
         yield f"own limit {tier}", "ok", f"{pace}, for this state directory ({', '.join(named)})"
 
 
-def _store(settings: Settings, state: StateDir) -> Iterator[Line]:
+def _store(settings: Settings, state: StateDir, keys: Keyring) -> Iterator[Line]:
     """Check the embedded deployment's store and the one of STORE_URL."""
-    keys = keyring(settings.key_file)
     if state.database.exists():
         yield from _blobs("store", store_at(state.store.as_uri(), keys), must=True)
     if settings.store_url:

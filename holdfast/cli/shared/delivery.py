@@ -19,6 +19,7 @@ from holdfast.contracts.made_files import FILE_BYTES, place_files
 from holdfast.rendering.answers import answer_file
 from holdfast.storage import Store
 from holdfast.storage.files import write_whole
+from holdfast.temporal.connection import Target
 from holdfast.text import for_json, pluralize, visible
 
 NAME_LETTERS = 200
@@ -102,14 +103,19 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
-    """Write the files of a finished run and print where they are, the page last. A full disk does
-    not lose the report itself.
+def in_plain(target: Target) -> str:
+    """Return that a file holds in plain what the deployment keeps encrypted; empty: it does not."""
+    return "; it holds in plain what is encrypted here" * target.keys.writes
+
+
+def deliver(report: Report, folder: Path, out: Path | None, look: Look, plain: str = "") -> None:
+    """Write the files of a finished run and print where they are, the page last; `plain`: a remark
+    on what they hold. A full disk does not lose the report itself.
     """
     if out:
         try:
             write(report, out, look, files_of(report.run_id, folder).as_uri())
-            say(f"Report: {out}")
+            say(f"Report: {out}{plain}")
         except OSError as error:
             say(f"The report could not be written to {out}: {error.strerror}", "magenta")
     try:
@@ -121,7 +127,7 @@ def deliver(report: Report, folder: Path, out: Path | None, look: Look) -> None:
         say(f"Report: {failed.markdown}")
         say(f"Its page could not be made: a mistake of ours: {failed.__cause__!r}", "magenta")
         return
-    say(f"Report: {markdown}")
+    say(f"Report: {markdown}{plain}")
     if answer := answer_file(report):
         say(f"Answer: {place(report.run_id, folder, answer[0])}")
     made = [file for finding in report.findings for file in finding.files]

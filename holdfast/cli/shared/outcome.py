@@ -9,7 +9,7 @@ from holdfast.cli.screen import report as pages
 from holdfast.cli.screen.exits import Code, code_of, exit_of
 from holdfast.cli.screen.streams import say
 from holdfast.cli.shared.connection import say_where
-from holdfast.cli.shared.delivery import deliver, files_of, place, with_files
+from holdfast.cli.shared.delivery import deliver, files_of, in_plain, place, with_files
 from holdfast.cli.shared.pipeline import Pipeline
 from holdfast.client.doing import Turns
 from holdfast.client.ended import Ended, is_damaged, read_end
@@ -67,7 +67,7 @@ async def print_outcome(
         say(proposed, "dim")
     if made is not None:
         code = pipeline.pass_on(made, code)
-        deliver(made, reports, out, ended.look)
+        deliver(made, reports, out, ended.look, in_plain(connection.target))
     return code
 
 

@@ -14,6 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put_json, say
 from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.delivery import in_plain
 from holdfast.cli.shared.options import Embedded, RunId, check_file, write_file
 from holdfast.client.reading import describe_run, no_such_run
 from holdfast.deployment.settings import Settings
@@ -68,17 +69,12 @@ async def play(connection: Connection, run_id: str, out: Path, *, inputs: bool) 
         made.write(out)
     except OSError as error:
         raise Exit(f"{out} could not be written: {error.strerror}", Code.FAILED) from error
-    say(f"Cassette: {out}, {pluralize(len(made.calls), 'call')}{in_plain(connection)}")
+    say(f"Cassette: {out}, {pluralize(len(made.calls), 'call')}{in_plain(connection.target)}")
     if found.status is WorkflowExecutionStatus.RUNNING:
         say(f"{run_id} is open: this is what it has asked so far", "magenta")
     if missing:
         say(f"Not in the journal of this machine: {', '.join(missing)}", "magenta")
     return Code.FAILED if missing else Code.COMPLETE
-
-
-def in_plain(connection: Connection) -> str:
-    """Return that a file holds in plain what the deployment keeps encrypted; empty: it does not."""
-    return "; it holds in plain what is encrypted here" * connection.target.keys.writes
 
 
 async def run(connection: Connection, run_id: str, out: Path | None) -> int:
@@ -94,5 +90,5 @@ async def run(connection: Connection, run_id: str, out: Path | None) -> int:
         return Code.COMPLETE
     # Whoever shows the file in a terminal gets what others wrote as harmless as above.
     write_file(out, for_json(text).encode("utf-8", "backslashreplace"))
-    say(f"History: {out}{in_plain(connection)}")
+    say(f"History: {out}{in_plain(connection.target)}")
     return Code.COMPLETE
