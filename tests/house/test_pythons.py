@@ -1,7 +1,6 @@
 """Every Python of ours that is on this machine runs the program: all that is locked is installed
-for it, the demonstration reviews its example, and tests pass: of the newest those of what it does
-otherwise (processes, event loops, types, syntax), of one between that and ours those of the pure
-rules.
+for it, the demonstration reviews its example, and tests pass: recorded histories replay, and of the
+newest those of what it does otherwise (processes, event loops, types, syntax).
 """
 
 from __future__ import annotations
@@ -25,18 +24,31 @@ from holdfast.deployment.settings import HOME
 OURS = ("3.11", "3.12", "3.13", "3.14")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 """It runs all tests already."""
-PURE = ("tests/intake", "tests/orchestrator", "tests/workflows/test_replay.py")
-"""What fails on one Python and neither on an older nor on a newer one is hardly in the rest."""
+REPLAYED = ("tests/workflows/test_replay.py",)
+"""All that a run's rules do; what is otherwise on one Python and neither on an older nor on a newer
+one is hardly in the rest.
+"""
+USES = "tests/activities/code_review/test_uses.py::test_"
 PART = (
-    *PURE,
+    *REPLAYED,
     "tests/activities/asking",
-    "tests/activities/code_review/test_uses.py",
+    # What reads Python by the Python that it runs in.
+    *(
+        f"{USES}{name}"
+        for name in (
+            "a_name_that_is_gone_is_told_where_another_file_imports_it",
+            "a_use_that_may_be_none_is_no_remark",
+            "a_call_is_told_if_it_fitted_and_does_not_any_more",
+            "a_text_that_python_does_not_know_has_no_syntax",
+        )
+    ),
     "tests/activities/proofs/test_contained.py",
     "tests/activities/tools",
     "tests/activities/toolset",
     "tests/cli/test_cli.py",
     "tests/cli/test_invocation.py",
     "tests/deployment",
+    "tests/intake",
 )
 """The rest runs programs of others, or code that runs here as well."""
 SECONDS = 1_500
@@ -104,7 +116,7 @@ def test_every_python_that_is_here_runs_the_program(version: str, folder: Path) 
         run(*starter, "down")
 
     newer = OURS[OURS.index(version) + 1 :]
-    part = PURE if version > HERE and any(map(find_python, newer)) else PART
+    part = REPLAYED if version > HERE and any(map(find_python, newer)) else PART
     options = ("-m", "not long", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider")
     tests = subprocess.Popen(
         [programs / "python", "-m", "pytest", *options, f"--basetemp={folder / 't'}", *part],
