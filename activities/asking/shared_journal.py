@@ -6,15 +6,25 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from temporalio import activity
 
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.journal import dump_entry, load_entry
 from holdfast.errors import MissingKey, Undecipherable
 from holdfast.ports import Journal, Store
 
-PATIENCE = 5.0
-"""Seconds that an answer waits to be in the store. Then its call goes on: this machine has it."""
+PATIENCE = (5.0, 120.0)
+"""Seconds that an answer waits to be in the store, at least, and at most if its call has them."""
+MARGIN = 10.0
+"""Seconds that a call keeps of them, to report its answer."""
+PAUSE = 1.0
+"""Between two tries to write an answer."""
+LATE = 3.0
+"""Seconds in which the answer to a call of another machine may still come to be there."""
+UNWRITTEN = 500
+"""Answers that wait to be written, at most: more are on this machine alone."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +68,13 @@ class SharedJournal:
         found = await self._own.answer(key)
         if found is not None or self._is_new(key):
             return found
+        found = await self._look(key)
+        if found is None and activity.in_activity() and Past.read().sent:
+            await asyncio.sleep(LATE)
+            found = await self._look(key)
+        return found
+
+    async def _look(self, key: str) -> str | None:
         try:
             kept = await self._store.read(_name_of(key))
             return None if kept is None else load_entry(kept)
@@ -68,20 +85,50 @@ class SharedJournal:
             return None
 
     async def record(self, key: str, answer: str) -> None:
-        """Record the answer here and, at the same time, in the store. Where the store fails that is
-        logged: the answer is paid, and this machine has it.
+        """Record the answer here and, at the same time, in the store.
+
+        While the store is away the call waits, for as long as it has time: another attempt, which
+        may be elsewhere, would not find what is paid. Afterwards it is written as soon as the store
+        takes it, while this process lives.
         """
         writing = asyncio.create_task(self._write(key, answer))
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
         await self._own.record(key, answer)
-        await asyncio.wait({writing}, timeout=PATIENCE)
+        clock = asyncio.get_running_loop().time
+        until = clock() + _seconds_left()
+        while not writing.done() and clock() < until and not _is_cut():
+            await asyncio.wait({writing}, timeout=0.5)
 
     async def _write(self, key: str, answer: str) -> None:
-        try:
-            await self._store.write(_name_of(key), dump_entry(answer))
-        except OSError as error:
-            logger.warning("an answer is on this machine alone: %s", error)
+        told = False
+        while True:
+            try:
+                await self._store.write(_name_of(key), dump_entry(answer))
+                return
+            except OSError as error:
+                if not told:
+                    logger.warning("an answer is on this machine alone so far: %s", error)
+                if len(self._writing) > UNWRITTEN:
+                    return
+            told = True
+            await asyncio.sleep(PAUSE)
+
+
+def _seconds_left() -> float:
+    """Return how long an answer may wait to be in the store."""
+    least, most = PATIENCE
+    if not activity.in_activity():
+        return least
+    info = activity.info()
+    if info.start_to_close_timeout is None:
+        return least
+    gone = datetime.now(UTC) - info.started_time
+    return max(least, min(most, (info.start_to_close_timeout - gone).total_seconds() - MARGIN))
+
+
+def _is_cut() -> bool:
+    return activity.in_activity() and activity.is_cancelled()
 
 
 def _name_of(key: str) -> str:

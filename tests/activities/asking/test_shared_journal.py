@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from dataclasses import replace
+from dataclasses import astuple, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
 from holdfast.activities.asking import shared_journal
+from holdfast.activities.asking.heartbeat import Past
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.asking.shared_journal import SharedJournal
 from holdfast.storage import DirectoryStore, StoreAway
@@ -96,16 +98,44 @@ async def test_a_store_that_fails_or_dawdles_costs_no_answer(
 ) -> None:
     journal = machine(folder, store, "one")
     store.away = True
+    monkeypatch.setattr(shared_journal, "PATIENCE", (0.001, 0.001))
+    monkeypatch.setattr(shared_journal, "PAUSE", 0.01)
     with caplog.at_level(logging.WARNING):
         await journal.record(KEY, ANSWER)
     assert await journal.answer(KEY) == ANSWER
-    assert "an answer is on this machine alone" in caplog.text and "SlowDown" in caplog.text
-    store.away, store.seconds = False, 0.05
-    monkeypatch.setattr(shared_journal, "PATIENCE", 0.001)
-    await journal.record(KEY, ANSWER)
+    assert "an answer is on this machine alone so far" in caplog.text and "SlowDown" in caplog.text
     assert not (store.root / STORED).exists(), "nobody waited for it"
-    await asyncio.sleep(0.15)
+    store.away = False
+    while not (store.root / STORED).exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
     assert await machine(folder, store, "other").answer(KEY) == ANSWER
+
+
+async def test_a_call_with_time_waits_until_its_answer_is_in_the_store(
+    store: Watched, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_journal, "PAUSE", 0.01)
+    where = ActivityEnvironment()
+    where.info = replace(HERE, started_time=datetime.now(UTC))
+    store.away = True
+    recording = asyncio.create_task(where.run(machine(folder, store, "one").record, KEY, ANSWER))
+    await asyncio.sleep(0.05)
+    assert not recording.done()
+    store.away = False
+    await recording
+    assert (store.root / STORED).exists()
+
+
+async def test_an_answer_that_another_machine_still_writes_is_waited_for(
+    store: Watched, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_journal, "LATE", 0.1)
+    where = ActivityEnvironment()
+    where.info = replace(HERE, attempt=2, heartbeat_details=astuple(Past().leaving()))
+    journal = machine(folder, store, "other")
+    looking = asyncio.create_task(where.run(journal.answer, KEY))
+    await machine(folder, store, "one").record(KEY, ANSWER)
+    assert await looking == ANSWER
 
 
 async def test_nothing_is_sent_while_the_store_cannot_tell_whether_it_was(
