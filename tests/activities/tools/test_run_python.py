@@ -132,5 +132,6 @@ async def test_cancelling_leaves_no_process_of_the_sandbox() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    gone, alive = psutil.wait_procs(sandbox, timeout=10)
-    assert gone and not alive
+    _, alive = psutil.wait_procs(sandbox, timeout=10)
+    # Of one that has ended its number may stay, until whoever took it over asks for it.
+    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
