@@ -113,7 +113,7 @@ async def test_servers_and_their_tools_are_told_with_what_is_wrong_with_each(
     entries |= {"bad": {"command": "x", "args": "y"}, "gone": {"command": "/nowhere/gone"}}
     begun = time.monotonic()
     found = await diagnosed(tmp_path, json.dumps({"mcpServers": entries}))
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     told = {each.name: (each.mark, each.detail) for each in found}
     mark, own = told["own"]
     assert mark == "ok" and own.endswith("starts and offers 2 tools")

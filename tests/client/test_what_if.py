@@ -67,7 +67,7 @@ async def record(runs: Runs, *goals: Goal) -> list[Report]:
 
 async def choose_all(connection: Connection, change: RoleChange, count: int) -> Chosen:
     """Choose so many runs, once the server lists them all."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             with suppress(Refused):
                 listed = await choose(connection, change, count)

@@ -317,7 +317,7 @@ async def test_the_document_describes_every_path_and_the_server_says_how_it_is(
     nobody = await anybody.get("/readyz")
     assert (nobody.status_code, nobody.json()["code"]) == (503, "no_worker")
     async with runs.worker(script()):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             ready = nobody
             while ready.status_code != 200:
                 ready = await anybody.get("/readyz")

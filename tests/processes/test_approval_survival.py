@@ -24,7 +24,7 @@ SCRIPT = {"mark": r"part \d+ of", "rules": [{"turn": 1, "tools": CALLS}]}
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait for other processes; some of them are being killed."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(180):
         while True:
             try:
                 if await holds():

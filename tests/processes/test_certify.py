@@ -208,7 +208,7 @@ async def test_nothing_is_left_of_a_certificate_that_is_ended(
 
 
 def _is_cleared(folder: Path) -> bool:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while (_named(folder) or folder.exists()) and time.monotonic() < until:
         time.sleep(0.1)
     return not _named(folder) and not folder.exists()

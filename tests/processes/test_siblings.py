@@ -215,7 +215,7 @@ def test_one_that_hangs_is_ended_some_time_after_the_first(tmp_path: Path) -> No
     assert process.stdout.readline() == "waits\n"
     assert process.poll() is None
     process.stdin.close()
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=60) == 0
     process.stdout.close()
 
 
@@ -241,7 +241,7 @@ def test_one_that_still_starts_when_the_first_ends_has_nothing_to_finish_and_end
             assert process.stdout.readline() == "imports\n"
             assert process.poll() is None
             process.stdin.close()
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=60) == 0
         finally:
             process.kill()
 
@@ -353,7 +353,7 @@ def test_sigterm_while_a_worker_still_starts_is_an_orderly_end(tmp_path: Path) -
         try:
             assert process.stdout.readline() == b"importing\n"
             process.terminate()
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=60) == 0
         finally:
             process.kill()
 

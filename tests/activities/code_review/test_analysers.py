@@ -393,7 +393,7 @@ def _gone(pid: int) -> bool:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for _ in itertools.count():
             if condition():
                 return
