@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
@@ -53,6 +54,8 @@ QUERY = "legacy_query"
 """The SDK's id of a query that comes by itself, not with a workflow task."""
 LONGEST_REFUSAL = 500
 """Characters of what is wrong with what a run was started with."""
+_prepared = WeakSet[type]()
+"""Workflow classes that the sandbox has imported: each worker, and each replay, would try again."""
 REFUSED = "this run is being taken over by another worker; ask again in a moment"
 
 
@@ -65,7 +68,9 @@ class OneAtATime(WorkflowRunner):
     inner: WorkflowRunner
 
     def prepare_workflow(self, defn: Any) -> None:
-        self.inner.prepare_workflow(defn)
+        if defn.cls not in _prepared:
+            self.inner.prepare_workflow(defn)
+            _prepared.add(defn.cls)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance = self.inner.create_instance(det)
