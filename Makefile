@@ -30,6 +30,8 @@ test: $(STAMP) ## Style, types and what a change is most likely to break, in min
 	@$(MAKE) --no-print-directory --jobs 3 style types short
 
 short: $(STAMP)
+	@# In a fresh clone one tester compiles for all, while the types are checked beside it.
+	@[ -d tests/__pycache__ ] || $(PYTHON) -m pytest --collect-only -qq >/dev/null || true
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"
 
 test-long: $(STAMP) ## The rest: real processes killed, browsers, every page's snippets; offline

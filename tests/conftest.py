@@ -26,6 +26,7 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
+from conversing import conversing_here
 from ending import end_all_of
 from holdfast.activities.asking import sending
 from holdfast.activities.asking.journal import FileJournal
@@ -65,6 +66,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["HOLDFAST_WORKERS"] = "1"
 # Workers of tests say that they live as often as those of a deployment.
 Runtime.set_default(runtime())
+# A server of tests is small, and has no need to tidy its memory as often as a large one.
+os.environ.setdefault("GOGC", "400")
 # Several test processes share two cores: slow is not a defect of a strategy.
 hypothesis.settings.register_profile(
     "shared",
@@ -419,6 +422,13 @@ def until_unanswered(events: list[HistoryEvent]) -> list[HistoryEvent]:
 def secrets_found_here() -> Iterator[None]:
     """For tests of what else a review says: the search for secrets starts no programs."""
     with searching_here():
+        yield
+
+
+@pytest.fixture
+def servers_asked_here() -> Iterator[None]:
+    """For tests of what else is done with MCP servers: asking one loads no client anew."""
+    with conversing_here():
         yield
 
 

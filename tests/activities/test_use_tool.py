@@ -208,6 +208,7 @@ async def test_a_tool_that_asks_runs_only_what_was_approved_whatever_the_run_was
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_tool_of_a_server_asks_as_its_file_says_when_it_is_called(place: Place) -> None:
     file = place.folder / ".mcp.json"
     entry: dict[str, object] = {"command": sys.executable, "args": [OWN, "good"]}

@@ -231,6 +231,7 @@ def servers(folder: Path, approval: object) -> Path:
     return file
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_the_file_of_servers_says_which_of_their_tools_ask(runs: Runs) -> None:
     model = script(calls(("mcp__own__fine", ROW)))
     file = servers(runs.folder, ["fine"])
@@ -245,6 +246,7 @@ async def test_the_file_of_servers_says_which_of_their_tools_ask(runs: Runs) -> 
     assert "2130" in told(model, 1)[0]["content"]
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(runs: Runs) -> None:
     model = script(calls(("mcp__own__fine", {"names": ["a"]})))
     file = servers(runs.folder, True)
@@ -255,6 +257,7 @@ async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(
     assert "these arguments do not fit:" in said and "'row' is a required property" in said
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -> None:
     file, model = servers(runs.folder, ["fien"]), ScriptedModel({})
     with pytest.raises(Exception) as refused:
@@ -264,6 +267,7 @@ async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_worker_that_lives_asks_as_the_file_says_since_it_was_edited(runs: Runs) -> None:
     file, one = servers(runs.folder, False), calls(("mcp__own__fine", ROW))
     model = ScriptedModel(

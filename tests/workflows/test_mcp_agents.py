@@ -48,6 +48,7 @@ async def test_what_a_server_offers_is_a_tool_like_any_other(runs: Runs) -> None
     assert "T12:30" in told(model, 1)[0]["content"]
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_run_goes_on_without_a_server_that_does_not_start_and_says_so(runs: Runs) -> None:
     file = servers(runs.folder, "/nowhere/clock", "--token=very-secret")
     model = ScriptedModel({"t1": [works("noon")], "synthesize": [synthesizes("noon [t1]")]})
@@ -67,6 +68,7 @@ async def test_a_run_goes_on_without_a_server_that_does_not_start_and_says_so(ru
     assert "secret" not in report.model_dump_json()
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_plan_for_a_role_that_has_nothing_but_a_server_that_is_gone_is_refused_unpaid(
     runs: Runs,
 ) -> None:

@@ -78,6 +78,7 @@ async def test_a_tool_is_run_by_its_name_alone_in_another_process_than_it_was_of
 # ---------------------------------------------------------------- servers of our own
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_arguments_arrive_whatever_they_are_called() -> None:
     given: dict[str, JsonValue] = {"here": 1, "name": {"self": [None]}, "tool": "ü", "_": 0}
     result = await call(make_tool(own("good"), ACT), ACT, Bench(), given)
@@ -85,11 +86,13 @@ async def test_arguments_arrive_whatever_they_are_called() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_each_part_of_a_result_is_told_and_what_is_no_text_by_its_size() -> None:
     said = await Bench().told(make_tool(own("picture"), ACT))
     assert said == "{}\n[image, 3 bytes, not shown]\n[file:///notes.txt]\nof the resource"
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_what_a_server_calls_an_error_is_one() -> None:
     assert await Bench().refused(make_tool(own("fails"), ACT)) == "no such row"
 
@@ -175,17 +178,20 @@ async def test_of_a_long_complaint_the_last_words_are_told_whole() -> None:
     assert mark == "…" and len(first) == len("word0000") and others[-1] == "word0199"
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_tool_that_is_gone_is_said_and_not_called() -> None:
     said = await Bench().refused(make_tool(own("good"), "mcp__own__other"))
     assert said == "the MCP server own has no tool of this name (any more)"
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_noise_that_is_no_message_is_passed_over() -> None:
     assert await Bench().told(make_tool(own("deep"), ACT)) == "{}"
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_long_result_is_kept_up_to_a_bound() -> None:
     bench = Bench()
     await bench.told(make_tool(own("large"), ACT))
@@ -194,6 +200,7 @@ async def test_a_long_result_is_kept_up_to_a_bound() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
     found = await list_tools(own("odd-tools"))
     assert [each.name for each in found.tools] == ["mcp__own__notes_search", "mcp__own__fine"]
@@ -204,6 +211,7 @@ async def test_tools_that_no_endpoint_takes_are_left_out_and_said() -> None:
     assert await Bench().told(found.tools[0]) == "{}"
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_tool_whose_schema_is_bad_is_left_out_and_none_is_taken_for_harmless() -> None:
     found = await list_tools(own("schemas"))
     assert {(each.effects, each.idempotent) for each in found.tools} == {(True, False)}
@@ -220,6 +228,7 @@ async def test_a_tool_whose_schema_is_bad_is_left_out_and_none_is_taken_for_harm
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_arguments_that_do_not_fit_a_schema_never_reach_its_server_and_are_said() -> None:
     fine = make_tool(own("schemas"), "mcp__own__fine")
     assert await Bench().told(fine, row=2, names=["a"]) == '{"row": 2, "names": ["a"]}'
@@ -247,6 +256,7 @@ async def test_an_expression_of_a_server_that_takes_for_ever_is_an_error_of_seco
     assert await Bench().told(slow, text="aaa") == '{"text": "aaa"}'
 
 
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -> None:
     found = await list_tools(own("marks"))
     assert [each.name for each in found.tools] == [ACT]
@@ -258,6 +268,7 @@ async def test_what_a_server_says_of_its_tools_can_write_no_mark_of_a_prompt() -
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("servers_asked_here")
 async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:
     found = await list_tools(own("endless-list"))
     assert [each.name for each in found.tools] == [ACT] and len(found.notes) == 1
