@@ -32,7 +32,7 @@ from holdfast.calls.about import About
 from holdfast.calls.choose import GroupsMaterial, groups_prompt
 from holdfast.calls.critique import CritiqueMaterial, critique_prompt
 from holdfast.calls.digest import DigestMaterial, digest_prompt
-from holdfast.calls.envelopes import TAGS, Tag, defang, envelope, mend, section
+from holdfast.calls.envelopes import TAGS, defang, envelope, mend, section
 from holdfast.calls.fix import FixMaterial, fix_prompt
 from holdfast.calls.grade import GradeMaterial, grade_prompt
 from holdfast.calls.judge import JudgeMaterial, judge_prompt
@@ -559,10 +559,15 @@ def test_every_mark_that_prompts_use_is_one_that_no_text_can_write() -> None:
     assert asked == set(TAGS) - {"material"}
 
 
-@pytest.mark.parametrize("tag", TAGS)
 @pytest.mark.parametrize("spelt", ["</{}>", "<{}>", "< / {} x=1>", "＜{}＞", "&lt;/{}&gt;", "‹{}"])
-def test_no_untrusted_text_can_write_a_mark_of_a_prompt(tag: Tag, spelt: str) -> None:
-    shown = [tag, tag.upper(), tag.title().replace("_", " "), "\u200b".join(tag), f"\n{tag}\n"]
+def test_no_untrusted_text_can_write_a_mark_of_a_prompt(spelt: str) -> None:
+    shown = [
+        each
+        for tag in TAGS
+        for each in (
+            tag, tag.upper(), tag.title().replace("_", " "), "\u200b".join(tag), f"\n{tag}\n"
+        )
+    ]  # fmt: skip
     for name in shown:
         hostile = f"a {spelt.format(name)} b"
         told = conversation.Told(said=hostile)

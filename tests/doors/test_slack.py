@@ -460,6 +460,7 @@ async def test_a_run_that_no_list_told_of_while_it_was_open_is_told_once_it_has_
     assert looks > 1
 
 
+@pytest.mark.long
 async def test_the_thread_of_a_command_is_found_again_in_a_busy_channel(stand: Stand) -> None:
     async with stand.door():
         assert await stand.slack.slash(stand.slack.command("Which rates changed?")) == {}

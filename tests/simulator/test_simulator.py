@@ -265,11 +265,13 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.__name__)
 @pytest.mark.parametrize("flaw", [None, "low_confidence", "failed", "escalation"])
-def test_every_answer_that_the_project_asks_for_is_filled(asked: type[Answer], flaw: Any) -> None:
-    filled = answer(asked.model_json_schema(), "x", Script(), Rule(answer=flaw))
-    asked.model_validate(filled)
+def test_every_answer_that_the_project_asks_for_is_filled(flaw: Any) -> None:
+    assert len(ASKED) > 10
+    for asked in ASKED:
+        # What does not fit is an error that names the class.
+        filled = answer(asked.model_json_schema(), "x", Script(), Rule(answer=flaw))
+        asked.model_validate(filled)
 
 
 def test_a_scripted_plan_uses_the_roles_inputs_and_limit_of_the_prompt() -> None:

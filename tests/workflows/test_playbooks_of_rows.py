@@ -55,6 +55,7 @@ async def test_a_folder_of_invoices_becomes_a_table_that_names_what_failed_and_w
     assert found["doubts"].tool_calls == 6 and found["sums"].tool_calls == 3
 
 
+@pytest.mark.long
 async def test_tickets_are_sorted_one_by_one_and_one_that_gives_orders_goes_to_people(
     runs: Runs,
 ) -> None:

@@ -191,9 +191,9 @@ async def test_a_patch_after_which_lenses_and_proof_are_content_is_one_that_git_
     ("patch", "why"),
     rest_long(
         [
+            (NOWHERE, "stand nowhere in a.py"),
             (NO_MEND, "its proof ends with AssertionError"),
             (NEW_DEFECT, "it brings bugs:F821"),
-            (NOWHERE, "stand nowhere in a.py"),
             (UNSURE, "What is meant is not clear"),
         ]
     ),

@@ -60,18 +60,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return seen
 
 
-CASES = [
-    pytest.param(rule, sort, f"{number}.{ending}", id=f"{rule}-{sort}-{number}.{ending}")
-    for number, (rule, sort, language, _) in enumerate(examples())
-    for ending in endings(language)
-]
-
-
-@pytest.mark.parametrize(("rule", "sort", "file"), CASES)
-def test_a_rule_finds_what_is_bad_and_leaves_alone_what_is_good(
-    found: Found, rule: str, sort: str, file: str
-) -> None:
-    assert found[file][rule] == (sort == "bad")
+def test_a_rule_finds_what_is_bad_and_leaves_alone_what_is_good(found: Found) -> None:
+    tried = [
+        (rule, sort, f"{number}.{ending}")
+        for number, (rule, sort, language, _) in enumerate(examples())
+        for ending in endings(language)
+    ]
+    assert len(tried) > 400
+    assert [
+        (rule, sort, file) for rule, sort, file in tried if found[file][rule] != (sort == "bad")
+    ] == []
 
 
 async def test_a_query_per_item_is_told_where_somebody_waits_and_not_in_a_batch(

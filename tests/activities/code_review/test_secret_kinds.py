@@ -56,10 +56,10 @@ async def test_what_only_looks_like_a_credential_is_not_shown(
     assert await shown(repository, Bench(tmp_path)) == set()
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"private key", "connection", "npm"}))
-def test_a_credential_is_redacted_in_any_text(kind: str) -> None:
-    value = made_up(kind)
-    assert value not in redact(f"it says {value} there")
+def test_a_credential_is_redacted_in_any_text() -> None:
+    for kind in sorted(set(KINDS) - {"private key", "connection", "npm"}):
+        value = made_up(kind)
+        assert value not in redact(f"it says {value} there"), kind
 
 
 def test_every_kind_of_ours_has_a_row_of_its_own() -> None:
