@@ -229,6 +229,8 @@ class Mark(Contract):
     judged: Money = Decimal(0)
     """What judging its answer cost, beside the dollars."""
     seconds: float = 0.0
+    answer: str = ""
+    """How the answer of a call or tool begins, where it did not pass; a run can be opened."""
 
 
 class Judging(Contract):

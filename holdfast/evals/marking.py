@@ -12,6 +12,8 @@ from holdfast.evals.outcomes import Outcome
 
 GRADE_DOLLARS = Decimal("0.25")
 """The most for one question to a judge."""
+MOST_ANSWER = 400
+"""Characters of an answer that stand in its mark."""
 JUDGE = "judge"
 
 
@@ -44,14 +46,16 @@ def mark_outcome(trial: Trial, asked: Asked, outcome: Outcome) -> Scored:
         dollars=outcome.dollars,
         assumed=outcome.assumed,
         seconds=outcome.seconds,
+        answer="" if case.form == "run" else _begin(outcome.text),
     )
     if wrong:
         # Nobody pays a judge for what has failed already.
         unasked = tuple(kind for kind in kinds if kind != JUDGE)
         return Scored(mark=mark.model_copy(update={"kinds": unasked}))
-    questions = enumerate(rubrics(case), start=1)
+    asked_for = rubrics(case)
+    questions = enumerate(asked_for, start=1)
     return Scored(
-        mark=mark,
+        mark=mark if asked_for else mark.model_copy(update={"answer": ""}),
         judging=tuple(
             Judging(run=f"{trial.run}.judge.{place}", asked=_question(asked, outcome, rubric))
             for place, rubric in questions
@@ -59,8 +63,16 @@ def mark_outcome(trial: Trial, asked: Asked, outcome: Outcome) -> Scored:
     )
 
 
+def _begin(text: str) -> str:
+    said = " ".join(text.split())
+    return said if len(said) <= MOST_ANSWER else f"{said[:MOST_ANSWER]}…"
+
+
 def _question(asked: Asked, outcome: Outcome, rubric: str) -> Asked:
-    material = {"goal": asked.goal.text, "answer": outcome.text, "rubric": rubric}
+    # The goal of a single call is what its material has; its own is the name of the case.
+    given = asked.case.material
+    told = given.get("goal", given.get("question")) if asked.case.call else asked.goal.text
+    material = {"goal": str(told or ""), "answer": outcome.text, "rubric": rubric}
     goal = single_goal(
         "judge an answer", GRADE_DOLLARS, asked.goal.project, unpriced=asked.goal.unpriced
     )
@@ -84,6 +96,7 @@ def with_grades(mark: Mark, answers: Iterable[Answered]) -> Mark:
     update = {
         "wrong": tuple(wrong),
         "passed": not wrong,
+        "answer": mark.answer if wrong else "",
         "missed": mark.missed if not wrong else (*mark.missed, JUDGE),
         "judged": judged,
         "assumed": assumed,

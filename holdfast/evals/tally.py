@@ -33,6 +33,8 @@ class Tally(Contract):
     """The first few different reasons why trials failed."""
     runs: tuple[str, ...] = ()
     """Runs of trials that failed, to look at."""
+    answers: tuple[str, ...] = ()
+    """How the first few different answers of calls that failed begin."""
     kinds: dict[str, tuple[int, int]] = Field(default_factory=dict)
     """How many trials met all checks of a kind, of how many that were asked for it."""
     case: str = ""
@@ -135,6 +137,7 @@ def _tally(marks: list[Mark], case: str = "") -> Tally:
         seconds=sum(each.seconds for each in run),
         why=tuple([*whys][:MOST_WHY]),
         runs=tuple(each.run for each in failed if each.form == "run")[:MOST_WHY],
+        answers=tuple([*dict.fromkeys(each.answer for each in failed if each.answer)][:MOST_WHY]),
         kinds={
             kind: (
                 sum(kind in each.kinds and kind not in each.missed for each in run),

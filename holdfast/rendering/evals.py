@@ -175,6 +175,8 @@ def _suite(suite: SuiteTally) -> Iterator[Block]:
         lines.append(Line((f"and {rest}, all passed", "", "", "", "", "")))
     total = _line(f"all, {suite.passing} % must pass", suite.whole, total=True)
     yield Table(COLUMNS, (*lines, total))
+    answers = [f"{name}: {said}" for name in shown for said in suite.cases[name].answers]
+    yield from listed(answers, "What was answered where it did not hold", 3)
     kinds = [f"{kind} {held} of {asked}" for kind, (held, asked) in suite.whole.kinds.items()]
     if len(kinds) > 1:
         yield Paragraph(f"Checks that held: {', '.join(kinds)}.")

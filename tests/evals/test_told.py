@@ -63,6 +63,14 @@ def test_a_case_that_is_another_than_in_the_baseline_is_told_as_not_compared() -
     assert "- not compared: s/c was another case then" in told and "0 of 2" not in told
 
 
+def test_what_a_call_answered_wrongly_is_told_below_its_suite() -> None:
+    failed = mark("critic", 1, passed=False, dollars="0", seconds=1)
+    failed = failed.model_copy(update={"form": "call", "answer": "no issue"})
+    report = EvalReport(name="critic", marks=(failed,), trials=1)
+    told = markdown.write(evals.blocks(report, tally_suites((failed,), {}), None, str))
+    assert "What was answered where it did not hold" in told and "case-1: no issue" in told
+
+
 def test_a_price_above_the_cap_says_how_many_trials_that_leaves_out_and_which_cap_would_do() -> (
     None
 ):

@@ -143,6 +143,26 @@ def test_a_judge_is_asked_only_where_code_finds_nothing_wrong() -> None:
     assert scored.judging == () and scored.mark.kinds == ("says",) and not scored.mark.passed
 
 
+def test_the_judge_is_told_the_goal_that_was_asked_and_not_the_name_of_a_case() -> None:
+    called = case({"judge": "x"}, call="critique", material={"goal": "How many?"})
+    [question] = mark_outcome(TRIAL, ASKED.model_copy(update={"case": called}), DONE).judging
+    assert question.asked.case.material["goal"] == "How many?"
+    [question] = mark_outcome(TRIAL, ASKED, DONE).judging
+    assert question.asked.case.material["goal"] == "G"
+
+
+def test_a_call_that_does_not_pass_shows_how_its_answer_begins_as_nothing_else_does() -> None:
+    called = case({"says": "mill"}, {"judge": "It is short"}, call="judge")
+    asked = ASKED.model_copy(update={"case": called})
+    fell = mark_outcome(TRIAL, asked, Outcome(text=f"Harbour\n {'x' * 500}")).mark
+    assert fell.answer == f"Harbour {'x' * 392}…"
+    mark = mark_outcome(TRIAL, asked, DONE).mark
+    assert with_grades(mark, [Answered(value={"holds": True, "why": ""})]).answer == ""
+    said = with_grades(mark, [Answered(value={"holds": False, "why": ""})])
+    assert said.answer == DONE.text
+    assert mark_outcome(TRIAL, ASKED, Outcome(text="Harbour")).mark.answer == "", "it is a run"
+
+
 def test_what_a_judge_says_and_costs_stands_in_the_mark_apart() -> None:
     mark = mark_outcome(TRIAL, ASKED, DONE).mark
     bill = Bill(calls=1, dollars=Decimal("0.01"))
