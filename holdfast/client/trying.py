@@ -234,6 +234,7 @@ def _pair(candidate: Candidate, fork: Report) -> Pair:
         calls_of_run=run.model_calls,
         calls_asked=fork.model_calls,
         paid=fork.dollars,
+        assumed=fork.assumed,
     )
 
 

@@ -28,6 +28,8 @@ class Cost(Contract):
 
     dollars: Money | None = Decimal(0)
     """None: a model has no known price."""
+    assumed: Money = Decimal(0)
+    """The part of `dollars` that is the worst case of calls whose answers were lost."""
     seconds: float = 0.0
     """Added up, also of what ran at the same time."""
     tries: int = 0
@@ -59,6 +61,8 @@ class Pair(Contract):
     calls_asked: int
     paid: Money | None
     """What the fork cost in all, its answer included."""
+    assumed: Money = Decimal(0)
+    """The part of `paid` that is the worst case of calls whose answers were lost."""
     judging: Money | None = Decimal(0)
     """What its judge cost; None: not known."""
 
@@ -139,6 +143,7 @@ def cost_of(report: Report, again: Sequence[str]) -> Cost:
     found = _redone(report, again)
     return Cost(
         dollars=total_of([each.dollars for each in found]),
+        assumed=sum((each.assumed for each in found), Decimal(0)),
         seconds=round(sum(each.seconds for each in found), 3),
         tries=sum(len(each.tries) for each in found),
     )

@@ -11,7 +11,7 @@ from holdfast.contracts.base import Contract, Money
 from holdfast.evals.intervals import mean, wilson
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering import markdown
-from holdfast.rendering.amounts import money, seconds
+from holdfast.rendering.amounts import at_most, money, seconds
 from holdfast.rendering.blocks import (
     Block,
     Code,
@@ -193,12 +193,24 @@ def _result(made: WhatIf, to_type: ToType) -> Iterator[Block]:
 def _line(pair: Pair) -> Line:
     decided = pair.decided
     why = shorten(decided.why, MOST_WHY)
-    prices = (money(pair.before.dollars), money(pair.now.dollars))
+    prices = [at_most(each.dollars, each.assumed) for each in (pair.before, pair.now)]
     return Line((pair.run, pair.fork, decided.verdict, decided.by, why, *prices))
 
 
 def _costs(pairs: Sequence[Pair]) -> Iterator[Block]:
     """Yield what the subtasks that were done again took before and now."""
+    # The worst case of a lost call says nothing of the change, and is far above what calls take.
+    told = [each for each in pairs if not (each.before.assumed or each.now.assumed)]
+    if told:
+        yield from _compared(told)
+    if left := len(pairs) - len(told):
+        yield Paragraph(
+            f"Prices leave out {pluralize(left, 'run')} in which the answer of a call was lost: its"
+            " worst case is assumed."
+        )
+
+
+def _compared(pairs: Sequence[Pair]) -> Iterator[Block]:
     before, now = (total_of([side.dollars for side in sides]) for sides in _sides(pairs))
     if before is not None and now is not None:
         saved = mean([float(p.now.dollars or 0) - float(p.before.dollars or 0) for p in pairs])
@@ -254,9 +266,11 @@ def _paid(made: WhatIf) -> str:
     of = sum(each.calls_of_run for each in made.pairs)
     judged = f", {money(made.judged)} for the judge" if made.judged else ""
     whole = total_of([made.paid, made.judged])
+    assumed = sum((each.assumed for each in made.pairs), Decimal(0))
     return (
-        f"Asked: {pluralize(asked, 'call')}, where their runs asked {of}. Paid: {money(whole)},"
-        f" of it {money(made.paid)} for the forks with their answers ({money(forks)} expected)"
+        f"Asked: {pluralize(asked, 'call')}, where their runs asked {of}. Paid:"
+        f" {at_most(whole, assumed)}, of it {at_most(made.paid, assumed)} for the forks with their"
+        f" answers ({money(forks)} expected)"
         f"{judged}."
     )
 

@@ -138,6 +138,20 @@ def test_the_price_says_what_is_asked_and_what_is_left_out() -> None:
     assert "`r3`: its history is gone" in said and "| r1 |" in said
 
 
+def test_a_price_that_is_partly_assumed_is_marked_and_compared_with_none() -> None:
+    lost = Cost(dollars=Decimal("0.5"), assumed=Decimal("0.4"))
+    struck = pair("r2", "equal", "0").model_copy(update={"now": lost, "assumed": lost.assumed})
+    pairs = (pair("r1", "equal", "0.01"), struck)
+    said = " ".join(as_markdown(MADE.model_copy(update={"pairs": pairs}), to_type).split())
+    assert "cost \\$0.02 before and \\$0.01 now" in said and "| ≤ \\$0.50 |" in said
+    assert "Prices leave out 1 run in which the answer of a call was lost" in said
+    assert "Paid: ≤ \\$0.08, of it ≤ \\$0.06 for" in said
+    alone = as_markdown(MADE.model_copy(update={"pairs": (struck,)}), to_type)
+    assert "cheaper" not in alone and "dearer" not in alone
+    finding = found("accepted")[0].model_copy(update={"assumed": Decimal("0.01")})
+    assert cost_of(report(findings=(finding,)), ["t1"]).assumed == Decimal("0.01")
+
+
 def test_a_price_of_closed_runs_is_called_usual_and_only_the_cap_a_bound() -> None:
     learned = PRICE.model_copy(update={"past": 8})
     told = tell_price(MADE.model_copy(update={"forks": (learned, PRICE)}))
