@@ -19,6 +19,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.embedded import Endpoint, StateDir, ensure_up, lease, probe_local
 from holdfast.errors import EmbeddedError, Unreachable
 from holdfast.intake.connection import Connection, Tell, tell_nobody
+from holdfast.storage.keys import keyring
 from holdfast.temporal import own_server
 from holdfast.temporal.connection import Target, connect
 from holdfast.temporal.own_server import LOCAL_ADDRESS, target_at
@@ -56,6 +57,8 @@ async def opened(
     """Yield a connection for as long as a door is open. Raises Unreachable and Refused, also for
     a request inside of the block that the server did not answer.
     """
+    # Nothing is made before that is sure.
+    keyring(settings.key_file)
     target = None if embedded else own_target(settings, tell)
     opening = _own(settings, target, waiting) if target else _embedded(settings, tell, waiting)
     async with opening as connection:

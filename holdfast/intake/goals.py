@@ -37,6 +37,7 @@ from holdfast.intake.inputs import (
 from holdfast.intake.notices import notify_of
 from holdfast.intake.repositories import check_repositories
 from holdfast.plans import mapping, validity
+from holdfast.storage.keys import keyring
 from holdfast.text import PLAIN_ID, says_something, visible
 from holdfast.text.mistakes import as_rest, suggest
 
@@ -118,6 +119,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         if name in declared and declared[name].for_models:
             raise Refused(f"--input {name}: only models read it; add --models")
     form = form_of(wish.form, playbook, use_models=use_models)
+    keyring(settings.key_file)
     if use_models:
         check_payable(limits, unpriced=wish.unpriced)
     if use_models and embedded:

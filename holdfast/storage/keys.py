@@ -229,7 +229,9 @@ def read_keys(path: Path) -> Mapping[str, bytes]:
         lines = read_named(path, FILE_BYTES).splitlines()
     except FileNotFoundError:
         raise BadSettings(f"{VARIABLE}: there is no file {str(path)!r}") from None
-    except (OSError, Unreadable, ValueError) as error:
+    except OSError as error:
+        raise BadSettings(f"{VARIABLE}: {str(path)!r:.200}: {error.strerror}") from None
+    except (Unreadable, ValueError) as error:
         raise BadSettings(f"{VARIABLE}: {error}") from None
     # A mounted secret is root's, and read by a group of ours.
     if found.st_mode & (_OTHERS | (_GROUP if found.st_uid == os.geteuid() else 0)):
