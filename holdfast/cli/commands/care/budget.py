@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated
@@ -10,17 +11,18 @@ import typer
 
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, put_json
-from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import AsJson, Embedded, dollars_of, not_empty
 from holdfast.contracts.policies import MOST_DAY
-from holdfast.contracts.treasury import Caps
+from holdfast.contracts.treasury import Caps, Statement
 from holdfast.deployment.settings import Settings
-from holdfast.intake.connection import Connection
+from holdfast.intake.connection import Connection, require_worker
 from holdfast.intake.launch import priority_of
 from holdfast.rendering.treasury import lines
 from holdfast.temporal.treasury import Treasurer, Unanswered
 
 NONE = "none"
+LOOKS = 15
 
 
 def command(
@@ -68,17 +70,18 @@ async def run(
     as_json: bool,
 ) -> int:
     """Change what is to be changed, and show how it is then."""
+    await require_worker(connection, tell, models=False)
     client, queue = connection.client, connection.target.task_queue
     treasurer = Treasurer(lambda: client, queue, Caps())
     try:
-        found = await treasurer.look()
+        found = await _look(treasurer)
         if found is None:
             raise Exit(
                 f"nothing is counted: set {MOST_DAY} where the workers are, and start them anew"
             )
         if changes:
             await treasurer.set_caps(_changed(found.caps, changes, requester))
-            found = await treasurer.look()
+            found = await _look(treasurer)
             assert found is not None, "a treasurer does not end"
     except Unanswered as error:
         raise Exit(f"the treasurer does not answer: {error}", Code.UNREACHABLE) from error
@@ -88,6 +91,18 @@ async def run(
     for line in lines(found):
         put(line)
     return Code.COMPLETE
+
+
+async def _look(treasurer: Treasurer) -> Statement | None:
+    """Return how its books stand. A worker that has just been started answers after some seconds.
+    Raise Unanswered.
+    """
+    for _ in range(LOOKS - 1):
+        try:
+            return await treasurer.look()
+        except Unanswered:
+            await asyncio.sleep(1)
+    return await treasurer.look()
 
 
 def _most(name: str, text: str) -> Decimal | None:
