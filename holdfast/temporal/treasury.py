@@ -13,7 +13,7 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import AutoUpgradeVersioningOverride, WorkflowIDConflictPolicy
+from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts.treasury import (
@@ -107,8 +107,6 @@ class Treasurer:
             id=treasurer_of(self.queue),
             task_queue=self.queue,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            # It never ends: no build of the workers may be needed until it does.
-            versioning_override=AutoUpgradeVersioningOverride(),
             static_summary="what this deployment may spend, and has spent",
         )
 

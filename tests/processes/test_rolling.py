@@ -38,6 +38,7 @@ from holdfast.certifying.people import waits_for
 from holdfast.cli.main import main
 from holdfast.client.reading import Reader
 from holdfast.contracts import Approval, Goal, Order, Report
+from holdfast.contracts.treasury import treasurer_of
 from holdfast.deployment.settings import HOME, PREFIX, Settings
 from holdfast.intake.connection import Connection
 from holdfast.simulator.script import Script
@@ -175,6 +176,8 @@ async def stand(
             "HOLDFAST_TASK_QUEUE": QUEUE,
             "HOLDFAST_PIN_RUNS": "true",
             "HOLDFAST_WORKERS": "1",
+            # So there is a treasurer.
+            "HOLDFAST_MOST_DOLLARS_DAY": "100000",
             "ANTHROPIC_BASE_URL": simulator.url,
             "ANTHROPIC_API_KEY": "scripted",
         }
@@ -276,6 +279,7 @@ async def test_a_release_that_breaks_determinism_is_rolled_out_under_twenty_runs
         assert {each.status for each in reports} == {"complete"}
         assert {await stand.build_of(each.id) for each in runs} == {"one"}
         assert {await stand.build_of(each.id) for each in later} == {"two"}
+        assert await stand.build_of(treasurer_of(QUEUE)) == "two", "it has no end, and goes on"
         await stand.until_status("one", "drained")
         await until_logged(stand, "one", "is drained: no open run needs it")
         await until_shown(capsys, "drained")
