@@ -22,7 +22,7 @@ from examples import APPROVED, INPUTS, all_rules, approve, given, rows_of_playbo
 from holdfast import __version__
 from holdfast.deployment.settings import HOME, NAME
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
 OTHERS = ("activities", "cli", "deployment", "intake", "orchestrator", "worker", "workflows")
 """Names that users of Temporal have packages of."""
@@ -46,7 +46,12 @@ def place_of(command: Path, folder: Path) -> dict[str, str]:
     # The packages lie in another environment, and the programs that came with them beside its
     # Python; an installation by pipx or uvx has them in one.
     programs = (str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    return {"PATH": os.pathsep.join(programs), "XDG_STATE_HOME": str(folder / "state")}
+    return {
+        "PATH": os.pathsep.join(programs),
+        "XDG_STATE_HOME": str(folder / "state"),
+        # On a busy machine minutes pass between two commands: what is idle waits for `down`.
+        "HOLDFAST_IDLE_SECONDS": "3600",
+    }
 
 
 @pytest.fixture(scope="module")

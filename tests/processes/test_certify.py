@@ -29,7 +29,7 @@ from holdfast.errors import Refused
 from holdfast.intake.goals import Wish
 from holdfast.testing import deployed
 
-pytestmark = [pytest.mark.anyio, pytest.mark.long]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(900)]
 
 PLAYBOOK = """
 name: letters
