@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ActivityError, ChildWorkflowError
 from temporalio.service import RPCError
 
 from holdfast.activities.catalogue.catalogue import Catalogue
@@ -412,9 +413,7 @@ class Certifier:
         try:
             return await self.deployment.result(connection.handle(run_id))
         except WorkflowFailureError as error:
-            cause = error.cause or error
-            why = one_line(str(getattr(cause, "message", cause)))[:300]
-            raise NotCertified(f"a run closed without a report: {why}") from error
+            raise NotCertified(f"a run closed without a report: {why_of(error)}") from error
 
     async def _ended(
         self,
@@ -475,6 +474,15 @@ class Certifier:
                 name, order = answer_to(question, NAME)
                 if await say(handle, name, order, ORDER_SECONDS) == "carried out":
                     self.approved += 1
+
+
+def why_of(error: WorkflowFailureError) -> str:
+    """Return why a run failed, as the call said it that ended it."""
+    cause: BaseException = error.cause or error
+    # Of these the message only says that a part failed.
+    while isinstance(cause, ActivityError | ChildWorkflowError) and cause.cause:
+        cause = cause.cause
+    return one_line(str(getattr(cause, "message", cause)))[:300]
 
 
 def _hangs(tool: str, seconds: float) -> NotCertified:

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from commanded import refused
@@ -26,7 +28,7 @@ from hands import Bench
 from holdfast import Here, tool
 from holdfast.activities.toolset.tool import Tool
 from holdfast.certifying.board import Board, Moment, Noted, Place
-from holdfast.certifying.certify import Certificate, Struck, Wanted, failing, quick
+from holdfast.certifying.certify import Certificate, Struck, Wanted, failing, quick, why_of
 from holdfast.certifying.deployment import SIMULATOR
 from holdfast.certifying.failures import FAILURES
 from holdfast.certifying.guard import DONE, PREFIX, STATE, guarded, watch
@@ -40,6 +42,7 @@ from holdfast.cli.screen.exits import Code
 from holdfast.contracts import Gap, Goal, Report
 from holdfast.deployment import extras
 from holdfast.embedded import processes
+from holdfast.history.payloads import activity_error, child_error
 from holdfast.intake.goals import Wish
 from holdfast.simulator import __main__ as simulator
 
@@ -416,3 +419,10 @@ def test_without_its_packages_it_says_what_to_install(
     monkeypatch.setattr(extras, "lacking", lambda _: "needs packages that are not installed: pip")
     told = refused(capsys, "certify tech-support")
     assert told.strip() == "certify needs packages that are not installed: pip"
+
+
+def test_a_run_that_closes_without_a_report_says_why_and_not_that_a_part_failed() -> None:
+    refusal = ApplicationError("the plan is not valid: no instruction", type="Refused")
+    within = activity_error("prepare-1", 5, 6, refusal)
+    for cause in (refusal, within, child_error(3, within)):
+        assert why_of(WorkflowFailureError(cause=cause)) == "the plan is not valid: no instruction"
