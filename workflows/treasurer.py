@@ -8,7 +8,6 @@ import asyncio
 from datetime import datetime
 
 from temporalio import workflow
-from temporalio.common import VersioningBehavior
 from temporalio.exceptions import ApplicationError
 
 from holdfast.contracts.treasury import Asked, Books, Caps, Given, Statement
@@ -18,9 +17,7 @@ UPDATES = 1_000
 """Then its books go on in a new history: a server takes 2,000 in one."""
 
 
-# It never ends: no build of the workers may be needed until it does. Said when it is started, this
-# would not hold for the next history.
-@workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+@workflow.defn
 class TreasurerWorkflow:
     """Keep the books. Its name stands in histories."""
 

@@ -146,7 +146,7 @@ def workers(
 
 def deployment_of(queue: str, build: str, *, pinned: bool) -> WorkerDeploymentConfig:
     """Return what the workers of a queue tell of their build, and whether runs stay on it: all but
-    workflows without an end, which say of themselves that they go on with the next build.
+    the treasurer, which is started to go on with the next build.
     """
     # Without an id the SDK hashes every imported module, which takes a second.
     if not pinned:

@@ -13,7 +13,7 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.common import AutoUpgradeVersioningOverride, WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts.treasury import (
@@ -107,6 +107,9 @@ class Treasurer:
             id=treasurer_of(self.queue),
             task_queue=self.queue,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            # It never ends: no build of the workers may be needed until it does. Its definition
+            # cannot say so: workers whose runs are not pinned would refuse it.
+            versioning_override=AutoUpgradeVersioningOverride(),
             static_summary="what this deployment may spend, and has spent",
         )
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from temporalio.common import VersioningBehavior
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.workflow import _Definition
 
 from holdfast import __version__
 from holdfast.cli.commands.server import deploy
@@ -25,8 +24,6 @@ from holdfast.deployment.settings import Settings
 from holdfast.serving.health import Health
 from holdfast.serving.worker import deployment_of
 from holdfast.workers.versions import Version, complain, deployment_name, describe_own
-from holdfast.workflows import WORKFLOWS
-from holdfast.workflows.treasurer import TreasurerWorkflow
 
 
 def settings(**given: Any) -> Settings:
@@ -65,13 +62,6 @@ def test_runs_stay_on_a_build_only_where_that_is_set() -> None:
     assert pinned.use_worker_versioning
     assert pinned.default_versioning_behavior == VersioningBehavior.PINNED
     assert pinned.version.deployment_name == deployment_name("a.queue") == "a-queue"
-
-
-def test_whatever_ends_is_finished_by_its_build_and_what_does_not_goes_on_with_the_next() -> None:
-    told = {each: _Definition.must_from_class(each).versioning_behavior for each in WORKFLOWS}
-    free = {each.__name__ for each, behavior in told.items() if behavior}
-    assert free == {"TreasurerWorkflow"}
-    assert told[TreasurerWorkflow] == VersioningBehavior.AUTO_UPGRADE
 
 
 @pytest.mark.parametrize(
