@@ -1,6 +1,6 @@
 # Everything a newcomer needs: python3 (3.11 or later) and make. Nothing is installed outside .venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test short test-long lint style types shape record lock clean
+.PHONY: help setup demo test short test-long lint style types shipped shape record lock clean
 
 PYTHONS = python3 python3.11 python3.12 python3.13 python3.14
 NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
@@ -27,17 +27,17 @@ demo: $(DEMO_STAMP) ## Review a small example, or REPO=path, or its changes sinc
 	@$(PYTHON) starter.py demo $(if $(REPO),"$(REPO)") $(if $(BASE),--base "$(BASE)")
 
 test: $(STAMP) ## Style, types and what a change is most likely to break, in minutes; offline
-	@$(MAKE) --no-print-directory --jobs 3 style types short
+	@$(MAKE) --no-print-directory --jobs 3 style shipped short
 
 short: $(STAMP)
 	@# In a fresh clone one tester compiles for all, while the types are checked beside it.
 	@[ -d tests/__pycache__ ] || $(PYTHON) -m pytest --collect-only -qq >/dev/null || true
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"
 
-test-long: $(STAMP) ## The rest: real processes killed, browsers, every page's snippets; offline
+test-long: types ## The rest: types of tests, real processes killed, browsers, every page's snippets; offline
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m long
 
-lint: style types ## Style and types alone
+lint: style types ## Style and types alone, of tests, too
 
 style: $(STAMP)
 	$(PYTHON) -m ruff check .
@@ -46,6 +46,10 @@ style: $(STAMP)
 
 types: $(STAMP)
 	$(PYTHON) -m mypy
+
+shipped: $(STAMP)
+	@# Without tests and benches, which take as long again: test-long has them.
+	$(PYTHON) -m mypy holdfast worker.py starter.py
 
 shape: $(STAMP) ## The largest modules, functions and folders: for a reader, no gate
 	@$(PYTHON) bench/shape.py
