@@ -65,6 +65,7 @@ from holdfast.workers.pollers import any_alive, find_pollers
 from holdfast.workers.served import Lookout
 from holdfast.workers.versions import deployment_name, tell_own
 from holdfast.workflows import WORKFLOWS
+from holdfast.workflows.treasurer import TreasurerWorkflow, UpgradingTreasurer
 
 CONNECT_SECONDS = 60.0
 """A worker may be started before its server."""
@@ -115,6 +116,10 @@ def workers(
     capacity `processes` share, or what it `serves` of both. `more` are further options of the SDK.
     """
     options = _options(deployment) | {"interceptors": interceptors} | more
+    if deployment.use_worker_versioning:
+        workflows = [
+            UpgradingTreasurer if each is TreasurerWorkflow else each for each in workflows
+        ]
     found = []
     if serves != "tools":
         found.append(

@@ -59,6 +59,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
             "down",
             "deploy",
             "doctor",
+            "budget",
             "clean",
             "mcp",
             "serve",

@@ -32,7 +32,7 @@ from holdfast.temporal.treasury import Treasurer
 from holdfast.workers.versions import complain, read_versions, switch
 from holdfast.workflows import treasurer as module
 from holdfast.workflows.supervisor import SupervisorWorkflow
-from holdfast.workflows.treasurer import TreasurerWorkflow
+from holdfast.workflows.treasurer import TreasurerWorkflow, UpgradingTreasurer
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def serving(runs: Runs, seconds: int = 60, **more: Any) -> AsyncIterator[N
     worker = Worker(
         runs.client,
         task_queue=runs.queue,
-        workflows=[TreasurerWorkflow],
+        workflows=[UpgradingTreasurer if more else TreasurerWorkflow],
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_concurrent_workflow_task_polls=2,
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
@@ -192,7 +192,10 @@ async def test_a_run_for_which_the_day_has_no_room_says_so_and_how_it_goes_on(ru
 
 
 @pytest.mark.long
-async def test_the_treasurer_goes_on_with_the_next_build_where_runs_are_pinned(runs: Runs) -> None:
+async def test_the_treasurer_goes_on_with_the_next_build_where_runs_are_pinned(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "UPDATES", 2)
     chief = treasurer(runs)
 
     async def take_over(build: str) -> None:
@@ -206,7 +209,9 @@ async def test_the_treasurer_goes_on_with_the_next_build_where_runs_are_pinned(r
     builds = [deployment_of(runs.queue, each, pinned=True) for each in ("one", "two")]
     async with serving(runs, deployment_config=builds[0]):
         await take_over("one")
-        await chief.tell()
+        for _ in range(5):
+            # Also in histories that it has gone on in.
+            await chief.tell()
         async with serving(runs, deployment_config=builds[1]):
             await take_over("two")
     async with serving(runs, deployment_config=builds[1]):
