@@ -47,6 +47,7 @@ REFUSED = {
     "logs": "no line of a",
     "replay": "there is no file",
     "github": "GITHUB_TOKEN is not set",
+    "deploy": "is for a server of your own",
 }
 """What these look for on this machine alone."""
 
