@@ -72,8 +72,9 @@ async def test_of_a_slow_tool_the_first_files_are_looked_at_and_the_others_are_t
     paths = files(tmp_path, ["slow"] * 200)
     parsed = await Examination(STRANGE, deadline(12)).look_at(paths)
     seen = [each.file for each in parsed.sightings]
-    assert seen and set(seen) == set(paths[: len(seen)])
-    assert set(parsed.not_reached) == set(paths[len(seen) :])
+    # Of files that are looked at together some may still be out when the time is over.
+    assert paths[0] in seen and paths[-1] in parsed.not_reached
+    assert sorted([*seen, *parsed.not_reached]) == paths
     assert (parsed.not_parsed, parsed.read) == ((), len(seen))
 
 

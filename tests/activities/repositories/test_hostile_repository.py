@@ -153,6 +153,7 @@ class Trap:
         (folder / "config.worktree").write_text(
             f"[core]\n\tfsmonitor = {self.command('worktree-config')}\n"
         )
+        (folder / "info").mkdir(exist_ok=True)
         (folder / "info" / "attributes").write_text("* filter=evil diff=evil\n")
 
 
