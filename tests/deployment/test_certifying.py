@@ -39,7 +39,8 @@ from holdfast.certifying.points import Chosen, choose
 from holdfast.certifying.watching import Watch, outside
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
-from holdfast.contracts import Gap, Goal, Report
+from holdfast.contracts import Gap, Goal, Plan, Report, Subtask
+from holdfast.contracts.plans import MapSpec
 from holdfast.deployment import extras
 from holdfast.embedded import processes
 from holdfast.history.payloads import activity_error, child_error
@@ -125,6 +126,16 @@ def test_an_answer_that_had_arrived_and_was_asked_again_is_named() -> None:
     assert judge(lost, turns, TOOLS, killed=True).wrong == (), "an agent's turn that was lost"
     lost = seen(noted("sent", key="1"), noted("sent", "work-a-2", key="2"), *again.noted[-1:])
     assert judge(lost, plain, TOOLS, killed=True).wrong == (), "the first never arrived"
+
+
+def test_rows_of_a_map_are_charged_in_dollars_and_no_calls_of_its_bill() -> None:
+    each = Subtask(
+        id="t", title="T", instruction="i", role="r", map=MapSpec(over="input", by="lines")
+    )
+    plan = Plan(goal="g", subtasks=(each,))
+    assert judge(seen(model_calls=1, plan=plan), seen(), TOOLS, killed=True).wrong == ()
+    less = seen(model_calls=1, plan=plan, dollars=Decimal("0.4"))
+    assert judge(less, seen(), TOOLS, killed=True).wrong
 
 
 @pytest.mark.parametrize(

@@ -175,4 +175,5 @@ def _answers(
         raise Exit(f"--script {str(path)!r} is no YAML: {why}; correct it") from error
     if not isinstance(read, dict):
         raise Exit(f"--script {str(path)!r} is no script; docs/models.md says what one is")
-    return f"scripted by {path}", read
+    # A certificate is for others: where this machine has the playbook is nothing to them.
+    return f"scripted by {SCRIPT if path == own else path}", read
