@@ -140,6 +140,7 @@ class Purses:
         """Give back what is not spent."""
         if self._keeping is not None:
             self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         try:
             async with self._asking:
                 await self._say([(each, each.wants(idle=True)) for each in self._held()])

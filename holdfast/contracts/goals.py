@@ -330,7 +330,7 @@ class Goal(Contract):
     """True if a template of the plan library may give the plan, where a planner would."""
     tier: Tier | None = Field(default=None, exclude_if=lambda tier: tier is None)
     """The tier whose model stands in for that of every tier; None: each has its own."""
-    urgency: Urgency = Field("normal", exclude_if=lambda urgency: urgency == "normal")
+    urgency: Urgency = Field(default="normal", exclude_if=lambda urgency: urgency == "normal")
     """Before or behind the work of other runs."""
     lane: Lane | None = None
     """The lane of all its maps; None: as each of them says."""

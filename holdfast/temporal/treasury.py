@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -83,15 +84,13 @@ class Treasurer:
             # Its books were just going on in a new history.
             pass
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
-            raise Unanswered("no worker answers for it") from error
+            raise _unanswered() from error
         try:
             await self._start()
             return await self._once(name, argument, kind)
-        except (
-            RPCError,
-            WorkflowUpdateFailedError,
-            WorkflowUpdateRPCTimeoutOrCancelledError,
-        ) as error:
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            raise _unanswered() from error
+        except (RPCError, WorkflowUpdateFailedError) as error:
             raise Unanswered(str(error)) from error
 
     async def _once(self, name: str, argument: object, kind: type[Result]) -> Result:
@@ -115,3 +114,13 @@ class Treasurer:
 
     def _handle(self) -> WorkflowHandle[Any, Any]:
         return self.client().get_workflow_handle(treasurer_of(self.queue))
+
+
+def _unanswered() -> BaseException:
+    """Return what an update that was given up means: the SDK says the same of a task that is
+    cancelled, which has to end.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        return asyncio.CancelledError()
+    return Unanswered("no worker answers for it")

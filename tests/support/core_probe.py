@@ -60,6 +60,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
             "deploy",
             "doctor",
             "budget",
+            "codec-server",
             "clean",
             "mcp",
             "serve",

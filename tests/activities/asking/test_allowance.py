@@ -11,9 +11,11 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from temporalio.client import WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.testing import ActivityEnvironment
 from test_asking import ANSWER, CALL, MATERIAL, SHAPE, THROTTLE, Lines
 
@@ -42,7 +44,7 @@ from holdfast.rules.steering import COMMANDS
 from holdfast.state.events import Prepared, Started
 from holdfast.state.moves import Prepare
 from holdfast.state.run import first_state
-from holdfast.temporal.treasury import Unanswered
+from holdfast.temporal.treasury import Treasurer, Unanswered
 
 pytestmark = pytest.mark.anyio
 
@@ -430,3 +432,26 @@ def test_another_cap_makes_another_worker_and_reaches_it() -> None:
     assert model_environment(plain, "") != model_environment(held, "")
     assert worker_environment(held)["HOLDFAST_MOST_DOLLARS_DAY"] == "0"
     assert worker_environment(plain)["HOLDFAST_MOST_DOLLARS_RUN"] == ""
+
+
+class Hung:
+    """A treasurer that no worker answers for, as the SDK shows it."""
+
+    def get_workflow_handle(self, _id: str) -> Hung:
+        return self
+
+    async def execute_update(self, *_given: object, **_more: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise WorkflowUpdateRPCTimeoutOrCancelledError from None
+
+
+async def test_a_question_to_the_treasurer_ends_with_the_process_that_asks() -> None:
+    client: Any = Hung()
+    treasurer = Treasurer(lambda: client, "holdfast", Caps())
+    asking = asyncio.create_task(treasurer.ask([]))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert asking.cancelled(), "else its process would ask again and again, and never end"
