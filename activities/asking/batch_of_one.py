@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import ClassVar
 
 from temporalio import activity
@@ -28,7 +29,7 @@ from holdfast.contracts.errors import (
     OrchestrationError,
     PossiblyBilled,
 )
-from holdfast.ledger.pricing import price
+from holdfast.ledger.pricing import LANE_SHARE
 from holdfast.ports import Batches, BatchResult, Budget, Journal, ModelAnswer, ModelRequest
 
 ID_LETTERS = 40
@@ -82,9 +83,7 @@ class BatchOfOne:
         with suppress(Exception):
             await finish(self.journal.record(trip.key, kept))
         if self.budget is not None:
-            assert trip.call.model is not None
-            cost = price(trip.call.model, answer.usage) if answer.counted else None
-            await finish(self.budget.settle_batch(trip.key, cost))
+            await finish(self.budget.settle_batch(trip.key, _cost(trip, answer)))
         return kept
 
     # ---------------------------------------------------------------- making it
@@ -211,6 +210,18 @@ class BatchOfOne:
                 await self._withdraw(trip)
                 raise asyncio.CancelledError
         raise lost_call(trip.call, "cut; its batch had not ended", earlier=trip.earlier)
+
+
+def _cost(trip: Trip, answer: ModelAnswer) -> Decimal | None:
+    """Return what an answer cost at this worker's own prices, not at those that the call names: the
+    dearer of the model that was asked and the one that served. None: not known.
+    """
+    price = trip.request.price
+    if price is None or not answer.counted:
+        return None
+    costs = [price(each, answer.usage) for each in (trip.request.model, answer.model)]
+    known = [each for each in costs if each is not None]
+    return max(known) * LANE_SHARE["batch"] if len(known) == len(costs) else None
 
 
 def _id_of(trip: Trip) -> str:

@@ -17,7 +17,7 @@ from temporalio.converter import PayloadCodec
 
 from holdfast.errors import Undecipherable
 from holdfast.storage.keys import Keyring
-from holdfast.storage.payloads import INLINE_BYTES, READABLE, is_readable
+from holdfast.storage.payloads import INLINE_BYTES, READABLE, is_readable, parts_of
 
 ENCODING = b"binary/holdfast-encrypted"
 """No other program's, whose payloads are none of ours to wait for."""
@@ -71,7 +71,7 @@ def decrypt(message: Message, keys: Keyring) -> None:
     """Put into plain all that is encrypted in a message, as an event of a history, and what it says
     of failures. MissingKey and Undecipherable; what is kept outside stays there.
     """
-    for each in _parts(message):
+    for each in parts_of(message):
         if isinstance(each, Payload):
             if is_encrypted(each):
                 each.CopyFrom(decrypted(each, keys))
@@ -105,23 +105,5 @@ def decrypted_blob(pieces: Iterator[bytes], keys: Keyring) -> Iterator[bytes]:
 
 def has_encrypted(messages: Iterable[Message]) -> bool:
     """True if anything in these messages is encrypted."""
-    found = (each for message in messages for each in _parts(message))
+    found = (each for message in messages for each in parts_of(message))
     return any(isinstance(each, Payload) and is_encrypted(each) for each in found)
-
-
-def _parts(message: Message) -> Iterator[Payload | Failure]:
-    """Yield every payload and failure in a message, what is inside of a failure before it."""
-    if isinstance(message, Payload):
-        yield message
-        return
-    for descriptor, value in message.ListFields():
-        if descriptor.message_type is None:
-            continue
-        if descriptor.message_type.GetOptions().map_entry:
-            values = [each for each in value.values() if isinstance(each, Message)]
-        else:
-            values = list(value) if descriptor.is_repeated else [value]
-        for each in values:
-            yield from _parts(each)
-    if isinstance(message, Failure):
-        yield message

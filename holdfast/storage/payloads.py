@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClient
 from temporalio.converter import (
@@ -184,11 +185,10 @@ async def fetch(reference: Payload, store: Store) -> Payload:
     return payload
 
 
-def _references(message: Message) -> Iterator[Payload]:
-    """Yield every payload in a message that is a reference to a stored one."""
+def parts_of(message: Message) -> Iterator[Payload | Failure]:
+    """Yield every payload and failure in a message, what is inside of a failure before it."""
     if isinstance(message, Payload):
-        if message.external_payloads:
-            yield message
+        yield message
         return
     for descriptor, value in message.ListFields():
         if descriptor.message_type is None:
@@ -198,4 +198,13 @@ def _references(message: Message) -> Iterator[Payload]:
         else:
             values = list(value) if descriptor.is_repeated else [value]
         for each in values:
-            yield from _references(each)
+            yield from parts_of(each)
+    if isinstance(message, Failure):
+        yield message
+
+
+def _references(message: Message) -> Iterator[Payload]:
+    """Yield every payload in a message that is a reference to a stored one."""
+    for each in parts_of(message):
+        if isinstance(each, Payload) and each.external_payloads:
+            yield each

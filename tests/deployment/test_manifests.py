@@ -97,8 +97,8 @@ def test_a_service_on_postgres_is_pinned_private_and_keeps_no_secret(name: str) 
     service = SERVICES[name]
     assert re.fullmatch(r"[a-z/-]+:\d+\.\d+(\.\d+)?(-bookworm)?", service["image"])
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
-    assert service["restart"] == ("on-failure:5" if name == "schema" else "on-failure:10"
-                                  if name in ONCE else "unless-stopped")  # fmt: skip
+    retries = "on-failure:5" if name == "schema" else "on-failure:10"
+    assert service["restart"] == (retries if name in ONCE else "unless-stopped")
     for variable, value in service.get("environment", {}).items():
         if re.search("KEY|SECRET|TOKEN|PASSWORD|PWD", variable):
             assert (value.startswith("${") and ":-}" in value) or ":?" in value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.activity import ActivityCancellationDetails
@@ -77,6 +78,29 @@ async def test_the_answer_of_its_batch_is_paid_at_half_the_price_and_is_asked_on
     assert reply.bill.dollars == Decimal("0.0007") and reply.value is not None
     again = await ask(tmp_path, batches, environment(2))
     assert again.bill == reply.bill and len(batches.made) == 1
+
+
+@dataclass
+class Till:
+    """A budget that notes what batches cost."""
+
+    settled: list[Decimal | None] = field(default_factory=list)
+
+    async def hold_batch(self, *_given: object) -> None:
+        """There is room for all."""
+
+    async def settle_batch(self, _key: str, dollars: Decimal | None) -> None:
+        self.settled.append(dollars)
+
+
+async def test_it_counts_towards_the_day_at_the_workers_own_prices(tmp_path: Path) -> None:
+    till: Any = Till()
+    batches = WaitingBatches(Lines([SAID]))
+    asking = Asking(
+        Lines([]), FileJournal(tmp_path), lambda *_: Decimal(3), budget=till, batches=batches
+    )
+    await environment().run(asking.ask, WAITS, MATERIAL, SHAPE, "S", "P")
+    assert till.settled == [Decimal("1.5")], "whatever prices the call names"
 
 
 async def test_a_worker_that_ends_hands_the_wait_on_and_cancels_nothing(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +9,15 @@ import typer
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import say
 from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.listening import (
+    BehindProxy,
+    Host,
+    Names,
+    Port,
+    TlsCert,
+    TlsKey,
+    bound,
+)
 from holdfast.cli.shared.options import Embedded
 from holdfast.deployment import extras
 from holdfast.deployment.settings import Settings
@@ -23,28 +30,15 @@ if TYPE_CHECKING:
 
 
 def command(
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="0: a free one.")
-    ] = CODEC_PORT,
+    host: Host = "127.0.0.1",
+    port: Port = CODEC_PORT,
     ui: Annotated[
         str, typer.Option("--ui", metavar="URL", help="The Web UI whose pages may ask.")
     ] = "",
-    name: Annotated[
-        list[str] | None,
-        typer.Option("--name", metavar="HOST", help="A host that callers name; repeatable."),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificates, PEM.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="Their private key, PEM.")
-    ] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy in front speaks TLS.")
-    ] = False,
+    name: Names = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
     embedded: Embedded = False,
 ) -> int:
     """Decrypt histories for the Web UI and for `temporal --codec-endpoint`."""
@@ -70,7 +64,7 @@ def command(
 async def run(connection: Connection, listening: Listening, ui: str) -> int:
     """Serve until told to stop."""
     from holdfast.doors.codec import CodecServer, origins_of
-    from holdfast.doors.http.serving import bind, make_server
+    from holdfast.doors.http.serving import make_server
     from holdfast.doors.tokens import Tokens
 
     target = connection.target
@@ -80,14 +74,9 @@ async def run(connection: Connection, listening: Listening, ui: str) -> int:
         raise Exit("the Web UI is not known: give its address with --ui")
     tokens = Tokens(connection.settings) if listening.outside else None
     served = CodecServer(target.keys, target.store, origins_of(ui), listening.hosts, tokens)
-    try:
-        bound = bind(listening)
-    except OSError as error:
-        where = f"{listening.host}:{listening.port}"
-        remedy = "; choose another --port" if error.errno == errno.EADDRINUSE else ""
-        raise Exit(f"cannot listen at {where}: {error.strerror}{remedy}") from error
-    say(f"Decrypting at {listening.address(bound)} for {ui}", "bold")
+    listens = bound(listening)
+    say(f"Decrypting at {listening.address(listens)} for {ui}", "bold")
     if tokens is None:
         say("No token is asked for: each user of this machine may read all runs by it", "yellow")
-    await make_server(served.app(), listening).serve(sockets=[bound])
+    await make_server(served.app(), listening).serve(sockets=[listens])
     return Code.COMPLETE

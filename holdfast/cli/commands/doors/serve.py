@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +9,15 @@ import typer
 from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, say
 from holdfast.cli.shared.connection import with_connection
+from holdfast.cli.shared.listening import (
+    BehindProxy,
+    Host,
+    Names,
+    Port,
+    TlsCert,
+    TlsKey,
+    bound,
+)
 from holdfast.cli.shared.options import Embedded
 from holdfast.deployment import extras
 from holdfast.deployment.invocation import STARTER
@@ -24,23 +31,12 @@ PORT, RATE = 8700, 20.0
 
 
 def command(
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0: a free one.")] = PORT,
-    name: Annotated[
-        list[str] | None,
-        typer.Option("--name", metavar="HOST", help="A host that callers name; repeatable."),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificates, PEM.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="Their private key, PEM.")
-    ] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy in front speaks TLS.")
-    ] = False,
+    host: Host = "127.0.0.1",
+    port: Port = PORT,
+    name: Names = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Ask for no token; on this machine alone.")
     ] = False,
@@ -71,20 +67,15 @@ def command(
 
 async def run(connection: Connection, listening: Listening) -> int:
     """Serve until told to stop."""
-    from holdfast.doors.http.serving import bind, guarded, make_server
+    from holdfast.doors.http.serving import guarded, make_server
     from holdfast.doors.tokens import Tokens
     from holdfast.telemetry.logs import configure_logging
 
     settings = connection.settings
-    try:
-        bound = bind(listening)
-    except OSError as error:
-        where = f"{listening.host}:{listening.port}"
-        remedy = "; choose another --port" if error.errno == errno.EADDRINUSE else ""
-        raise Exit(f"cannot listen at {where}: {error.strerror}{remedy}") from error
+    listens = bound(listening)
     app, own = guarded(connection, listening, Tokens(settings))
     configure_logging(None, settings.log_level, settings.secrets)
-    say(f"Serving at {listening.address(bound)}", "bold")
+    say(f"Serving at {listening.address(listens)}", "bold")
     if own:
         say("No token was made yet, so here is one for as long as this runs, shown once:")
         put(own)
@@ -93,5 +84,5 @@ async def run(connection: Connection, listening: Listening) -> int:
         say(
             "No token is asked for: each program of this machine may start and steer runs", "yellow"
         )
-    await make_server(app, listening).serve(sockets=[bound])
+    await make_server(app, listening).serve(sockets=[listens])
     return Code.COMPLETE
