@@ -23,6 +23,7 @@ from holdfast.contracts.search import (
     STATUS,
     WAITING,
 )
+from holdfast.errors import Undecipherable
 from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import PAUSED, is_part, is_paused
 
@@ -84,7 +85,7 @@ async def listed(run: WorkflowExecution) -> Listed:
         status=await _status(run),
         started=run.start_time.isoformat(timespec="seconds"),
         seconds=round((until - run.start_time).total_seconds(), 1),
-        goal=" ".join((await _memo(run, MEMO_TITLE)).split()),
+        goal=" ".join((await _title(run)).split()),
         dollars=dollars or None,
         assumed=await _memo(run, MEMO_ASSUMED) or "0",
         playbook=run.typed_search_attributes.get(PLAYBOOK) or "",
@@ -95,8 +96,20 @@ async def listed(run: WorkflowExecution) -> Listed:
     )
 
 
+async def _title(run: WorkflowExecution) -> str:
+    """Return what a run is about; of one that is encrypted with a key that is not here, that."""
+    try:
+        return str(await run.memo_value(MEMO_TITLE, "", type_hint=str))
+    except Undecipherable as error:
+        return f"({error})"
+
+
 async def _memo(run: WorkflowExecution, name: str) -> str:
-    return str(await run.memo_value(name, "", type_hint=str))
+    """Return what a run says of itself; nothing where that cannot be read: it breaks no list."""
+    try:
+        return str(await run.memo_value(name, "", type_hint=str))
+    except Undecipherable:
+        return ""
 
 
 async def _status(run: WorkflowExecution) -> str:
@@ -116,8 +129,7 @@ async def _status(run: WorkflowExecution) -> str:
         return "waits for a person" if asked else "running"
     if run.status in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.FAILED):
         known = await _memo(run, MEMO_STATUS)
-        dry = await run.memo_value(MEMO_DRY, False, type_hint=bool)
-        if known == "declined" and dry:
+        if known == "declined" and await run.memo_value(MEMO_DRY, False, type_hint=bool):
             return "dry run"
         return known or name.lower()
     return {"CANCELED": "cancelled", "TIMED_OUT": "timed_out"}.get(name, name.lower())

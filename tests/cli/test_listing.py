@@ -14,14 +14,22 @@ from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from temporalio.converter import encode_typed_search_attribute_value
 
 from driving import Drive, subtask
+from encrypted import write_keys
 from holdfast.cli.commands.runs.list import _nothing_listed, lines
 from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared.delivery import place
 from holdfast.cli.shared.options import check_file, check_out
 from holdfast.client import documents
-from holdfast.client.listing import Listed, _status
+from holdfast.client.listing import Listed, _status, listed
 from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
-from holdfast.contracts.search import MEMO_REMARKS, MEMO_STATUS, MEMO_WHY, OUTAGE, STATUS
+from holdfast.contracts.search import (
+    MEMO_REMARKS,
+    MEMO_STATUS,
+    MEMO_TITLE,
+    MEMO_WHY,
+    OUTAGE,
+    STATUS,
+)
 from holdfast.contracts.titles import describe_input, title_of
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
@@ -30,6 +38,7 @@ from holdfast.rendering.listing import memo, stands, where
 from holdfast.rendering.report import inputs
 from holdfast.state.events import Trouble, Unanswered
 from holdfast.state.moves import Ask
+from holdfast.storage.keys import Keyring
 from holdfast.temporal.connection import Target, data_converter
 from holdfast.text import PLAIN_ID
 from outcomes import begun, end
@@ -111,6 +120,22 @@ async def test_a_list_says_what_an_open_run_waits_for(where: str, said: str) -> 
     info.search_attributes.indexed_fields[STATUS.name].CopyFrom(told)
     run = WorkflowExecution._from_raw_info(info, "default", data_converter(None))
     assert await _status(run) == said
+
+
+@pytest.mark.anyio
+async def test_a_run_whose_key_is_not_here_is_listed_with_that_and_breaks_no_list(
+    tmp_path: Path,
+) -> None:
+    writes = data_converter(None, Keyring(write_keys(tmp_path / "one", "one")))
+    (told,) = await writes.encode(["goalcanary"])
+    info = WorkflowExecutionInfo(status=WorkflowExecutionStatus.COMPLETED.value)  # type: ignore[arg-type]
+    for name in (MEMO_TITLE, MEMO_STATUS):
+        info.memo.fields[name].CopyFrom(told)
+    run = WorkflowExecution._from_raw_info(info, "default", data_converter(None))
+    found = await listed(run)
+    assert found.status == "completed" and "encrypted with key 'one'" in found.goal
+    has = WorkflowExecution._from_raw_info(info, "default", writes)
+    assert (await listed(has)).goal == "goalcanary"
 
 
 def test_a_run_is_found_by_the_outage_that_it_waits_in() -> None:
