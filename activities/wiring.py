@@ -282,7 +282,7 @@ def _purses(settings: Settings, target: Target) -> Purses | None:
     if not caps.bind:
         return None
     # A process has one client, which its activities know.
-    return Purses(Treasurer(cache(activity.client), target.task_queue, caps).ask)
+    return Purses(Treasurer(cache(activity.client), target.task_queue, caps))
 
 
 def _notices(settings: Settings) -> Notices:

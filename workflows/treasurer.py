@@ -49,6 +49,15 @@ class TreasurerWorkflow:
         self._updates += 1
         return given
 
+    @workflow.signal
+    def give_back(self, asked: list[Asked]) -> None:
+        """Settle the slices of a worker that ends. It may be the last one, so it waits for no
+        answer: the next worker reads what it said.
+        """
+        for each in asked or ():
+            self._books, _ = treasury.settle(self._books, each, workflow.now())
+        self._updates += 1
+
     @workflow.update
     def tell(self, settings: Caps) -> None:
         """Take in what a worker's settings say."""

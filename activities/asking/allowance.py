@@ -84,7 +84,7 @@ class Allowance:
             seconds=int(BATCH_LASTS.total_seconds()),
         )
         try:
-            (given,) = await self.purses.ask([asked])
+            (given,) = await self.purses.chief.ask([asked])
         except Unanswered as error:
             raise _silent(error) from None
         if given.refused:
@@ -95,7 +95,7 @@ class Allowance:
         if self.purses is None:
             return
         try:
-            await self.purses.ask([Asked(slice=_batch(key), paid=dollars, seconds=1)])
+            await self.purses.chief.ask([Asked(slice=_batch(key), paid=dollars, seconds=1)])
         except Unanswered as error:
             logger.warning("a batch counts in full towards %s: %s", MOST_DAY, error)
 

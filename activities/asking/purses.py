@@ -9,9 +9,10 @@ import itertools
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Protocol
 
 from holdfast.contracts.treasury import Asked, Given
 from holdfast.temporal.treasury import Unanswered
@@ -29,7 +30,15 @@ where that is more.
 _ZERO = Decimal(0)
 logger = logging.getLogger(__name__)
 
-Ask = Callable[[Sequence[Asked]], Awaitable[Sequence[Given]]]
+
+class Chief(Protocol):
+    """The treasurer of this deployment. It raises Unanswered."""
+
+    async def ask(self, asked: Sequence[Asked]) -> Sequence[Given]:
+        """Settle and lease slices."""
+
+    async def give_back(self, asked: Sequence[Asked]) -> None:
+        """Settle slices for good."""
 
 
 class Refused(Exception):
@@ -95,7 +104,7 @@ class _Purse:
 class Purses:
     """All slices of this process; one instance a worker process."""
 
-    ask: Ask
+    chief: Chief
     clock: Callable[[], float] = time.monotonic
     _purses: dict[str, _Purse] = field(default_factory=dict)
     """By requester."""
@@ -143,7 +152,14 @@ class Purses:
             await asyncio.wait([self._keeping])
         try:
             async with self._asking:
-                await self._say([(each, each.wants(idle=True)) for each in self._held()])
+                held = [(each, each.wants(idle=True)) for each in self._held()]
+                if held:
+                    await self.chief.give_back([each for _, each in held])
+                for purse, each in held:
+                    assert each.paid is not None
+                    purse.holds, purse.told = each.under_way, each.paid
+                    if not each.under_way:
+                        del self._purses[purse.requester]
         except Unanswered as error:
             logger.warning("a slice of the day's dollars was not given back: %s", error)
 
@@ -172,7 +188,7 @@ class Purses:
             purse.began, purse.asked = True, self.clock()
             if not each.began:
                 purse.holds = _ZERO
-        answers = [*await self.ask([each for _, each in asked])]
+        answers = [*await self.chief.ask([each for _, each in asked])]
         for (purse, each), given in zip(asked, answers, strict=True):
             assert each.paid is not None
             purse.holds, purse.told = given.holds, each.paid

@@ -27,7 +27,13 @@ _Room = tuple[str, Decimal, Decimal, Decimal]
 
 def ask(books: Books, asked: Asked, now: datetime) -> tuple[Books, Given]:
     """Return the books and what a slice is after its holder has asked."""
-    books = expire(books, now)
+    return settle(expire(books, now), asked, now)
+
+
+def settle(books: Books, asked: Asked, now: datetime) -> tuple[Books, Given]:
+    """Return the same where the clock says nothing of a slice's silence: what its holder says may
+    have lain until somebody read it.
+    """
     before = books.slices.get(asked.slice)
     if before is None and asked.began:
         return books, Given(known=False)

@@ -32,6 +32,7 @@ from temporalio.workflow import Info
 
 from holdfast.contracts.errors import BadGoal
 from holdfast.contracts.signals import HOLD
+from holdfast.contracts.treasury import TREASURER
 from holdfast.text.mistakes import mistakes
 
 RESULTS = (
@@ -74,8 +75,7 @@ class OneAtATime(WorkflowRunner):
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance = self.inner.create_instance(det)
-        # Whoever has workflows of his own beside ours has written them for the SDK's ways.
-        return _Instance(instance, det) if _is_ours(det) else instance
+        return _Instance(instance, det) if _is_driven(det) else instance
 
     def set_worker_level_failure_exception_types(
         self, types: Sequence[type[BaseException]]
@@ -83,8 +83,13 @@ class OneAtATime(WorkflowRunner):
         self.inner.set_worker_level_failure_exception_types(types)
 
 
-def _is_ours(det: WorkflowInstanceDetails) -> bool:
-    return det.defn.cls.__module__.split(".")[0] == __name__.split(".")[0]
+def _is_driven(det: WorkflowInstanceDetails) -> bool:
+    """True for runs of ours. Whoever has workflows of his own beside them has written those for the
+    SDK's ways. So is the treasurer: it goes on in a new history after one of several Signals, and
+    what came together with that one would be lost.
+    """
+    ours = det.defn.cls.__module__.split(".")[0] == __name__.split(".")[0]
+    return ours and det.defn.name != TREASURER
 
 
 @dataclass

@@ -54,6 +54,13 @@ class Treasurer:
         """Settle and lease slices; start the treasurer if there is none. Raise Unanswered."""
         return await self._update("ask", [*asked], list[Given])
 
+    async def give_back(self, asked: Sequence[Asked]) -> None:
+        """Settle slices for good, with no worker needed to answer. Raise Unanswered."""
+        try:
+            await self._handle().signal("give_back", [*asked], rpc_timeout=PATIENCE)
+        except RPCError as error:
+            raise Unanswered(error.message) from error
+
     async def tell(self) -> None:
         """Tell it what this worker's settings are, once it has started. Raise Unanswered."""
         await self._update("tell", self.settings, type(None))

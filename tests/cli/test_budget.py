@@ -30,7 +30,7 @@ async def test_an_operator_sees_what_is_spent_and_changes_the_caps(
         with pytest.raises(Exit, match="nothing is counted: set HOLDFAST_MOST_DOLLARS_DAY"):
             await budget.run(connection, {}, "", as_json=False)
         assert await check_spent(runs.client, target) == []
-        purses = Purses(Treasurer(lambda: runs.client, runs.queue, Caps(day=Decimal(5))).ask)
+        purses = Purses(Treasurer(lambda: runs.client, runs.queue, Caps(day=Decimal(5))))
         await purses.take("a", Decimal(3), "anna")
         purses.give("a", Decimal("2.5"))
         await purses.close()

@@ -33,6 +33,10 @@ class Desk:
             given.append(answer)
         return given
 
+    async def give_back(self, asked: Sequence[Asked]) -> None:
+        for each in asked:
+            self.books, _ = treasury.settle(self.books, each, self.now)
+
     def spent(self) -> tuple[str, str]:
         """What is paid and what is held today."""
         found = treasury.look(self.books, self.now)

@@ -54,7 +54,7 @@ async def main(address: str, queue: str, file: Path, seed: int) -> None:
     purses.SILENT_SECONDS, purses.IDLE_SECONDS = SILENT_SECONDS, 1.0
     purses.RENEW_SECONDS = 1.0
     client = await Client.connect(address, data_converter=pydantic_data_converter)
-    own = Purses(Treasurer(lambda: client, queue, Caps(day=Decimal(30))).ask)
+    own = Purses(Treasurer(lambda: client, queue, Caps(day=Decimal(30))))
     chance = random.Random(seed)
     await asyncio.gather(*(pay(own, file, chance) for _ in range(3)))
     await own.close()

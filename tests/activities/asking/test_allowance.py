@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -59,7 +60,7 @@ def price(model: str, usage: Usage) -> Decimal | None:
 
 def allowance(desk: Desk | None, run: str | None = None) -> Allowance:
     """The allowance of a worker process of its own."""
-    purses = Purses(desk.ask) if desk else None
+    purses = Purses(desk) if desk else None
     return Allowance(price, Decimal(run) if run is not None else None, purses)
 
 
@@ -173,15 +174,19 @@ async def test_a_call_waits_for_what_other_workers_have_set_aside() -> None:
     await other.hold("two", "m", 200, 0)
 
 
-async def test_calls_take_from_what_is_leased_ahead_and_the_treasurer_is_asked_seldom() -> None:
+async def test_calls_take_from_what_is_leased_ahead_and_the_treasurer_is_asked_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     desk, asked = Desk.of("100"), 0
+    ask = desk.ask
 
     async def count(each: Sequence[Asked]) -> list[Given]:
         nonlocal asked
         asked += 1
-        return await desk.ask(each)
+        return await ask(each)
 
-    budget = Allowance(price, None, Purses(count))
+    monkeypatch.setattr(desk, "ask", count)
+    budget = allowance(desk)
     for number in range(40):
         await budget.hold(f"{number}", "m", 100, 0)
     assert asked <= 6, "as much again as is under way, so half a dozen questions for forty calls"
@@ -202,6 +207,15 @@ async def test_what_a_dead_worker_had_set_aside_counts_as_paid_after_a_while() -
     assert desk.spent()[1] == "0"
 
 
+async def test_the_last_worker_gives_back_what_somebody_reads_much_later() -> None:
+    desk = Desk.of()
+    budget = allowance(desk)
+    await budget.hold("one", "m", 900, 0)
+    await budget.settle("one", "m", "m", Usage(input_tokens=100))
+    desk.now += timedelta(hours=1)
+    assert await settled(desk, budget) == ("0.100", "0")
+
+
 async def test_a_worker_that_was_silent_for_too_long_begins_anew_and_counts_nothing_twice() -> None:
     desk = Desk.of()
     budget = allowance(desk)
@@ -214,18 +228,22 @@ async def test_a_worker_that_was_silent_for_too_long_begins_anew_and_counts_noth
     assert held == "0" and Decimal("0.5") <= Decimal(paid) <= Decimal("0.6")
 
 
-async def test_what_a_lost_answer_may_have_granted_is_not_spent_and_not_lost() -> None:
+async def test_what_a_lost_answer_may_have_granted_is_not_spent_and_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     desk, lost = Desk.of(), True
+    answer = desk.ask
 
     async def ask(asked: Sequence[Asked]) -> list[Given]:
         nonlocal lost
-        given = await desk.ask(asked)
+        given = await answer(asked)
         if lost:
             lost = False
             raise Unanswered("the line is cut")
         return given
 
-    budget = Allowance(price, None, Purses(ask))
+    monkeypatch.setattr(desk, "ask", ask)
+    budget = allowance(desk)
     with pytest.raises(NotBilled, match="does not answer: the line is cut") as waits:
         await budget.hold("one", "m", 700, 0)
     assert not waits.value.non_retryable
@@ -251,7 +269,7 @@ async def test_a_new_day_begins_at_nothing_with_what_is_under_way() -> None:
 
 async def test_a_month_and_a_requester_have_caps_of_their_own() -> None:
     desk = Desk.of("1", month=Decimal("1.5"), each={"anna": Decimal("0.3")})
-    one = Purses(desk.ask)
+    one = Purses(desk)
     await one.take("a", Decimal("0.2"), "anna")
     with pytest.raises(
         purses.Refused, match=r"allows \$0.3 a day to anna, for all runs"
@@ -303,16 +321,26 @@ async def test_whoever_dies_and_whatever_is_lost_no_cap_is_passed_and_nothing_le
     chance, most, sent = random.Random(seed), Decimal(20), Decimal(0)
     desk = Desk.of(str(most))
 
-    async def ask(asked: Sequence[Asked]) -> list[Given]:
-        before = chance.random() < 0.1
-        if before:
-            raise Unanswered("lost on its way there")
-        given = await desk.ask(asked)
-        if chance.random() < 0.1:
-            raise Unanswered("lost on its way back")
-        return given
+    class Line:
+        """A way to the desk on which questions and answers are lost."""
 
-    workers = [Purses(ask) for _ in range(8)]
+        async def ask(self, asked: Sequence[Asked]) -> list[Given]:
+            with self._losing():
+                return await desk.ask(asked)
+
+        async def give_back(self, asked: Sequence[Asked]) -> None:
+            with self._losing():
+                await desk.give_back(asked)
+
+        @contextmanager
+        def _losing(self) -> Iterator[None]:
+            if chance.random() < 0.1:
+                raise Unanswered("lost on its way there")
+            yield
+            if chance.random() < 0.1:
+                raise Unanswered("lost on its way back")
+
+    workers = [Purses(Line()) for _ in range(8)]
     under_way = list[tuple[Purses, str, Decimal]]()
     for number in range(300):
         desk.now += timedelta(seconds=chance.choice((0, 1, 5, 100)))
@@ -332,7 +360,7 @@ async def test_whoever_dies_and_whatever_is_lost_no_cap_is_passed_and_nothing_le
                 sent += worst if worker not in workers else paid
                 worker.give(key, paid)
             case "die":
-                workers[place] = Purses(ask)
+                workers[place] = Purses(Line())
             case "close":
                 await workers[place].close()
             case "cap":

@@ -253,7 +253,7 @@ async def test_a_day_holds_a_batch_until_it_is_collected_whatever_process_ends(
     async with scripted() as simulator, claude(simulator.url) as model:
 
         def after_a_start() -> Maps:
-            budget = Allowance(PRICES.price, None, Purses(desk.ask))
+            budget = Allowance(PRICES.price, None, Purses(desk))
             return with_batches(tmp_path, model, budget=budget)
 
         made: Submitted = await run(after_a_start().submit_rows, told)
