@@ -19,7 +19,7 @@ from temporalio import activity
 
 from holdfast.activities.asking.purses import Purses, Refused
 from holdfast.contracts import Usage
-from holdfast.contracts.errors import AllowanceReached, NotBilled, SpendLimitReached
+from holdfast.contracts.errors import AllowanceReached, NoRoom, SpendLimitReached
 from holdfast.contracts.policies import MOST_DAY, MOST_RUN
 from holdfast.contracts.treasury import Asked
 from holdfast.ledger.pricing import LANE_SHARE
@@ -51,7 +51,7 @@ class Allowance:
         """Set aside the most that a call can cost, in dollars.
 
         Raise AllowanceReached if that is above what a run, a day or a month may cost,
-        SpendLimitReached if it cannot be computed, and NotBilled, so that the call comes back, if
+        SpendLimitReached if it cannot be computed, and NoRoom, so that the call comes back, if
         it fits only when others turn out cheaper or if the treasurer does not answer. Call it while
         holding the journal's mark: then only one attempt does so for a key.
         """
@@ -152,13 +152,13 @@ def _requester() -> str:
     return activity.info().priority.fairness_key or ""
 
 
-def _refusal(why: str, *, over: bool) -> AllowanceReached | NotBilled:
-    return AllowanceReached(why) if over else NotBilled(why, retry_after=BACK)
+def _refusal(why: str, *, over: bool) -> AllowanceReached | NoRoom:
+    return AllowanceReached(why) if over else NoRoom(why, retry_after=BACK)
 
 
-def _silent(error: Unanswered) -> NotBilled:
+def _silent(error: Unanswered) -> NoRoom:
     why = f"nothing was sent: the treasurer of this deployment does not answer: {error}"
-    return NotBilled(why, retry_after=BACK)
+    return NoRoom(why, retry_after=BACK)
 
 
 def _batch(key: str) -> str:

@@ -22,6 +22,7 @@ from holdfast.contracts import Bill, Usage, policies
 from holdfast.contracts.errors import (
     CallRefused,
     EndpointUnreachable,
+    NoRoom,
     NotBilled,
     OrchestrationError,
     OverReservation,
@@ -116,7 +117,7 @@ class Sending:
         except NotBilled as error:
             # Still out, its next attempt goes on waiting; that batches are throttled says nothing
             # of the calls of its tier.
-            if trip.left or error.throttled:
+            if trip.left or error.throttled or isinstance(error, NoRoom):
                 raise
             raise await self._note_refusal(trip, error) from None
 

@@ -32,6 +32,7 @@ from holdfast.contracts.errors import (
     AllowanceReached,
     BlobLost,
     EndpointUnreachable,
+    NoRoom,
     NotBilled,
     OrchestrationError,
     PossiblyBilled,
@@ -105,7 +106,8 @@ class BatchLane:
 
     async def submit(self, notes: Notes) -> Submitted:
         """Return the batch of these rows: made now, or by an attempt before this one. Raise
-        NotBilled, so that it is tried again, if it cannot be seen whether there is one.
+        NotBilled, so that it is tried again, if it cannot be seen whether there is one, or others
+        hold the deployment's dollars.
         """
         if not self.rows:
             return Submitted(batch="", why="what was reserved covers none of its rows")
@@ -150,6 +152,8 @@ class BatchLane:
                 return Submitted(batch="", why=error.message, stopping="allowance")
             except RunStopping as error:
                 return Submitted(batch="", why=error.message, stopping="endpoint")
+            except NoRoom:
+                raise
             except NotBilled as error:
                 why, unreached = error.message, error.unreached
                 asked = error.next_retry_delay

@@ -207,7 +207,7 @@ class Schedules:
         self._allow_inputs(scheduled, goal)
         try:
             handle = await self._connection.client.create_schedule(
-                scheduled.name, self._schedule(scheduled)
+                scheduled.name, await self._schedule(scheduled)
             )
         except ScheduleAlreadyRunningError as error:
             raise ScheduleTaken(
@@ -238,7 +238,7 @@ class Schedules:
         scheduled, goal = await self._checked(name, request, times, budget, by)
         await self._check_retention(scheduled)
         self._allow_inputs(scheduled, goal)
-        changed = self._schedule(scheduled)
+        changed = await self._schedule(scheduled)
 
         def update(given: ScheduleUpdateInput) -> ScheduleUpdate:
             changed.state = given.description.schedule.state
@@ -320,14 +320,17 @@ class Schedules:
         below = None if scheduled.below is None else tuple(map(Path, scheduled.below))
         allow_inputs(goal, self._connection, below)
 
-    def _schedule(self, scheduled: Scheduled) -> Schedule:
+    async def _schedule(self, scheduled: Scheduled) -> Schedule:
         # Encoded here: a client would put a long one into the store, where no run keeps it alive.
-        converter = self._connection.client.data_converter.payload_converter
+        converter = self._connection.client.data_converter
+        payloads = converter.payload_converter.to_payloads([scheduled])
+        if converter.payload_codec is not None:
+            payloads = await converter.payload_codec.encode(payloads)
         times = scheduled.times
         return Schedule(
             action=ScheduleActionStartWorkflow(
                 SCHEDULED,
-                converter.to_payloads([scheduled])[0],
+                payloads[0],
                 id=scheduled.name,
                 task_queue=self._connection.target.task_queue,
                 priority=priority_of(request_of(scheduled).urgency, scheduled.requester),

@@ -126,6 +126,12 @@ class NotBilled(OrchestrationError):
         self.named = named
 
 
+class NoRoom(NotBilled):
+    """What others have set aside of the deployment's dollars leaves no room, or nobody answers for
+    them. It is nobody's fault: the call is tried again for as long as it may take.
+    """
+
+
 class EndpointUnreachable(OrchestrationError):
     """Nobody answers at the endpoint, even after some seconds; nothing was sent. Temporal does not
     retry it: the activity `reach` returns when asking makes sense again.

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.workflowservice.v1 import DescribeScheduleRequest
 from temporalio.client import WorkflowHistory
 
 from conftest import Runs
 from encrypted import plain_files, raw, words_in, write_keys
+from holdfast import Holdfast
 from holdfast.cli.commands.runs import list as list_command
 from holdfast.cli.commands.runs import show
 from holdfast.cli.screen.exits import Code
@@ -25,6 +27,7 @@ from holdfast.history.fold import TASK_FAILED
 from holdfast.history.payloads import failure_message
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import prepare_start
+from holdfast.intake.requests import RunRequest
 from holdfast.replaying.replay import export, replay
 from holdfast.storage.keys import Keyring, keyring
 from holdfast.storage.references import find_needed
@@ -106,6 +109,28 @@ async def test_neither_server_nor_store_nor_journal_holds_a_word_of_a_run_in_pla
     text = await export(runs.client, "encrypted", runs.store, runs.keys)
     assert {*words_in(text.encode(), WORDS)} >= {*WORDS} - {"reasoncanary"}
     assert await replay(WorkflowHistory.from_json("encrypted", text), WORKFLOWS) == ()
+
+
+async def test_what_a_schedule_asks_stands_nowhere_in_plain(
+    runs: Runs, connection: Connection
+) -> None:
+    name, schedules = f"nightly-{runs.queue}", Holdfast.on(connection).schedules
+    request = RunRequest(goal="A goalcanary", plan=ready(subtask("t1")), models=True)
+    model = ScriptedModel({"t1": [works("one")], "synthesize": [synthesizes("One [t1].")]})
+    async with runs.worker(model), asyncio.timeout(60):
+        await schedules.add(name, request, every="300d")
+        try:
+            await schedules.trigger(name)
+            while not [each for each in (await schedules.show(name)).last if each.outcome.status]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            asked = DescribeScheduleRequest(namespace=runs.client.namespace, schedule_id=name)
+            kept = await runs.client.workflow_service.describe_schedule(asked)
+        finally:
+            await schedules.delete(name)
+    times = runs.client.list_workflows(f"TemporalScheduledById = '{name}'")
+    ids = [each.id async for each in times]
+    said = kept.SerializeToString() + await raw(runs.client, ids)
+    assert ids and [*words_in(said, WORDS)] == []
 
 
 async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_has_it(

@@ -20,7 +20,8 @@ from holdfast.activities.asking.journal import FileJournal
 from holdfast.calling.lanes import as_batches
 from holdfast.calls.digest import Digest
 from holdfast.contracts import Bill, Briefing, Call, Capabilities, PriceStep, Reply, Usage
-from holdfast.contracts.errors import BadGoal, CallRefused, NotBilled, PossiblyBilled
+from holdfast.contracts.errors import BadGoal, CallRefused, NoRoom, NotBilled, PossiblyBilled
+from holdfast.contracts.policies import FAULT_TRIES
 from holdfast.ledger.pricing import at_lane
 from holdfast.ports import BatchResult
 from waiting_batches import WaitingBatches
@@ -89,6 +90,9 @@ class Till:
     async def hold_batch(self, *_given: object) -> None:
         """There is room for all."""
 
+    async def release(self, _key: str) -> None:
+        """Nothing is held."""
+
     async def settle_batch(self, _key: str, dollars: Decimal | None) -> None:
         self.settled.append(dollars)
 
@@ -101,6 +105,28 @@ async def test_it_counts_towards_the_day_at_the_workers_own_prices(tmp_path: Pat
     )
     await environment().run(asking.ask, WAITS, MATERIAL, SHAPE, "S", "P")
     assert till.settled == [Decimal("1.5")], "whatever prices the call names"
+
+
+async def test_while_others_hold_the_days_dollars_it_waits_however_often_it_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    till: Any = Till()
+    batches = WaitingBatches(Lines([SAID]))
+    asking = Asking(
+        Lines([]), FileJournal(tmp_path), lambda *_: Decimal(3), budget=till, batches=batches
+    )
+
+    async def full(*_given: object) -> None:
+        raise NoRoom("set aside for calls under way")
+
+    last = environment(2, Past(faults=FAULT_TRIES - 1))
+    with monkeypatch.context() as others:
+        others.setattr(till, "hold_batch", full)
+        with pytest.raises(NoRoom) as waits:
+            await last.run(asking.ask, WAITS, MATERIAL, SHAPE, "S", "P")
+        assert not waits.value.non_retryable
+    reply: Any = await environment(3).run(asking.ask, WAITS, MATERIAL, SHAPE, "S", "P")
+    assert reply.value is not None and len(batches.made) == 1
 
 
 async def test_a_worker_that_ends_hands_the_wait_on_and_cancels_nothing(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from holdfast.calls.rows import (
     RowsMaterial,
     Submitted,
 )
-from holdfast.contracts.errors import NotBilled
+from holdfast.contracts.errors import NoRoom, NotBilled
+from holdfast.contracts.treasury import Asked
 from holdfast.ports import BatchState, ModelRequest
 from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
@@ -263,6 +264,20 @@ async def test_a_day_holds_a_batch_until_it_is_collected_whatever_process_ends(
         done = await collect(after_a_start(), told, made)
     paid, held = map(Decimal, desk.spent())
     assert paid == done.bill.dollars and not held
+
+
+async def test_a_batch_waits_while_others_hold_the_days_dollars(tmp_path: Path) -> None:
+    told, desk = await rows_of(tmp_path, 10), Desk.of()
+    held = Asked(slice="other", began=False, needs=Decimal("0.9999"), seconds=3_600)
+    await desk.ask([held])
+    budget = Allowance(PRICES.price, None, Purses(desk))
+    async with scripted() as simulator, claude(simulator.url) as model:
+        maps = with_batches(tmp_path, model, budget=budget)
+        with pytest.raises(NoRoom, match="set aside for calls under way"):
+            await run(maps.submit_rows, told)
+        await desk.give_back([held.model_copy(update={"began": True, "needs": Decimal(0)})])
+        made: Submitted = await run(maps.submit_rows, told)
+        assert [*simulator.log.batches] == [made.batch]
 
 
 async def test_the_list_of_batches_ends_where_they_are_too_old(tmp_path: Path) -> None:
