@@ -64,8 +64,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A blow falls on one process, and calls are counted by it, however many cores there are; tests of
 # several ask for them.
 os.environ["HOLDFAST_WORKERS"] = "1"
-# Workers of tests say that they live as often as those of a deployment.
-Runtime.set_default(runtime())
 # A server of tests is small, and has no need to tidy its memory as often as a large one.
 os.environ.setdefault("GOGC", "400")
 # Several test processes share two cores: slow is not a defect of a strategy.
@@ -77,6 +75,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("shared")
 
+pytest_plugins = ["testers"]
 TEMPORAL = Path(sys.executable).parent / "temporal"
 LONGEST = (
     "test_pythons",
@@ -172,6 +171,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
             end_all_of(folder)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_runtime() -> None:
+    """Let workers of tests say that they live as often as those of a deployment. Not before: its
+    threads would be lost to a process that is forked.
+    """
+    Runtime.set_default(runtime())
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
@@ -236,19 +243,22 @@ class Runs:
     ) -> AsyncIterator[None]:
         """Workers for the main queue and each tier."""
         projects = more.get("projects", ())
-        settings = Settings(
-            _env_file=None,
-            project=None,
+        own = ("PYTEST_CURRENT_TEST", "HOLDFAST_STATE_DIR")
+        read = _settings_of(
+            frozenset(each for each in os.environ.items() if each[0] not in own),
             projects=projects,
-            state_dir=self.folder,
-            allowed_roots=(self.folder,),
-            mcp_file=more.get("mcp_file", self.folder / "no.json"),
             endpoint_web=more.get("endpoint_web", False),
             model_planner=more.get("model_planner"),
             webhook_secret=more.get("webhook_secret"),
             webhook_private=more.get("webhook_private", False),
             most_dollars_day=more.get("most_dollars_day"),
         )
+        places = {
+            "state_dir": self.folder,
+            "allowed_roots": (self.folder,),
+            "mcp_file": more.get("mcp_file", self.folder / "no.json"),
+        }
+        settings = read.model_copy(update=places)
         target = Target(
             "",
             task_queue=self.queue,
@@ -360,6 +370,12 @@ async def folded(handle: Handle) -> State | None:
 async def _plain() -> Capabilities:
     """An endpoint that understands no more than all do."""
     return Capabilities()
+
+
+@functools.cache
+def _settings_of(_environment: frozenset[tuple[str, str]], **given: Any) -> Settings:
+    """Read settings: once for each environment, as it takes 20 ms."""
+    return Settings(_env_file=None, project=None, **given)
 
 
 @functools.cache
