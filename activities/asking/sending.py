@@ -28,8 +28,10 @@ from holdfast.contracts.errors import (
     OverReservation,
     PossiblyBilled,
 )
+from holdfast.errors import Undecipherable
 from holdfast.ledger.pricing import read_again, worst
 from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest
+from holdfast.storage import StoreAway
 from holdfast.text import visible
 
 SHORTEST_WAIT = timedelta(seconds=1)
@@ -97,6 +99,10 @@ class Sending:
                 raise lost_call(trip.call, why, earlier=trip.earlier) from None
             raise
         except Exception as error:
+            if isinstance(error, StoreAway | Undecipherable) and not trip.left:
+                # A store comes back, a key is at another worker: the call waits, for as long as it
+                # may take.
+                raise
             logger.exception("a call failed in a way that nobody thought of")
             said = visible(f"{type(error).__name__}: {error}"[:300])
             if trip.left:

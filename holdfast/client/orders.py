@@ -105,10 +105,13 @@ async def send(
     """Send an order to a run; return the outcome. It is given by `order.by`, else by this login.
 
     Raise OrderRefused if the run refuses it, RunOver or NoSuchRun if it takes none, RunStuck or
-    NoAnswer if it does not say in time what came of it.
+    NoAnswer if it does not say in time what came of it, and MissingKey if it is encrypted with a
+    key that is not here.
     """
     order = order.model_copy(update={"by": order.by or login()})
     seen = await describe_run(connection, run_id)
+    # Whoever cannot read what the run is about would write into it in plain.
+    await seen.static_summary()
     handle = connection.handle(run_id)
     if order.rows and seen.status is WorkflowExecutionStatus.RUNNING:
         # Only who speaks of rows reads them.

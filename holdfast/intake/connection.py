@@ -12,10 +12,11 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts import Report
 from holdfast.deployment.settings import Settings
-from holdfast.errors import NoWorker
+from holdfast.errors import NoWorker, Refused
 from holdfast.storage import Store
+from holdfast.storage.keys import VARIABLE
 from holdfast.temporal.connection import Target
-from holdfast.workers.pollers import find_pollers
+from holdfast.workers.pollers import Poller, find_pollers
 from holdfast.workers.served import find_unserved
 
 DESCRIBED = timedelta(seconds=3)
@@ -92,7 +93,8 @@ def tell_nobody(line: str, *, warning: bool = False) -> None:
 async def require_worker(
     connection: Connection, tell: Tell, *, models: bool, wait: float = WORKER_SECONDS
 ) -> None:
-    """Return once a live worker polls the queue; NoWorker after `wait` seconds without one.
+    """Return once a live worker polls the queue; NoWorker after `wait` seconds without one, and
+    Refused if it encrypts and this connection does not.
 
     Warns if the run asks models and no worker does. The embedded server has its own worker.
     """
@@ -102,7 +104,7 @@ async def require_worker(
     loop = asyncio.get_running_loop()
     until = loop.time() + wait
     told = False
-    while not await _is_polled(connection.client, target.task_queue):
+    while not (alive := await _alive(connection.client, target.task_queue)):
         if loop.time() >= until:
             raise NoWorker(
                 f"no worker polls task queue {target.task_queue!r} at {target.address};"
@@ -112,6 +114,11 @@ async def require_worker(
             told = True
             tell(f"Waiting for a worker on task queue {target.task_queue!r} …")
         await asyncio.sleep(0.5)
+    if any(each.encrypts for each in alive) and not target.keys.writes:
+        raise Refused(
+            f"the workers of task queue {target.task_queue!r} encrypt, and {VARIABLE} is not set"
+            " here: give it the same keys; nothing was started"
+        )
     if models:
         for line in await find_unserved(
             connection.client, target.task_queue, embedded=False, models=True
@@ -119,5 +126,5 @@ async def require_worker(
             tell(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", warning=True)
 
 
-async def _is_polled(client: Client, queue: str) -> bool:
-    return any(each.alive for each in (await find_pollers(client, [queue]))[queue])
+async def _alive(client: Client, queue: str) -> tuple[Poller, ...]:
+    return tuple(each for each in (await find_pollers(client, [queue]))[queue] if each.alive)

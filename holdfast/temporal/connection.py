@@ -58,6 +58,8 @@ keeps them pure.
 
 
 CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
+ENCRYPTING = "holdfast, encrypting"
+"""The name of the plugin of a worker that encrypts."""
 PAUSED = "paused in Temporal"
 AGAIN = timedelta(seconds=30)
 """Until an activity is tried again that could not reach the store, or lacked a key."""
@@ -214,7 +216,8 @@ def plugin(store: Store | None, keys: Keyring | None = None) -> SimplePlugin:
     """
     storage = external_storage(store) if store else None
     return _Plugin(
-        "holdfast",
+        # Workers' beats name it: so whoever starts runs knows that they encrypt.
+        ENCRYPTING if keys and keys.writes else "holdfast",
         data_converter=data_converter(storage, keys),
         workflow_runner=_runner,
         workflow_failure_exception_types=[ValidationError],

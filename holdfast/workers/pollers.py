@@ -21,6 +21,8 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWork
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from holdfast.temporal.connection import ENCRYPTING
+
 BEAT = timedelta(seconds=2)
 """How often a worker of ours says that it lives: one small request a process."""
 SILENT_SECONDS = 6.0
@@ -64,6 +66,7 @@ class Beat:
     """False: it only carries runs on, and carries out no activity."""
     build: str = ""
     """Its build id."""
+    encrypts: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class Poller:
     alive: bool
     ago: float
     """Seconds since it was last heard of."""
+    encrypts: bool = False
+    """True if it says that it encrypts what it writes."""
 
 
 def list_pollers(
@@ -107,7 +112,7 @@ def list_pollers(
         ago = seen.at - beat.at
         moved = known.get(beat.instance, beat.at) != beat.at
         recent = abs(ago) <= max(SILENT_SECONDS, 3 * beat.every)
-        poller = Poller(beat.identity, moved or recent, max(0.0, ago))
+        poller = Poller(beat.identity, moved or recent, max(0.0, ago), beat.encrypts)
         _note(elsewhere, poller)
         if beat.queue == queue:
             told.add(beat.identity)
@@ -199,6 +204,7 @@ def _beat(heard: WorkerHeartbeat) -> Beat:
         asking=heard.status == WorkerStatus.WORKER_STATUS_RUNNING,
         calls=_places(heard.activity_task_slots_info) > 0,
         build=heard.deployment_version.build_id,
+        encrypts=any(each.name == ENCRYPTING for each in heard.plugins),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,10 @@ from holdfast.client import orders
 from holdfast.client.listing import list_runs
 from holdfast.contracts import Goal, Order, Report
 from holdfast.contracts.errors import CallRefused
-from holdfast.errors import MissingKey
+from holdfast.errors import MissingKey, Refused
 from holdfast.history.fold import TASK_FAILED
 from holdfast.history.payloads import failure_message
-from holdfast.intake.connection import Connection
+from holdfast.intake.connection import Connection, require_worker, tell_nobody
 from holdfast.intake.launch import prepare_start
 from holdfast.intake.requests import RunRequest
 from holdfast.replaying.replay import export, replay
@@ -133,6 +134,17 @@ async def test_what_a_schedule_asks_stands_nowhere_in_plain(
     assert ids and [*words_in(said, WORDS)] == []
 
 
+async def test_where_workers_encrypt_nothing_is_started_in_plain(
+    runs: Runs, connection: Connection
+) -> None:
+    plain = Runs(runs.env, runs.folder)
+    blind = Connection(connection.settings, replace(connection.target, key_file=""), plain.client)
+    async with runs.worker(ScriptedModel({})), asyncio.timeout(60):
+        with pytest.raises(Refused, match="encrypt, and HOLDFAST_PAYLOAD_KEY_FILE is not set"):
+            await require_worker(blind, tell_nobody, models=False)
+        await require_worker(connection, tell_nobody, models=False)
+
+
 async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_has_it(
     runs: Runs, connection: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,6 +171,8 @@ async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_ha
         lacks = r"encrypted with key 'one', and .*late\) lacks it; add that key"
         assert await show.run(blind, handle.id, False, None) != Code.COMPLETE
         assert re.search(lacks, capsys.readouterr().err)
+        with pytest.raises(MissingKey, match=lacks):
+            await orders.send(blind, handle.id, "skip", Order(subtask_id="t1"))
         # One that cannot be read takes no other run from the list.
         assert handle.id in [each.id async for each in list_runs(blind)]
         with pytest.raises(MissingKey, match=lacks):

@@ -24,7 +24,9 @@ from holdfast.calls.digest import Digest, DigestAnswer, DigestMaterial, to_diges
 from holdfast.contracts import Bill, Call, Claim, ModelCard, Reply, Unreached, Usage
 from holdfast.contracts.errors import NotBilled, OrchestrationError, PossiblyBilled
 from holdfast.contracts.policies import FAULT_TRIES, OVERLOAD_TRIES
+from holdfast.errors import MissingKey
 from holdfast.ports import Head, ModelAnswer, ModelRequest
+from holdfast.storage import StoreAway
 
 pytestmark = pytest.mark.anyio
 
@@ -199,6 +201,20 @@ async def test_waiting_and_being_throttled_are_no_faults(
     with pytest.raises(NotBilled) as refusal:
         await ask(tmp_path, Lines([FAULT]), Watched(), attempt=50, past=past)
     assert not refusal.value.non_retryable
+
+
+@pytest.mark.parametrize("error", [StoreAway("s3://kept", "SlowDown"), MissingKey("key 'one'")])
+async def test_a_store_that_is_away_and_a_missing_key_are_no_faults_of_a_call(
+    tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as away:
+        away.setattr(FileJournal, "answer", answer)
+        with pytest.raises(type(error)):
+            await ask(tmp_path, Lines([]), Watched(), past=Past(faults=FAULT_TRIES - 1))
+    assert (await ask(tmp_path, Lines([ANSWER]), Watched())).value == SHORT
 
 
 async def test_what_happened_to_a_call_is_not_forgotten_while_its_tier_is_shut(
