@@ -60,6 +60,10 @@ class Head:
     """Empty where the endpoint says nothing of its limits."""
 
 
+def _unbegun() -> None:
+    """Nobody waits for the first part of an answer."""
+
+
 def _unheard(head: Head) -> None:
     """Ignore the head."""
 
@@ -98,6 +102,8 @@ class ModelRequest:
     """Prices the bill of a call that fails; None: the adapter's own prices do."""
     heard: Callable[[Head], None] = field(default=_unheard, compare=False, repr=False)
     """Called, in the task that asks, with the head of the response as soon as it is there."""
+    begins: Callable[[], None] = field(default=_unbegun, compare=False, repr=False)
+    """Called, in the task that asks, when the answer itself begins: the prompt is read by then."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from temporalio import activity
 
+from holdfast.activities.asking.beginning import telling_begun
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.heartbeat import Notes, Past, read_notes
 from holdfast.activities.asking.patience import finish
@@ -56,7 +57,10 @@ class Asking:
         """
         request = make_request(call, shape.asked, system, prompt, Past.read())
         request = replace(request, shared=call.caching, common=common)
-        return await self._reply(call, material, shape, request)
+        if not call.warms:
+            return await self._reply(call, material, shape, request)
+        async with telling_begun(call.id) as begins:
+            return await self._reply(call, material, shape, replace(request, begins=begins))
 
     async def converse(
         self, call: Call, material: Contract, talk: Conversation[Value], system: str

@@ -168,9 +168,12 @@ class Claude:
             if "json" in raw.headers.get("content-type", ""):
                 transcript.load((await raw.aread()).decode("utf-8"))
             else:
-                arriving = events(raw.aiter_bytes())
+                arriving, writing = events(raw.aiter_bytes()), False
                 async for event, data in arriving:
                     transcript.feed(event, data)
+                    if transcript.writing and not writing:
+                        writing = True
+                        exchange.request.begins()
                     if transcript.complete:
                         self._drain_later(stack.pop_all(), arriving)
                         break

@@ -75,6 +75,11 @@ class Transcript:
         return bool(self._message or self._blocks)
 
     @property
+    def writing(self) -> bool:
+        """True once the model's own output has begun, be it a thought."""
+        return bool(self._blocks)
+
+    @property
     def complete(self) -> bool:
         """True once the end was announced and a stop reason given; anything else is not an
         answer.

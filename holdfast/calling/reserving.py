@@ -167,7 +167,8 @@ def _ask(state: State, progress: Progress, tier: Tier, *, smaller: bool = False)
     )
     if not warming.is_shared(state, progress):
         return ask
-    return replace(ask, call=ask.call.model_copy(update={"caching": "5m"}))
+    first = {"caching": "5m", "warms": warming.leads(state, progress)}
+    return replace(ask, call=ask.call.model_copy(update=first))
 
 
 def _room(

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from holdfast.calling import gathering
 from holdfast.calls.changes import size_of_change
+from holdfast.contracts import Call
+from holdfast.contracts.replacing import replace
 from holdfast.ledger.rows import worth_caching
 from holdfast.state.moves import Ask
 from holdfast.state.parts import Progress
@@ -49,8 +51,13 @@ def readers(state: State, progress: Progress) -> tuple[str, ...]:
     return tuple(alike) if is_first else ()
 
 
+def leads(state: State, progress: Progress) -> bool:
+    """True if the call for a subtask is the first of those that begin alike."""
+    return key_of(progress) not in state.warmed
+
+
 def waits(state: State, progress: Progress) -> bool:
-    """True if a call that begins alike is out, and none has come back yet."""
+    """True if a call that begins alike is out, and the answer to none has begun."""
     if not state.brief.capabilities.caching or progress.stage != "work":
         return False
     key = key_of(progress)
@@ -60,6 +67,21 @@ def waits(state: State, progress: Progress) -> bool:
         and key_of(state.work[flight.move.subtask_id]) == key
         for flight in state.flights.values()
     )
+
+
+def note_begun(state: State, call_id: str) -> State:
+    """Let the others go as soon as the first answer begins: the cache has the beginning by then.
+    Whoever says so wrongly makes them no dearer than was reserved.
+    """
+    flight = state.flights.get(call_id)
+    return note_warm(state, flight.move.call) if flight and isinstance(flight.move, Ask) else state
+
+
+def note_warm(state: State, call: Call) -> State:
+    """Remember that the endpoint has read what a call and others begin with."""
+    key = key_of(state.work[call.subtask_id]) if call.caching else ""
+    known = not call.caching or key in state.warmed
+    return state if known else replace(state, warmed=(*state.warmed, key))
 
 
 def _may_share(state: State, progress: Progress) -> bool:

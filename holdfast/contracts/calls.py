@@ -118,6 +118,8 @@ class Call(Contract):
     """How long the endpoint is to keep what its prompt and those of others begin with: system
     prompt, inputs and findings. Empty: it need not.
     """
+    warms: bool = Field(default=False, exclude_if=lambda yes: not yes)
+    """True if others wait to find that in the cache: its run is told once its answer begins."""
 
     @property
     def id(self) -> str:

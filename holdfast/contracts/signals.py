@@ -8,7 +8,10 @@ hands it to the one that goes on, before anything else happens there.
 """
 STANDSTILL = "standstill"
 """Tells the run above that a team of it waits, or that it goes on."""
-SIGNALS = (RESET, STANDSTILL)
+BEGUN = "begun"
+"""Tells a run, by its id, that the answer to a call has begun: others may follow that begin alike.
+"""
+SIGNALS = (RESET, STANDSTILL, BEGUN)
 HOLD = "hold"
 """Tells an agent that the run above is paused. A worker hands it over behind all results of its
 workflow task, as it does with Updates, whatever place the SDK gives it among them.

@@ -11,12 +11,14 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from holdfast.contracts import Standstill, Undone
-from holdfast.contracts.signals import RESET, STANDSTILL
-from holdfast.state.events import LONGEST_NAME, TeamWaits, WasReset
+from holdfast.contracts.signals import BEGUN, RESET, STANDSTILL
+from holdfast.state.events import LONGEST_NAME, AnswerBegun, TeamWaits, WasReset
 from holdfast.text import one_line
 
 
-def parse_signal(name: str, told: object, at: datetime) -> WasReset | TeamWaits | None:
+def parse_signal(
+    name: str, told: object, at: datetime
+) -> WasReset | TeamWaits | AnswerBegun | None:
     """Return the event of a Signal, taken in at this moment, which is recorded; None: it is not
     understood.
     """
@@ -28,6 +30,8 @@ def parse_signal(name: str, told: object, at: datetime) -> WasReset | TeamWaits 
         if name == STANDSTILL:
             word = Standstill.model_validate(told)
             return TeamWaits(word.model_copy(update={"at": min(word.at, at)}))
+        if name == BEGUN and isinstance(told, str):
+            return AnswerBegun(told, at)
     except ValidationError:
         pass
     return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from holdfast.contracts import Report, Share
+from holdfast.contracts import Report, Share, Usage
 from holdfast.history.steps import WORDS
 from holdfast.ledger.ranges import total_of
 from holdfast.rendering.amounts import calls, money
@@ -162,7 +162,7 @@ def paid(report: Report, *, over: bool = True) -> str:
             f"{money(report.dollars)} for {asked}"
             f"{_assumed(report)}{_of_the_run(report)}:"
             f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
-            f" {usage.cache_read_tokens:,} read from cache,"
+            f" {usage.cache_read_tokens:,} read from cache{_share_of_read(usage)},"
             f" {usage.cache_write_tokens:,} written to it.{against}{more}"
         )
     if unpaid:
@@ -170,6 +170,13 @@ def paid(report: Report, *, over: bool = True) -> str:
         refused = f"{calls(unpaid)} {were} refused or did not get through"
         return f"No model answered: {refused}, and nothing was paid."
     return Marked(f"No model was asked, so nothing was paid.{against}")
+
+
+def _share_of_read(usage: Usage) -> str:
+    """Return which part of all that was read came from the cache; empty: none did."""
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    whole = usage.input_tokens + read + written
+    return f" ({read / whole:.0%} of all that was read)" if read else ""
 
 
 def _assumed(report: Report) -> str:

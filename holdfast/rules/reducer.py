@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast.calling import finishing, gathering, verifying
+from holdfast.calling import finishing, gathering, verifying, warming
 from holdfast.calling.schedule import options_of
 from holdfast.calls import KINDS
 from holdfast.contracts import Given, Lost, Order, Undone, policies, seal_word
@@ -33,6 +33,7 @@ from holdfast.state.edits import land, stop_for, update
 from holdfast.state.events import (
     Abandoned,
     AgentEnded,
+    AnswerBegun,
     Answered,
     CancelAsked,
     Event,
@@ -122,6 +123,8 @@ def apply(state: State, event: Event) -> State:
             state = _cancel(state, event)
         case TeamWaits():
             state = teams.note_standstill(state, event.word)
+        case AnswerBegun(call_id=call_id):
+            state = warming.note_begun(state, call_id)
         case WasReset():
             state = _reset(state, event.undone, (state.now - before).total_seconds())
         case TimePassed(ids=ids):

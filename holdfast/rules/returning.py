@@ -71,8 +71,7 @@ def _judge(state: State, move: Ask, reply: Reply[Any]) -> State:
             return outages.note_found(state)
         state = speechless.judge_answer(outages.end_outage(state), problem)
     state = replace(state, transport=without(state.transport, call.purpose))
-    if call.caching and (key := warming.key_of(state.work[call.subtask_id])) not in state.warmed:
-        state = replace(state, warmed=(*state.warmed, key))
+    state = warming.note_warm(state, call)
     # Before the room is forgotten: cut short in it once more, the answer is judged as it is.
     cut_off = problem is not None and problem.kind == "truncated" and not _has_own_room(state, call)
     if cut_off and call.mended not in state.roomier:

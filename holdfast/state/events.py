@@ -228,6 +228,14 @@ class TeamWaits:
 
 
 @dataclass(frozen=True)
+class AnswerBegun:
+    """The answer to a call has begun, so the endpoint's cache has what its prompt begins with."""
+
+    call_id: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Abandoned:
     """Cut activities did not answer within the grace: they count at their reservations."""
 
@@ -269,6 +277,7 @@ Event = (
     | CancelAsked
     | WasReset
     | TeamWaits
+    | AnswerBegun
     | Abandoned
     | TimePassed
     | Notified

@@ -18,7 +18,7 @@ from test_agents import READS, catalogue, goal
 from conftest import Runs
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Order
-from holdfast.contracts.signals import HOLD, RESET, STANDSTILL
+from holdfast.contracts.signals import BEGUN, HOLD, RESET, STANDSTILL
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -86,6 +86,9 @@ SIGNALS: list[tuple[str, list[Any]]] = [
     (RESET, [lost("bribe-1", "5")]),
     (STANDSTILL, [{"team": "run", "number": 10**30, "at": AT}]),
     (STANDSTILL, [None]),
+    (BEGUN, [None]),
+    (BEGUN, ["work-t1-1"]),
+    (BEGUN, ["work-t9-1"]),
     (HOLD, ["words", {"more": 1}]),
     (HOLD, [raw(b"x", b"binary/encrypted")]),
     ("nobody", [1]),

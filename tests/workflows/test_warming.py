@@ -56,6 +56,21 @@ async def test_one_of_equal_beginnings_goes_first_and_the_others_are_marked_as_w
     assert len(beginnings) == 1 and HANDBOOK in beginnings.pop()
 
 
+async def test_the_others_go_as_soon_as_the_answer_to_the_first_begins(runs: Runs) -> None:
+    first = asyncio.Event()
+    asked = model(first)
+    async with runs.worker(asked, capabilities=with_caching), asyncio.timeout(60):
+        handle = await runs.start(goal(HANDBOOK), skipping=False)
+        await asked.asked("t1")
+        asked.requests[0].begins()
+        await asked.asked("t2", "t3")
+        assert not first.is_set(), "the first is still being answered"
+        first.set()
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    assert [each.shared for each in asked.requests[:3]] == ["5m"] * 3
+
+
 @pytest.mark.parametrize(("text", "caching"), [("Short.", True), (HANDBOOK, False)])
 async def test_what_no_cache_would_keep_is_asked_all_at_once(
     runs: Runs, text: str, caching: bool

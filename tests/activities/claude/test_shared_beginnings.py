@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Literal
 
@@ -12,6 +13,7 @@ from holdfast.activities.claude.endpoint import FULL
 from holdfast.activities.claude.wire import shape
 from holdfast.calls.work import Told, WorkMaterial, count_common, work_prompt
 from holdfast.contracts import PinnedInput, Subtask
+from holdfast.simulator.script import Script
 from holdfast.simulator.server import Simulator
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +43,20 @@ async def test_the_second_call_over_an_input_reads_it_from_the_cache(
     assert wrote.cache_hour_tokens == (wrote.cache_write_tokens if kept == "1h" else 0)
     assert found.cache_read_tokens == wrote.cache_write_tokens
     assert not found.cache_write_tokens
+
+
+async def test_a_call_that_leaves_when_the_first_answer_begins_reads_from_the_cache() -> None:
+    first, common = prompt("Count the words.")
+    request = replace(REQUEST, capabilities=FULL, shared="5m", common=common, prompt=first)
+    begun = asyncio.Event()
+    script = Script(latency=(0.1, 0.1), tokens_per_second=200)
+    async with Simulator(script) as simulator, claude(simulator.url) as model:
+        ahead = asyncio.create_task(model.ask(replace(request, begins=begun.set)))
+        await begun.wait()
+        assert not ahead.done()
+        after = await model.ask(replace(request, prompt=prompt("Name the author.")[0]))
+        wrote = (await ahead).usage
+    assert after.usage.cache_read_tokens == wrote.cache_write_tokens > 2_000
 
 
 def test_a_beginning_is_marked_once_and_no_block_is_empty() -> None:
