@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.calling import context, fixing, gathering, proving
+from holdfast.calling import context, fixing, gathering, proving, verifying
 from holdfast.calling.reserving import fitting_call, least_call, tokens_of
 from holdfast.calls.critique import CRITIQUE, Critique
 from holdfast.calls.digest import DIGEST, Digest
@@ -224,6 +224,20 @@ def _next_digest(state: State) -> Ask | None:
         if ask is not None:
             return ask
     return None
+
+
+def next_digest_ahead(state: State) -> Ask | None:
+    """Return the next digest for the answer while the last subtasks are still at work. Anything
+    that has yet to start comes first: it may need the money.
+    """
+    if not state.goal.use_models or state.out_of_reach or verifying.is_wanted(state):
+        return None
+    if any(choice not in state.finishing.chosen for choice in state.work.choices):
+        return None  # an attempt that will be put aside needs none
+    waits = state.replanning.setbacks or any(state.work.ready)
+    if waits or not all(each.started for each in state.work.values()):
+        return None
+    return _next_digest(state)
 
 
 def _next_roll(state: State) -> Ask | None:

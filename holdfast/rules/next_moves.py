@@ -145,7 +145,8 @@ def _work(state: State) -> Move | None:
         return None
     # The replan comes first, because whatever is started before it cannot be changed any more.
     chosen = None if state.out_of_reach else finishing.next_choice(state)
-    return _replan(state) or chosen or _first(state) or _without_replan(state)
+    due = _replan(state) or chosen or _first(state) or _without_replan(state)
+    return due or finishing.next_digest_ahead(state)
 
 
 def _cut(state: State, keys: Iterable[str]) -> Cut | None:
