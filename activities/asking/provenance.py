@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from holdfast.activities.asking.computed import LEAST_BESIDE, derive
 from holdfast.calls.synthesize import SynthesisMaterial
-from holdfast.contracts import Finding, Synthesis
+from holdfast.contracts import Checked, Finding, Synthesis
 from holdfast.contracts.data import texts as texts_of
 from holdfast.state.settling import status_words
 from holdfast.text.marks import BRACKETS, NUMBER, URL, strip_stop
@@ -24,6 +24,39 @@ SENTENCES = re.compile(r"(?<=[.!?])\s+|\n")
 COMMAS_AND_POINTS = str.maketrans(",.", ".,")
 
 
+LISTED = re.compile(r"^\s*(?:[-*+>|#]+\s*)*\d{1,3}[.)]\s")
+"""The number of an item or a chapter, at the beginning of a line: it is no figure."""
+
+
+def count_checked(synthesis: Synthesis, material: SynthesisMaterial) -> Checked | None:
+    """Count figures and citations, if each line's figures, single digits too, and addresses stand
+    in the findings that it cites, or in what was asked. None: not all do, or there are none.
+    """
+    planned = [subtask.id for subtask in material.subtasks]
+    asked = f"{material.goal}\n{material.instruction}"
+    known = {
+        each.subtask_id: _all_text(each)
+        for each in material.findings
+        if each.subtask_id in material.citable
+    }
+    figures = citations = 0
+    for line in _stated(synthesis).splitlines():
+        plain = URL.sub(" ", line)
+        cited = [*_find_citations(plain, planned)]
+        if not all(each in known for each in cited):
+            return None
+        text = "\n".join((asked, *(known[each] for each in _unique(cited))))
+        said = _strip_citations(LISTED.sub(" ", plain), planned)
+        readings = _readings_in(text)
+        numbers = NUMBER.findall(_without_worded(said, readings))
+        foreign = _addresses(line) - _addresses(text)
+        if foreign or any(readings.isdisjoint(_readings(each)) for each in numbers):
+            return None
+        figures += len(NUMBER.findall(said))
+        citations += len(cited)
+    return Checked(figures=figures, citations=citations) if figures and citations else None
+
+
 def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
     """Return the synthesis with a flag for each citation, figure and address that nothing supports,
     and with these words themselves.
@@ -35,16 +68,10 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     said = _stated(synthesis)
     form = json.dumps(material.form.result, ensure_ascii=False)
     texts = [material.goal, material.instruction, form, *map(_all_text, material.findings)]
-    given = {
-        number for text in texts for number in (*NUMBER.findall(text), *_worded(text).values())
-    }
-    numbers = {*map(_plain, given)}
-    readings = {read for number in given for read in _readings(number)}
-    urls = {strip_stop(url) for text in texts for url in URL.findall(text)}
-    answer = URL.sub(" ", said)
-    for words, number in _worded(answer).items():
-        if not readings.isdisjoint(_readings(number)):
-            answer = answer.replace(words, " ")
+    numbers = {_plain(number) for text in texts for number in _numbers(text)}
+    readings = _readings_in("\n".join(texts))
+    urls = _addresses("\n".join(texts))
+    answer = _without_worded(URL.sub(" ", said), readings)
     flags = [
         (f"[{cited}]", f"cites [{cited}], {_why_not_citable(cited, material)}")
         for cited in _unique(_find_citations(answer, planned))
@@ -77,6 +104,7 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
             "doubtful": tuple(word for word, _ in told),
             "flags": tuple(flag for _, flag in told),
             "notes": (*synthesis.notes, *sums),
+            "checked": count_checked(synthesis, material) if material.counted else None,
         }
     )
 
@@ -146,6 +174,19 @@ def _plain(number: str) -> str:
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
+def _addresses(text: str) -> set[str]:
+    return {*map(strip_stop, URL.findall(text))}
+
+
+def _numbers(text: str) -> Iterator[str]:
+    yield from NUMBER.findall(text)
+    yield from _worded(text).values()
+
+
+def _readings_in(text: str) -> set[str]:
+    return {read for number in {*_numbers(text)} for read in _readings(number)}
+
+
 def _readings(number: str) -> set[str]:
     """Return what a number may mean: with a point before decimals, or with a comma."""
     return {_plain(number), _plain(number.translate(COMMAS_AND_POINTS))}
@@ -157,6 +198,14 @@ def _worded(text: str) -> dict[str, str]:
         found[0]: f"{Decimal(_plain(found['number'])) * SCALES[found['scale'].lower()]:f}"
         for found in WORDED.finditer(text)
     }
+
+
+def _without_worded(text: str, readings: set[str]) -> str:
+    """Return the text without the worded numbers that the material has."""
+    for words, number in _worded(text).items():
+        if not readings.isdisjoint(_readings(number)):
+            text = text.replace(words, " ")
+    return text
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

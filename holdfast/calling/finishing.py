@@ -63,6 +63,16 @@ class Reading:
     take: Callable[[State, Any], State]
 
 
+def is_checked(state: State) -> bool:
+    """True if code has checked the answer, and the plan asks for no critic then. Contradictions and
+    another form than was asked for are for a critic all the same.
+    """
+    written = state.finishing.synthesis
+    if state.plan is None or state.plan.critic != "unless_checked" or written is None:
+        return False
+    return bool(written.checked) and not (written.conflicts or written.misfit)
+
+
 def _take_critique(state: State, critique: Critique) -> State:
     return replace(state, finishing=replace(state.finishing, issues=critique.issues))
 
@@ -363,6 +373,7 @@ def _next_reading(state: State) -> Ask | None:
     return _first(
         _optional(state, each.kind, name, partial(each.gathered, state))
         for name, each in READINGS.items()
+        if not (each.kind is CRITIQUE and is_checked(state))
     )
 
 

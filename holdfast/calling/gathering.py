@@ -411,6 +411,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         broken=last_malformed(state, "synthesize"),
         about=about(state),
         form=state.form,
+        counted=state.plan.critic == "unless_checked",
     )
 
 

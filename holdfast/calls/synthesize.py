@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from holdfast.calls.about import About, say_today
 from holdfast.calls.contradictions import find_contradictions
@@ -72,6 +72,8 @@ class SynthesisMaterial(Contract):
     broken: Problem | None = None
     about: About = About()
     form: AnswerForm = AnswerForm()
+    counted: bool = Field(default=False, exclude_if=lambda yes: not yes)
+    """True if no critic is asked where code can check all figures and citations."""
 
 
 AS_JSON = (

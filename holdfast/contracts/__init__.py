@@ -55,6 +55,7 @@ from holdfast.contracts.calls import (
 )
 from holdfast.contracts.findings import (
     ChangedDefinition,
+    Checked,
     Claim,
     Deleted,
     Draft,
@@ -111,6 +112,7 @@ __all__ = [
     "ChangedDefinition",
     "Check",
     "CheckKind",
+    "Checked",
     "Claim",
     "ComposedRole",
     "Contract",

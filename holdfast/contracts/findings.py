@@ -425,6 +425,13 @@ class Finding(Contract):
         return max((self.finished - self.started).total_seconds() - self.waited, 0.0)
 
 
+class Checked(Contract):
+    """What of an answer code has checked: all of its figures and citations."""
+
+    figures: int
+    citations: int
+
+
 class Synthesis(Contract):
     """The run's answer, from a model or a template."""
 
@@ -446,6 +453,8 @@ class Synthesis(Contract):
     """Statements, citations and links of the answer without support in any finding."""
     doubtful: tuple[str, ...] = ()
     """The words that the flags are about, in order; a citation in its brackets."""
+    checked: Checked | None = Field(default=None, exclude_if=lambda found: found is None)
+    """None: code could not check all figures and citations, or the plan did not ask."""
 
 
 class Gap(Contract):

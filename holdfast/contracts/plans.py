@@ -96,6 +96,12 @@ class Plan(Contract):
     """Ids of subtasks that are attempts at one question: the best is used, the others put aside."""
     roles: tuple[ComposedRole, ...] = ()
     """Made for this plan, beside those of the deployment."""
+    critic: Literal["always", "unless_checked"] = Field(
+        default="always", exclude_if=lambda when: when == "always"
+    )
+    """`unless_checked`: none is asked where code finds each figure of the answer in a finding that
+    its line cites. No planner says so: what it reads could ask for it.
+    """
 
     @classmethod
     def single(cls, goal: str, role: str, inputs: Iterable[str] = ()) -> Plan:

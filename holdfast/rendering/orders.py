@@ -59,7 +59,7 @@ def _changes(before: Plan | None, after: Plan) -> Iterator[str]:
         return
     old = {each.id: each for each in before.subtasks}
     new = {each.id: each for each in after.subtasks}
-    for name in ("goal", "strategy", "synthesis_instruction"):
+    for name in ("goal", "strategy", "synthesis_instruction", "critic"):
         if getattr(before, name) != getattr(after, name):
             yield f"{name}: “{inline(str(getattr(after, name)))}”"
     for key, subtask in new.items():

@@ -298,7 +298,12 @@ def told(plan: Plan) -> list[tuple[str, str]]:
             lines += _paragraph(f"{name}: ", text)
         lines.append(("", ""))
     lines.append((f"The answer, by {plan.strategy}", "bold"))
-    return [*lines, *_paragraph("", plan.synthesis_instruction or "as the goal asks"), ("", "")]
+    lines += _paragraph("", plan.synthesis_instruction or "as the goal asks")
+    if plan.critic == "unless_checked":
+        lines += _paragraph(
+            "critic: ", "none, if code finds each figure in a finding that its line cites"
+        )
+    return [*lines, ("", "")]
 
 
 def _paragraph(name: str, text: str) -> list[tuple[str, str]]:

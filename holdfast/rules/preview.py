@@ -10,6 +10,7 @@ from holdfast.calling import context, fixing, gathering, proving, verifying, war
 from holdfast.calling.finishing import READINGS, Reading
 from holdfast.calling.reserving import fitting_call, input_tokens, usual_model, work_call
 from holdfast.calls.changes import size_of_change
+from holdfast.calls.critique import CRITIQUE
 from holdfast.calls.digest import DIGEST
 from holdfast.calls.fix import FIX
 from holdfast.calls.judge import JUDGE
@@ -449,12 +450,20 @@ def _finding_tokens(state: State) -> dict[str, int]:
 
 
 def _reading(state: State, reading: Reading, rows: Sequence[PreviewRow]) -> Iterator[PreviewRow]:
-    """Yield a reading, unless the expected rest of the money would not pay for it."""
+    """Yield a reading, unless the expected rest of the money would not pay for it. One that a plan
+    can do without costs nothing at the least.
+    """
+    assert state.plan is not None, "only a plan is priced"
     material = reading.gathered(state, None)
+    spared = reading.kind is CRITIQUE and state.plan.critic == "unless_checked"
     for row in _asked(state, reading.kind, material, "reading", reading.title):
         before = total_of([each.expected for each in rows])
         if row.high is None or before is None or before + row.high <= state.ledger.cap.dollars:
-            yield row.model_copy(update={"id": reading.kind.name})
+            update: dict[str, object] = {"id": reading.kind.name}
+            if spared:
+                update["title"] = f"{row.title}, unless code can check it"
+                update["low"] = None if row.low is None else Decimal(0)
+            yield row.model_copy(update=update)
 
 
 def _asked(

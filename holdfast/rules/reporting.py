@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from pydantic import ValidationError
 
-from holdfast.calling import gathering, verifying
+from holdfast.calling import finishing, gathering, verifying
+from holdfast.calls.critique import CRITIQUE
 from holdfast.contracts import Finding, Gap, Limits, Report, ReportStatus, Timings
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_composed
@@ -242,8 +243,12 @@ def _words(text: str) -> set[str]:
 
 
 def _critic_notes(state: State) -> Iterator[str]:
-    """Yield what a critic found in the answer, and what became of it."""
+    """Yield what a critic found in the answer, and what became of it; or why none was asked."""
     done = state.finishing
+    sure = done.synthesis.checked if done.synthesis else None
+    if sure and finishing.is_checked(state) and CRITIQUE.name not in done.given_up:
+        counts = f"{pluralize(sure.figures, 'figure')}, {pluralize(sure.citations, 'citation')}"
+        yield f"Checked by code: {counts}; no critic was asked, as the plan says."
     issues = done.issues or ()
     if not done.revised:
         yield from (f"Not mended: {issue.problem}" for issue in issues)
