@@ -60,6 +60,10 @@ EXTRAS: Mapping[str, Extra] = {
     ),
     "receipts": Extra("receipts of runs that others can check", modules=("cryptography",)),
     "s3": Extra("a store in a bucket, STORE_URL=s3://…", modules=("boto3", "botocore")),
+    "gcs": Extra(
+        "a store in a bucket of Google's, STORE_URL=gs://…",
+        modules=("google.api_core", "google.auth", "google.cloud.storage", "requests"),
+    ),
     "encryption": Extra("histories, store and journal encrypted", modules=("cryptography",)),
     "testing": Extra(
         "a deployment with scripted answers for tests of yours",

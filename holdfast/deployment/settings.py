@@ -163,7 +163,7 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("STORE_URL", "store_url"),
         description="With a server of your own: the shared folder or bucket for payloads above"
         " 6 KiB. More addresses, after a space: where it was before, only read.",
-        examples=["file:///srv/holdfast/store", "s3://bucket/prefix"],
+        examples=["file:///srv/holdfast/store", "s3://bucket/prefix", "gs://bucket/prefix"],
     )
     shared_journal: bool = Field(
         False,

@@ -20,16 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from holdfast.contracts.errors import BlobLost
 from holdfast.errors import MissingKey, Undecipherable
 from holdfast.storage.directory import Hashed
 from holdfast.storage.keys import Keyring, keyring
+from holdfast.storage.objects import THREADS, Missing, Objects
 from holdfast.storage.store import StoreAway
 
-THREADS = 16
-"""Requests under way at once, of one process."""
 KEPT_BYTES = 32 * 2**20
 """Of what was last written or read, in memory: a worker reads most of what it has just written."""
 FRESH_SECONDS = 3_600.0
@@ -40,33 +39,6 @@ PROBE = "probe/doctor"
 NEVER = float("-inf")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 T = TypeVar("T")
-
-
-class Missing(LookupError):
-    """A bucket has nothing of this name."""
-
-
-class Objects(Protocol):
-    """Named bytes in a bucket, below a prefix. Blocking; all raise StoreAway."""
-
-    url: str
-    bucket: str
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write an object, replacing an earlier one."""
-        ...
-
-    def write_file(self, name: str, source: BinaryIO) -> None:
-        """Write an object of any size."""
-        ...
-
-    def read(self, name: str) -> bytes:
-        """Return an object; Missing if there is none."""
-        ...
-
-    def read_file(self, name: str, target: BinaryIO) -> None:
-        """Write an object into a file; Missing if there is none."""
-        ...
 
 
 class _Recent:
@@ -114,6 +86,11 @@ class BucketStore:
     def url(self) -> str:
         """The store's address."""
         return self._objects.url
+
+    @property
+    def scheme(self) -> str:
+        """What its address begins with: whose bucket it is."""
+        return self._objects.scheme
 
     @property
     def bucket(self) -> str:

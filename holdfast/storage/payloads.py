@@ -2,7 +2,7 @@
 
 Payloads above 6 KiB are stored once, by content hash, so that equal prompts share one blob and a
 wide fan-out cannot pass the 4 MiB that one workflow task may carry. In a bucket the SDK's own
-driver keeps them; every run writes what it has anew, so that nothing of it is older than the run
+drivers keep them; every run writes what it has anew, so that nothing of it is older than the run
 to a rule that lets things expire. What people read in the Web UI (Goal, Report, a run's board and
 view) stays inline up to 256 KiB, or they would see a digest. The only module that imports this
 experimental API.
@@ -18,6 +18,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClient
+from temporalio.contrib.gcp.gcsdriver import GCSStorageDriver, GCSStorageDriverClient
 from temporalio.converter import (
     ExternalStorage,
     StorageDriver,
@@ -29,6 +30,7 @@ from temporalio.converter import (
 
 from holdfast.contracts.errors import BlobLost
 from holdfast.storage.bucket import BucketStore
+from holdfast.storage.gcs import GCSObjects
 from holdfast.storage.moved import MovedStore
 from holdfast.storage.store import Store
 
@@ -81,22 +83,22 @@ class StoreDriver(StorageDriver):
         return [Payload.FromString(blob) for blob in blobs]
 
 
-class _Client(S3StorageDriverClient):
-    """What the SDK's driver asks of a bucket, answered by our stores in buckets: the first is
+class _Buckets:
+    """What the SDK's drivers ask of a bucket, answered by our stores in buckets: the first is
     written to, and whatever bucket a reference names, all are looked through.
     """
 
     def __init__(self, stores: Sequence[BucketStore]) -> None:
         self._stores = stores
 
-    async def object_exists(self, *, bucket: str, key: str) -> bool:  # noqa: ARG002
+    async def object_exists(self, **_object: str) -> bool:
         # To write what may be there costs one request; to ask first costs two if it is not.
         return False
 
-    async def put_object(self, *, bucket: str, key: str, data: bytes) -> None:  # noqa: ARG002
+    async def save(self, key: str, data: bytes) -> None:
         await self._stores[0].save(key, data)
 
-    async def get_object(self, *, bucket: str, key: str) -> bytes:  # noqa: ARG002
+    async def fetch(self, key: str) -> bytes:
         lost: list[BlobLost] = []
         for each in self._stores:
             try:
@@ -106,14 +108,39 @@ class _Client(S3StorageDriverClient):
         raise lost[0]
 
 
-class _BucketDriver(S3StorageDriver):
-    """The SDK's driver, with our errors."""
+class _S3Client(_Buckets, S3StorageDriverClient):
+    async def put_object(self, *, bucket: str, key: str, data: bytes) -> None:  # noqa: ARG002
+        await self.save(key, data)
+
+    async def get_object(self, *, bucket: str, key: str) -> bytes:  # noqa: ARG002
+        return await self.fetch(key)
+
+
+class _GCSClient(_Buckets, GCSStorageDriverClient):
+    async def put_object(self, *, bucket: str, object_name: str, data: bytes) -> None:  # noqa: ARG002
+        await self.save(object_name, data)
+
+    async def get_object(self, *, bucket: str, object_name: str) -> bytes:  # noqa: ARG002
+        return await self.fetch(object_name)
+
+
+class _BucketDriver(StorageDriver):
+    """A driver of the SDK, with our errors."""
+
+    def __init__(self, driver: StorageDriver) -> None:
+        self._driver = driver
+
+    def name(self) -> str:
+        return self._driver.name()
+
+    def type(self) -> str:
+        return self._driver.type()
 
     async def store(
         self, context: StorageDriverStoreContext, payloads: Sequence[Payload]
     ) -> list[StorageDriverClaim]:
         try:
-            return await super().store(context, payloads)
+            return await self._driver.store(context, payloads)
         except RuntimeError as error:
             raise error.__cause__ or error from None
 
@@ -121,7 +148,7 @@ class _BucketDriver(S3StorageDriver):
         self, context: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]
     ) -> list[Payload]:
         try:
-            return await super().retrieve(context, claims)
+            return await self._driver.retrieve(context, claims)
         except RuntimeError as error:
             if isinstance(error.__cause__, BlobLost):
                 raise PayloadLost(error.__cause__) from None
@@ -155,8 +182,15 @@ def _drivers(store: Store) -> list[StorageDriver]:
     buckets = [each for each in stores if isinstance(each, BucketStore)]
     if not buckets:
         return [blobs]
-    driver = _BucketDriver(_Client(buckets), buckets[0].bucket)
-    return [driver, blobs] if stores[0] is buckets[0] else [blobs, driver]
+    # Both: objects may have been copied from a bucket of the one maker to one of the other.
+    bucket = buckets[0].bucket
+    drivers: list[StorageDriver] = [
+        _BucketDriver(S3StorageDriver(_S3Client(buckets), bucket)),
+        _BucketDriver(GCSStorageDriver(_GCSClient(buckets), bucket)),
+    ]
+    if buckets[0].scheme == GCSObjects.scheme:
+        drivers.reverse()
+    return [*drivers, blobs] if stores[0] is buckets[0] else [blobs, *drivers]
 
 
 async def inline(message: Message, store: Store) -> None:

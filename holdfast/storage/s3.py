@@ -7,19 +7,13 @@ AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID and so on, a profile, or the role of the m
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
-from threading import Lock
 from typing import Any, BinaryIO
 
-from holdfast.storage.bucket import THREADS, Missing
+from holdfast.storage.objects import CONNECT_SECONDS, READ_SECONDS, THREADS, Missing, Objects
 from holdfast.storage.store import StoreAway
 
-CONNECT_SECONDS, READ_SECONDS, TRIES = 3, 10, 3
-"""Of one request. A worker that hears nothing for longer counts as dead where it fetches the
-arguments of an activity.
-"""
+TRIES = 3
 GONE = ("NoSuchKey", "404")
 DENIED = (
     "403",
@@ -33,42 +27,13 @@ DENIED = (
 """Answers that no second try changes."""
 
 
-class S3Objects:
-    """Implements `Objects`. The client is made at the first use: that takes a second."""
+class S3Objects(Objects):
+    """Implements `Objects` by boto3."""
 
-    def __init__(self, bucket: str, prefix: str) -> None:
-        self.bucket = bucket
-        self.url = f"s3://{bucket}/{prefix}".rstrip("/")
-        self._prefix = f"{prefix}/" if prefix else ""
-        self._making = Lock()
+    scheme = "s3"
+    extra = "s3"
 
-    def write(self, name: str, content: bytes) -> None:
-        with self._explained():
-            self._client.put_object(Bucket=self.bucket, Key=self._prefix + name, Body=content)
-
-    def write_file(self, name: str, source: BinaryIO) -> None:
-        with self._explained():
-            self._client.upload_fileobj(source, self.bucket, self._prefix + name, Config=self._big)
-
-    def read(self, name: str) -> bytes:
-        with self._explained():
-            found = self._client.get_object(Bucket=self.bucket, Key=self._prefix + name)
-            content: bytes = found["Body"].read()
-        return content
-
-    def read_file(self, name: str, target: BinaryIO) -> None:
-        with self._explained():
-            self._client.download_fileobj(
-                self.bucket, self._prefix + name, target, Config=self._big
-            )
-
-    @property
-    def _client(self) -> Any:
-        with self._making:
-            return self._made
-
-    @cached_property
-    def _made(self) -> Any:
+    def _connect(self) -> Any:
         import boto3.session
         from botocore.config import Config
 
@@ -83,6 +48,19 @@ class S3Objects:
         )
         return boto3.session.Session().client("s3", config=config)
 
+    def _put(self, key: str, content: bytes) -> None:
+        self._client.put_object(Bucket=self.bucket, Key=key, Body=content)
+
+    def _put_file(self, key: str, source: BinaryIO) -> None:
+        self._client.upload_fileobj(source, self.bucket, key, Config=self._big)
+
+    def _get(self, key: str) -> bytes:
+        content: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        return content
+
+    def _get_file(self, key: str, target: BinaryIO) -> None:
+        self._client.download_fileobj(self.bucket, key, target, Config=self._big)
+
     @cached_property
     def _big(self) -> Any:
         from boto3.s3.transfer import TransferConfig
@@ -90,9 +68,7 @@ class S3Objects:
         # The thread that is in it is one of ours, which bound what is sent at once.
         return TransferConfig(multipart_chunksize=64 * 2**20, use_threads=False)
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Raise Missing for what is not there, and StoreAway for all else that goes wrong."""
+    def _explain(self, error: Exception) -> Missing | StoreAway | None:
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import (
             BotoCoreError,
@@ -101,18 +77,14 @@ class S3Objects:
             HTTPClientError,
         )
 
-        try:
-            yield
-        except ClientError as error:
-            code = str(error.response.get("Error", {}).get("Code", ""))
-            if code in GONE:
-                raise Missing(code) from None
-            raise StoreAway(self.url, _why(error), passing=code not in DENIED) from None
-        except (ConnectionError, HTTPClientError) as error:
-            raise StoreAway(self.url, f"it does not answer ({_why(error)})") from None
-        except (BotoCoreError, Boto3Error, ValueError) as error:
-            raise StoreAway(self.url, _why(error), passing=False) from None
-
-
-def _why(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+        match error:
+            case ClientError():
+                code = str(error.response.get("Error", {}).get("Code", ""))
+                if code in GONE:
+                    return Missing(code)
+                return self._away(error, passing=code not in DENIED)
+            case ConnectionError() | HTTPClientError():
+                return self._away(f"it does not answer ({error})")
+            case BotoCoreError() | Boto3Error() | ValueError():
+                return self._away(error, passing=False)
+        return None

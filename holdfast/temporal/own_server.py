@@ -36,7 +36,7 @@ def target_at(settings: Settings, address: str, namespace: str, otherwise: str =
         raise BadSettings(
             f"STORE_URL is not set: with a server of your own ({address}) worker and starter need"
             " one store for big payloads; set STORE_URL=file:///PATH to a folder both can reach, or"
-            " STORE_URL=s3://BUCKET/PREFIX"
+            " STORE_URL=s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"
             f"{otherwise}"
         )
     try:

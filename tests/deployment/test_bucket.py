@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -52,7 +51,7 @@ def bucket(served: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     for name, value in served.environment.items():
         monkeypatch.setenv(name, value)
     # To make a client of a bucket takes long.
-    monkeypatch.setattr(holdfast.storage, "S3Objects", SAME)
+    monkeypatch.setitem(holdfast.storage.BUCKETS, "s3", SAME)
     holdfast.storage._bucket.cache_clear()
     for name in served.names():
         served.client.delete_object(Bucket=BUCKET, Key=name)
@@ -120,7 +119,7 @@ async def test_a_store_that_cannot_be_used_is_said_in_a_line_and_nothing_counts_
     bucket: Bucket, harm: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(s3, "TRIES", 1)
-    monkeypatch.setattr(holdfast.storage, "S3Objects", s3.S3Objects)
+    monkeypatch.setitem(holdfast.storage.BUCKETS, "s3", s3.S3Objects)
     url = URL
     match harm:
         case "broken":
@@ -149,18 +148,21 @@ async def test_a_store_that_cannot_be_used_is_said_in_a_line_and_nothing_counts_
         assert ("give workers and starters the rights" in said) is not passes
 
 
+@pytest.mark.parametrize("url", ["s3://a/b", "gs://a/b"])
 def test_without_its_package_a_bucket_is_refused_with_the_way_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    monkeypatch.setattr("holdfast.storage.lacking", lambda *_: "needs packages: make setup")
-    with pytest.raises(BadStore, match=r"STORE_URL 's3://a/b' needs packages: make setup"):
-        store_at("s3://a/b")
+    extra = {"s3": "s3", "gs": "gcs"}[url[:2]]
+    monkeypatch.setattr("holdfast.storage.lacking", lambda *what: f"needs {what}: make setup")
+    with pytest.raises(BadStore, match=rf"STORE_URL '{url}' needs \('{extra}',\): make setup"):
+        store_at(url)
 
 
-@pytest.mark.parametrize("url", ["", "s3://", "s3:///a", "s3://me@a", "s3://a:1", "s3://a?b", "x"])
+@pytest.mark.parametrize(
+    "url", ["", "s3://", "s3:///a", "s3://me@a", "s3://a:1", "s3://a?b", "gs://", "gs://a:1", "x"]
+)
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(BadStore, match=r"form file:///PATH or s3://BUCKET/PREFIX"):
+    with pytest.raises(BadStore, match=r"file:///PATH, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX"):
         store_at(url)
 
 

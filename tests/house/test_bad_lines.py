@@ -203,7 +203,7 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "projects": ("missing", "text", "folder", "looping", "dangling", LONG, ":missing:"),
     "project_name": ("a b", "é", "../x", "a/b", "x" * 41, ".x"),
     "state_dir": ("looping", "~nobody-of-that-name/x"),
-    "store_url": ("nope", "http://x/y", "s3://", "s3://a?x=1", "file://host/x", "file:relative"),
+    "store_url": ("nope", "http://x/y", "s3://", "gs://a?x=1", "file://host/x", "file:relative"),
     "shared_journal": ("nope", "2", "tru"),
     "allowed_roots": (),
     "task_queue": (),
