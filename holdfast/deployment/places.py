@@ -123,6 +123,14 @@ def findable(path: Path) -> Path:
     return path
 
 
+def own_address(value: str) -> str:
+    """Return an IP address. ValueError for anything else."""
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        raise ValueError("is no IP address; give one as 127.0.0.1 or 0.0.0.0") from None
+
+
 def listening(value: str) -> str:
     """Return ADDRESS:PORT, or an empty string. ValueError for anything else: a name would listen
     somewhere that nobody chose.

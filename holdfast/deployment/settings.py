@@ -44,6 +44,7 @@ from holdfast.deployment.places import (
     level,
     listening,
     model_id,
+    own_address,
     plain_name,
     safely_reached,
     searched_by,
@@ -326,7 +327,12 @@ class Settings(BaseSettings):
         description="ADDRESS:PORT at which a worker answers /live and /ready; empty: nowhere.",
     )
     metrics_port: int = Field(
-        0, ge=0, le=65_000, description="Port on 127.0.0.1 for Prometheus; 0: none."
+        0, ge=0, le=65_000, description="Port at metrics_address for Prometheus; 0: none."
+    )
+    metrics_address: Annotated[str, AfterValidator(own_address)] = Field(
+        "127.0.0.1",
+        examples=["0.0.0.0"],
+        description="Where Prometheus is answered: elsewhere only if all who reach it may read it.",
     )
     log_level: Annotated[str, AfterValidator(level)] = Field(
         "INFO", description="Level of the JSON log files."

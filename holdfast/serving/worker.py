@@ -447,8 +447,14 @@ def _log(settings: Settings, sibling: str, *, embedded: bool) -> None:
     number = number_of(sibling) if sibling else 1
     path = StateDir.of(settings).worker_log(number) if embedded else None
     configure_logging(path, settings.log_level, settings.secrets)
-    port = settings.metrics_port
-    Runtime.set_default(measured_runtime(port + number - 1 if port else 0))
+    Runtime.set_default(measured_runtime(metrics_place(settings, number)))
+
+
+def metrics_place(settings: Settings, number: int) -> str:
+    """Return where a worker's process of this number answers Prometheus; empty: nowhere."""
+    port, address = settings.metrics_port, settings.metrics_address
+    host = f"[{address}]" if ":" in address else address
+    return f"{host}:{port + number - 1}" if port else ""
 
 
 def _warn(settings: Settings) -> None:

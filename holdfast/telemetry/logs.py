@@ -210,16 +210,16 @@ def offer_runtime() -> None:
         Runtime.set_default(runtime())
 
 
-def measured_runtime(port: int) -> Runtime:
-    """Return the runtime that answers Prometheus at this port (0: none). A port in use is no reason
-    not to work.
+def measured_runtime(place: str) -> Runtime:
+    """Return the runtime that answers Prometheus at ADDRESS:PORT, or nowhere. A port in use is no
+    reason not to work.
     """
-    if not port:
+    if not place:
         return runtime()
     try:
-        return runtime(prometheus(port))
+        return runtime(prometheus(place))
     except ValueError as error:
-        logging.getLogger("worker").error("no metrics at 127.0.0.1:%d: %s", port, error)
+        logging.getLogger("worker").error("no metrics at %s: %s", place, error)
         return runtime()
 
 

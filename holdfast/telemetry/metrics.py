@@ -1,6 +1,6 @@
 """Figures of a worker for Prometheus: the SDK's own, and what only this project knows.
 
-Off unless HOLDFAST_METRICS_PORT is set, and then on 127.0.0.1 alone. No label names a run, a
+Off unless HOLDFAST_METRICS_PORT is set, and then on 127.0.0.1 unless told. No label names a run, a
 subtask or anything else that somebody may choose: each is one of a few known words.
 """
 
@@ -66,10 +66,10 @@ class Gated(Protocol):
         ...
 
 
-def prometheus(port: int) -> PrometheusConfig:
-    """Return where and how this process answers Prometheus."""
+def prometheus(place: str) -> PrometheusConfig:
+    """Return how this process answers Prometheus at ADDRESS:PORT."""
     return PrometheusConfig(
-        bind_address=f"127.0.0.1:{port}",
+        bind_address=place,
         counters_total_suffix=True,
         durations_as_seconds=True,
         histogram_bucket_overrides=dict.fromkeys(_LATENCIES, SECONDS),

@@ -54,6 +54,7 @@ OTHERS = {
     "rate": "haiku=61/min",
     "in_flight": "haiku=61",
     "health": "127.0.0.1:9",
+    "metrics_address": "0.0.0.0",
     "project": HOME / "examples" / "project",
     "projects": (HOME / "examples" / "project",),
     "project_name": "reports",

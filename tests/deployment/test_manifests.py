@@ -101,7 +101,7 @@ def test_a_service_on_postgres_is_pinned_private_and_keeps_no_secret(name: str) 
     assert service["restart"] == (retries if name in ONCE else "unless-stopped")
     for variable, value in service.get("environment", {}).items():
         if re.search("KEY|SECRET|TOKEN|PASSWORD|PWD", variable):
-            assert (value.startswith("${") and ":-}" in value) or ":?" in value
+            assert re.fullmatch(r"\$\{\w+:(-|\?.*|\+/run/secrets/\w+)\}", value)
     for condition in service.get("depends_on", {}).items():
         once = condition[0] in ONCE
         wanted = "service_completed_successfully" if once else "service_healthy"
@@ -121,11 +121,23 @@ def test_each_worker_on_postgres_serves_its_queue_and_has_time_to_drain(
     monkeypatch.setenv("STORE_URL", (tmp_path / "store").as_uri())
     read = Settings(_env_file=None)
     assert read.serves == name and configured_target(read).address == "temporal:7233"
+    assert read.metrics_port and "9464" not in str(service.get("ports"))
     assert not read.pin_runs and f"http://{read.health}/ready" in str(service["healthcheck"])
     assert service["image"] == f"holdfast-worker:{__version__}"
     grace = timedelta(seconds=int(service["stop_grace_period"].removesuffix("s")))
     assert grace >= worker.GRACE + timedelta(seconds=10)
     assert "temporal" not in service["image"] and "start-dev" not in str(COMPOSED)
+
+
+def test_the_key_of_payloads_on_postgres_is_a_secret_of_the_workers_alone() -> None:
+    ((name, secret),) = COMPOSED["secrets"].items()
+    variable = Settings.variable("payload_key_file")
+    assert secret == {"file": f"${{{variable}:-/dev/null}}"}, "without one there is nothing in it"
+    assert {each for each in SERVICES if "secrets" in SERVICES[each]} == {*WORKERS}
+    for each in WORKERS:
+        assert SERVICES[each]["secrets"] == [name]
+        told = SERVICES[each]["environment"][variable]
+        assert told == f"${{{variable}:+/run/secrets/{name}}}"
 
 
 def test_the_server_on_postgres_is_told_what_the_embedded_one_is() -> None:
@@ -162,8 +174,14 @@ def test_a_pod_may_do_little_and_drains_for_as_long_as_the_longest_call(kind: st
     for name in ("HOLDFAST_STATE_DIR", "HOME", "TMPDIR"):
         assert SETTINGS[name].startswith(tuple(written))
     assert {"secretRef": {"name": "holdfast"}} in container["envFrom"]
-    port = container["ports"][0]["containerPort"]
+    port, metrics = (each["containerPort"] for each in container["ports"])
     assert SETTINGS["HOLDFAST_HEALTH"] == f"0.0.0.0:{port}"
+    assert SETTINGS["HOLDFAST_METRICS_ADDRESS"] == "0.0.0.0"
+    told = OBJECTS["Deployment", f"holdfast-{kind}"]["spec"]["template"]["metadata"]["annotations"]
+    assert str(metrics) == SETTINGS["HOLDFAST_METRICS_PORT"] == told["prometheus.io/port"]
+    health, figures = OBJECTS["NetworkPolicy", "holdfast"]["spec"]["ingress"]
+    assert health == {"ports": [{"protocol": "TCP", "port": port}]}
+    assert figures["ports"] == [{"protocol": "TCP", "port": metrics}] and figures["from"]
     probes = ("startupProbe", "readinessProbe", "livenessProbe")
     asked = [container[each]["httpGet"]["path"] for each in probes]
     assert asked == ["/ready", "/ready", "/live"]
@@ -260,6 +278,7 @@ def started(
         **environment,
         **places,
         "HOLDFAST_HEALTH": f"127.0.0.1:{port}",
+        "HOLDFAST_METRICS_PORT": "0",
         "HOLDFAST_WORKERS": "1",
     }
     clean = {

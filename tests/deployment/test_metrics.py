@@ -25,7 +25,8 @@ from conftest import Runs
 from holdfast.activities.gate.rate_gate import RateGate
 from holdfast.contracts import Bill, Goal
 from holdfast.contracts.errors import PossiblyBilled
-from holdfast.deployment.settings import HOME
+from holdfast.deployment.settings import HOME, Settings
+from holdfast.serving import worker
 from holdfast.telemetry.logs import measured_runtime, runtime
 from holdfast.telemetry.metrics import CountCalls, Gauges, prometheus
 from holdfast.temporal.connection import plugin
@@ -56,7 +57,7 @@ def scrape(port: int) -> str:
 async def scraped(runs: Runs) -> AsyncIterator[str]:
     """What one run and one look leave behind, as Prometheus reads it."""
     port = free_port()
-    own = runtime(prometheus(port))
+    own = runtime(prometheus(f"127.0.0.1:{port}"))
     address = runs.client.service_client.config.target_host
     runs.client = await Client.connect(
         address, namespace=runs.client.namespace, runtime=own, plugins=[plugin(runs.store)]
@@ -127,7 +128,7 @@ async def test_money_and_tokens_of_each_tier_are_told_before_the_first_call(
     env: WorkflowEnvironment,
 ) -> None:
     port = free_port()
-    own = runtime(prometheus(port))
+    own = runtime(prometheus(f"127.0.0.1:{port}"))
     address = env.client.service_client.config.target_host
     # Kept: with its last client a runtime ends.
     client = await Client.connect(address, runtime=own)
@@ -181,5 +182,21 @@ async def test_a_taken_port_is_said_and_no_reason_not_to_work(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = int(taken.getsockname()[1])
-        assert isinstance(measured_runtime(port), Runtime)
-    assert f"no metrics at 127.0.0.1:{port}" in caplog.text
+        place = f"127.0.0.1:{port}"
+        assert isinstance(measured_runtime(place), Runtime)
+    assert f"no metrics at {place}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("told", "second"),
+    [
+        ({}, ""),
+        ({"metrics_port": 9464}, "127.0.0.1:9465"),
+        ({"metrics_port": 9464, "metrics_address": "0.0.0.0"}, "0.0.0.0:9465"),
+        ({"metrics_port": 9464, "metrics_address": "::"}, "[::]:9465"),
+    ],
+)
+def test_each_process_answers_at_its_port_and_on_this_machine_alone_unless_told(
+    told: dict[str, Any], second: str
+) -> None:
+    assert worker.metrics_place(Settings(_env_file=None, **told), 2) == second

@@ -236,6 +236,7 @@ BAD_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pin_runs": ("nope", "2", "tru"),
     "health": ("nope", ":8080", "127.0.0.1", "127.0.0.1:0", "localhost:80", "127.0.0.1:99999"),
     "metrics_port": ("-1", "65001", "x"),
+    "metrics_address": ("nope", "localhost", "127.0.0.1:9464", "127.0.0"),
     "log_level": ("nope", "5x", "INFO WARNING"),
     "web_ui": ("nope", "javascript:alert(1)", "http://", "http://a b"),
     "build_id": (),
