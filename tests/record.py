@@ -23,7 +23,7 @@ from temporalio.testing import WorkflowEnvironment
 from conftest import TEMPORAL, Runs, seen
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
-from holdfast.contracts import Bill, Goal, GoalInput, Order
+from holdfast.contracts import Bill, Capabilities, Goal, GoalInput, Order
 from holdfast.contracts.errors import PossiblyBilled
 from holdfast.replaying.replay import export
 from repositories import Repository
@@ -128,12 +128,42 @@ async def a_code_review(runs: Runs) -> None:
     await runs.run(goal, tools=tools)
 
 
+async def a_run_that_begins_alike(runs: Runs) -> None:
+    """The others leave when the answer to the first begins; a digest is ahead, and no critic."""
+    first = asyncio.Event()
+    model = ScriptedModel(
+        {
+            "t1": [first, works("It costs 15.")],
+            "t2": [works("It costs 25. " + "two " * 3_000)],
+            "t3": [works("It costs 35.")],
+            "digest": [digests("It costs 25.", "t2")],
+            "synthesize": [synthesizes("One costs 15 [t1], one 25 [t2], one 35 [t3].")],
+        }
+    )
+    plan = ready(*(subtask(each, inputs=["book"]) for each in ("t1", "t2", "t3")))
+    plan = plan.model_copy(update={"critic": "unless_checked"})
+    book = GoalInput(name="book", kind="text", value="All of the handbook. " * 150)
+    goal = Goal(text="Compare", plan=plan, inputs=(book,), use_models=True)
+    async with runs.worker(model, capabilities=_with_caching):
+        handle = await runs.start(goal, skipping=False)
+        await model.asked("t1")
+        model.requests[0].begins()
+        await model.asked("t2", "t3", "digest")
+        first.set()
+        await handle.result()
+
+
+async def _with_caching() -> Capabilities:
+    return Capabilities(caching=True)
+
+
 SCENARIOS: tuple[Callable[[Runs], Awaitable[None]], ...] = (
     a_planned_run,
     a_run_with_every_repair,
     a_cancelled_run,
     a_steered_run,
     a_code_review,
+    a_run_that_begins_alike,
 )
 
 
