@@ -96,12 +96,12 @@ def fall_back(state: State) -> State:
 def _propose(state: State, plan: Plan) -> State:
     """Take over a plan with its price; it waits for a person if the goal says so."""
     state = adopt(state, plan)
-    state = replace(state, estimate=predict(state))
-    if state.goal.plan_only:
-        return replace(state, phase="approval", stop=DRY)
-    if not needs_approval(state):
+    state = replace(state, estimate=predict(state, compares=False))
+    if not (state.goal.plan_only or needs_approval(state)):
         return state
-    return replace(state, phase="approval", proposed=state.now)
+    # Only who can still choose is shown what other tiers would cost.
+    state = replace(state, phase="approval", estimate=predict(state))
+    return replace(state, stop=DRY) if state.goal.plan_only else replace(state, proposed=state.now)
 
 
 def needs_approval(state: State) -> bool:

@@ -41,8 +41,10 @@ MOST_COMPARED = 100
 """Subtasks of a plan that is priced once more for each tier: a workflow task may not take long."""
 
 
-def predict(state: State) -> Preview:
-    """Return the expected cost and time of a state's plan, were it to start now."""
+def predict(state: State, *, compares: bool = True) -> Preview:
+    """Return the expected cost and time of a state's plan, were it to start now. `compares`: also
+    what it would cost with the model of each tier, which takes as long as all else.
+    """
     rows = _rows(state)
     share = _share_of_sizes(state, rows)
     asks = any(row.asks for row in rows)
@@ -77,7 +79,7 @@ def predict(state: State) -> Preview:
         template=say_template(state),
         single=one_agent.say_single(state),
         alone=_one_agent(state, share),
-        by_tier=_by_tier(tight.with_cap(state, tight.AMPLE), share) if asks else {},
+        by_tier=_by_tier(tight.with_cap(state, tight.AMPLE), share) if asks and compares else {},
         overstaffed=one_agent.say_overstaffed(state),
         plan=state.plan,
     )
