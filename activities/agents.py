@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 from temporalio import activity
@@ -362,6 +364,11 @@ class Agents:
             return draft
         return await self.place(draft, material)
 
+    @cached_property
+    def _own_prompts(self) -> Mapping[str, str]:
+        """The prompts of this worker's own roles, by the digest under which a run has them."""
+        return {sha256(each.encode()).hexdigest(): each for each in self.roles.values()}
+
     async def _told(self, call: Call, material: WorkMaterial) -> tuple[str, Told]:
         """Return the system prompt of whoever works, and what it is told beside its material. Of a
         composed role, or one that is told last, the prompt is ours.
@@ -383,7 +390,10 @@ class Agents:
         if material.composed:
             return self._system_prompt(call, COMPOSED_ROLE), told
         kept = material.prompt
-        role = await self._read_kept(call, kept) if kept else self.roles[call.role]
+        if kept:
+            role = self._own_prompts.get(kept) or await self._read_kept(call, kept)
+        else:
+            role = self.roles[call.role]
         if material.told_last:
             return self._system_prompt(call, REVIEWER_ROLE), replace(told, role=role)
         return role, told

@@ -20,6 +20,14 @@ from holdfast.errors import MissingKey, Undecipherable
 from holdfast.storage.files import create, drafted, to_disk, write_whole
 from holdfast.storage.keys import PIECE_BYTES, Keyring, keyring
 
+LOOKED_AT_ONCE = 2**16
+"""Bytes of a blob up to which a look whether it was just put takes less than a thread to begin."""
+FRESH_SECONDS = 60.0
+"""For so long after it was put a blob that is still as it was is not put again: runs that start
+together put the same.
+"""
+MOST_KNOWN = 1_000
+"""Blobs that were last put, and are known for that."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -68,6 +76,7 @@ class DirectoryStore:
     def __init__(self, root: Path, keys: Keyring | None = None) -> None:
         self.root = root
         self.keys = keys or keyring("")
+        self._known: dict[Path, tuple[int, int]] = {}
 
     @property
     def url(self) -> str:
@@ -76,6 +85,10 @@ class DirectoryStore:
 
     async def put(self, content: bytes) -> str:
         """Store content and return its SHA-256 in hex. A crash half-way leaves no such name."""
+        if len(content) <= LOOKED_AT_ONCE:
+            digest = hashlib.sha256(content).hexdigest()
+            if self._is_fresh(self._path(digest)):
+                return digest
         try:
             return await asyncio.to_thread(self._write, content)
         except OSError as error:
@@ -267,11 +280,30 @@ class DirectoryStore:
         with self._locked(fcntl.LOCK_SH):
             if self._holds(path, content):
                 os.utime(path)
+                self._know(path)
                 return digest
         with drafted(path, self.keys.sealed(content)) as draft, self._locked(fcntl.LOCK_SH):
             draft.replace(path)
         to_disk(path.parent)
+        self._know(path)
         return digest
+
+    def _know(self, path: Path) -> None:
+        """Remember how a blob looks that was just put."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        # Somebody may have removed it again.
+        with suppress(OSError):
+            self._known[path] = _look_of(path)
+
+    def _is_fresh(self, path: Path) -> bool:
+        """True if this blob was put less than FRESH_SECONDS ago and nobody has changed it since."""
+        known = self._known.get(path)
+        if known is None or time.time_ns() - known[0] > FRESH_SECONDS * 1e9:
+            return False
+        with suppress(OSError):
+            return _look_of(path) == known
+        return False
 
     def _write_named(self, path: Path, content: bytes) -> None:
         self._create(path.parent)
@@ -301,3 +333,9 @@ class DirectoryStore:
             yield
         finally:
             os.close(descriptor)
+
+
+def _look_of(path: Path) -> tuple[int, int]:
+    """Return when a file was last written or kept, and its bytes."""
+    status = path.lstat()
+    return status.st_mtime_ns, status.st_size

@@ -133,6 +133,19 @@ async def test_equal_content_is_kept_once_and_counts_as_used_again(store: Direct
     assert len(list(store.files())) == 1
 
 
+async def test_what_was_just_put_is_put_again_only_where_somebody_has_changed_it(
+    store: DirectoryStore,
+) -> None:
+    digest = await store.put(CONTENT)
+    [blob] = store.files()
+    put = blob.path.stat().st_mtime_ns
+    assert await store.put(CONTENT) == digest
+    assert blob.path.stat().st_mtime_ns == put, "it was written a moment ago"
+    blob.path.write_bytes(b"damaged")
+    assert await store.put(CONTENT) == digest
+    assert await store.get(digest) == CONTENT
+
+
 async def test_what_is_put_while_it_is_being_removed_stays(
     store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
