@@ -10,7 +10,7 @@ import re
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +25,15 @@ from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import (
+    Interceptor,
+    StartActivityInput,
+    Worker,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowOutboundInterceptor,
+)
+from temporalio.workflow import ActivityHandle
 
 from conversing import conversing_here
 from ending import end_all_of
@@ -36,6 +45,7 @@ from holdfast.activities.wiring import build
 from holdfast.calls.turn import READS_ON
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Capabilities, Goal, Report
+from holdfast.contracts.policies import tools_queue
 from holdfast.contracts.search import SEARCH_ATTRIBUTES
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import Settings
@@ -149,6 +159,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What is there now stays: the collector goes through what comes."""
     gc.freeze()
+    gc.set_threshold(10_000, 20)
     gc.enable()
 
 
@@ -209,6 +220,41 @@ async def env(anyio_backend: str) -> AsyncIterator[WorkflowEnvironment]:
         yield environment
 
 
+class _Asked(Interceptor):
+    """Starts the worker of a queue once a run asks something of it. Few runs of tests do, and each
+    worker costs a sixth of what a run does.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self.once = asyncio.Event()
+
+    def workflow_interceptor_class(
+        self, input: WorkflowInterceptorClassInput
+    ) -> type[WorkflowInboundInterceptor]:
+        queue, ask = self.queue, self.once.set
+        tell = asyncio.get_running_loop().call_soon_threadsafe
+
+        class Outbound(WorkflowOutboundInterceptor):
+            def start_activity(self, input: StartActivityInput) -> ActivityHandle[Any]:
+                if input.task_queue == queue:
+                    tell(ask)
+                return super().start_activity(input)
+
+        class Inbound(WorkflowInboundInterceptor):
+            def init(self, outbound: WorkflowOutboundInterceptor) -> None:
+                super().init(Outbound(outbound))
+
+        return Inbound
+
+    async def serve(self, make: Callable[[], Sequence[Worker]]) -> None:
+        """Make the worker when it is wanted: one that is made is known to the server's client."""
+        await self.once.wait()
+        (worker,) = make()
+        async with worker:
+            await asyncio.Future()
+
+
 @dataclass
 class Runs:
     """Starts runs against a worker with this model and these tools; each is replayed strictly."""
@@ -224,6 +270,8 @@ class Runs:
     """What encrypts all that is kept."""
     task_timeout: timedelta | None = None
     """A workflow task that failed twice is tried again only after this long, by default 10 s."""
+    served: bool = False
+    """True once it has had a worker."""
 
     def __post_init__(self) -> None:
         self.store = DirectoryStore(self.folder / "store", self.keys)
@@ -293,18 +341,29 @@ class Runs:
             "max_concurrent_activity_task_polls": 2,
             "max_concurrent_workflow_task_polls": 2,
         }
-        interceptors = more.get("interceptors", ())
-        async with AsyncExitStack() as stack:
-            for each in workers(
-                self.client,
-                self.queue,
-                served,
-                deployment_of(self.queue, "test", pinned=False),
-                interceptors,
-                **options,
-            ):
-                await stack.enter_async_context(each)
-            yield
+        asked = _Asked(tools_queue(self.queue))
+        make = functools.partial(
+            workers,
+            self.client,
+            self.queue,
+            served,
+            deployment_of(self.queue, "test", pinned=False),
+            (*more.get("interceptors", ()), asked),
+            **options,
+        )
+        # What was asked of an earlier worker is not asked again.
+        if self.served:
+            asked.once.set()
+        self.served = True
+        (of_runs,) = make(serves="runs")
+        async with of_runs:
+            using_tools = asyncio.create_task(asked.serve(functools.partial(make, serves="tools")))
+            try:
+                yield
+            finally:
+                using_tools.cancel()
+                with suppress(asyncio.CancelledError):
+                    await using_tools
 
     async def start(self, goal: Goal, *, skipping: bool = True) -> Handle:
         """`skipping` False: time runs as usual, because a person is about to act."""
@@ -348,12 +407,19 @@ class Runs:
 
 async def seen(handle: Handle, condition: Callable[[RunView], object]) -> RunView:
     """Follow a run until a reader would see what the test waits for."""
-    # Whoever waits for long looks less often: each look reads the whole history.
+    # Whoever waits for long looks less often: each look asks for the whole history.
     pause = 0.02
+    fold, taken = Fold(handle.id, handle._client.data_converter), list[HistoryEvent]()
     async with asyncio.timeout(120):
         while True:
-            state = await folded(handle)
-            if state is not None and condition(view := run_view(state)):
+            events = list((await handle.fetch_history()).events)
+            # After a reset it is another history.
+            if events[len(taken) - 1 : len(taken)] != taken[-1:]:
+                fold, taken = Fold(handle.id, handle._client.data_converter), []
+            for event in events[len(taken) :]:
+                await fold.take(event)
+            taken = events
+            if fold.state is not None and condition(view := run_view(fold.state)):
                 return view
             await asyncio.sleep(pause)
             pause = min(0.1, 1.1 * pause)
