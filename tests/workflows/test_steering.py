@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from decimal import Decimal
 
 import pytest
@@ -239,48 +240,46 @@ async def test_of_two_who_answer_one_escalation_one_wins_and_the_other_is_told(
     assert report.status == "complete"
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "why"),
-    [
-        ("approve", {}, "no plan waits for approval"),
-        ("reject", {}, "no plan waits for approval"),
-        ("edit", {}, "no plan waits for approval"),
-        ("answer", {"subtask_id": "t1", "text": "x"}, "t1 does not wait for an answer"),
-        ("answer", {"subtask_id": "t9", "text": "x"}, "there is no subtask 't9'"),
-        ("retry", {"subtask_id": "t1"}, "t1 has not ended"),
-        ("skip", {"subtask_id": "t9"}, "there is no subtask 't9'; known: t1"),
-        ("supply", {"subtask_id": "t1", "text": "x"}, "t1 is at work; cancel it first"),
-        ("cancel_subtask", {"subtask_id": "t9"}, "there is no subtask 't9'"),
-        ("resume", {}, "the run is not paused"),
-        ("raise_cap", {}, "no limit was given"),
-        ("raise_cap", {"limits": {"dollars": "1"}}, "a cap can only be raised"),
-        ("raise_cap", {"limits": {}}, "that is the present cap"),
-    ],
-)
-async def test_what_makes_no_sense_now_is_refused_with_the_reason(
-    runs: Runs, name: str, fields: dict[str, object], why: str
-) -> None:
+SENSELESS: list[tuple[str, dict[str, object], str]] = [
+    ("approve", {}, "no plan waits for approval"),
+    ("reject", {}, "no plan waits for approval"),
+    ("edit", {}, "no plan waits for approval"),
+    ("answer", {"subtask_id": "t1", "text": "x"}, "t1 does not wait for an answer"),
+    ("answer", {"subtask_id": "t9", "text": "x"}, "there is no subtask 't9'"),
+    ("retry", {"subtask_id": "t1"}, "t1 has not ended"),
+    ("skip", {"subtask_id": "t9"}, "there is no subtask 't9'; known: t1"),
+    ("supply", {"subtask_id": "t1", "text": "x"}, "t1 is at work; cancel it first"),
+    ("cancel_subtask", {"subtask_id": "t9"}, "there is no subtask 't9'"),
+    ("resume", {}, "the run is not paused"),
+    ("raise_cap", {}, "no limit was given"),
+    ("raise_cap", {"limits": {"dollars": "1"}}, "a cap can only be raised"),
+    ("raise_cap", {"limits": {}}, "that is the present cap"),
+]
+
+
+async def test_what_makes_no_sense_now_is_refused_with_the_reason(runs: Runs) -> None:
     hold = asyncio.Event()
     model = ScriptedModel({"t1": [hold, works("one")], "synthesize": [synthesizes("done")]})
     async with runs.worker(model):
         handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
         await model.asked("t1")
-        assert why in await refused(handle, name, **fields)
+        for name, fields, why in SENSELESS:
+            assert why in await refused(handle, name, **fields), name
         hold.set()
         report = await handle.result()
     assert report.status == "complete"
 
 
-@pytest.mark.parametrize("given", [[], [None], [Order(), Order()]])
 async def test_an_update_without_an_order_is_refused_in_a_line_and_the_run_goes_on(
-    runs: Runs, given: list[Order | None]
+    runs: Runs,
 ) -> None:
     hold = asyncio.Event()
     model = ScriptedModel({"t1": [hold, works("one")], "synthesize": [synthesizes("done")]})
+    orders: list[list[Order | None]] = [[], [None], [Order(), Order()]]
     async with runs.worker(model):
         handle = await runs.start(goal(plan=ready(subtask("t1"))), skipping=False)
         await model.asked("t1")
-        for name in COMMANDS:
+        for name, given in itertools.product(COMMANDS, orders):
             with pytest.raises(WorkflowUpdateFailedError) as failure:
                 await handle.execute_update(name, args=given)
             why = f"{name} takes one argument, an Order; {{}} is one without any details"

@@ -172,38 +172,36 @@ async def test_dependents_of_a_failure_are_skipped_and_siblings_are_not(runs: Ru
     assert "no data" in failures and "needs t1, which failed" in failures
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        works("too short", status="failed", why="gave up"),
-        works("unsure", confidence=10),
-        works("no check word here"),
-        ModelAnswer(text="", stop_reason="refusal", model="claude-haiku-5-5", usage=USAGE),
-        works("", status="escalate", reason="confidence_too_low", why="not sure"),
-    ],
-    ids=["failed", "low confidence", "failed check", "refusal", "doubt"],
-)
-async def test_a_bad_answer_is_tried_again_one_tier_up_with_the_reason(
-    runs: Runs, bad: str | dict[str, object] | ModelAnswer
-) -> None:
+BAD: dict[str, str | dict[str, object] | ModelAnswer] = {
+    "failed": works("too short", status="failed", why="gave up"),
+    "unsure": works("unsure", confidence=10),
+    "unchecked": works("no check word here"),
+    "refused": ModelAnswer(text="", stop_reason="refusal", model="claude-haiku-5-5", usage=USAGE),
+    "doubted": works("", status="escalate", reason="confidence_too_low", why="not sure"),
+}
+
+
+async def test_a_bad_answer_is_tried_again_one_tier_up_with_the_reason(runs: Runs) -> None:
     """D4 and D5: whatever is wrong with an answer, it climbs; it never kills the run."""
     check = {"kind": "contains", "argument": "needle"}
     model = ScriptedModel(
         {
-            "plan": [plans(subtask("t1", tier="haiku", checks=[check]))],
-            "t1": [bad, works("a needle")],
+            "plan": [plans(*(subtask(each, tier="haiku", checks=[check]) for each in BAD))],
+            **{name: [bad, works("a needle")] for name, bad in BAD.items()},
             "synthesize": [synthesizes("done")],
         }
     )
     report = await runs.run(goal(), model)
-    [finding] = report.findings
-    assert finding.status == "complete" and finding.content == "a needle"
-    assert [each.tier for each in finding.tries] == ["haiku", "sonnet"]
-    assert finding.tries[0].verdict != "accepted" and finding.tries[1].verdict == "accepted"
-    again = model.requests[2].prompt
-    assert "why the previous try was not accepted" in again
-    assert finding.tries[0].why.splitlines()[0][:40] in again
-    assert report.model_calls == 3
+    assert [each.subtask_id for each in report.findings] == [*BAD]
+    for finding in report.findings:
+        assert finding.status == "complete" and finding.content == "a needle"
+        assert [each.tier for each in finding.tries] == ["haiku", "sonnet"]
+        assert finding.tries[0].verdict != "accepted" and finding.tries[1].verdict == "accepted"
+        asked = zip(model.heard, model.requests, strict=True)
+        _, again = (request.prompt for heard, request in asked if heard == finding.subtask_id)
+        assert "why the previous try was not accepted" in again
+        assert finding.tries[0].why.splitlines()[0][:40] in again
+    assert report.model_calls == 13
 
 
 async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_own(
