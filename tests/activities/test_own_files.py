@@ -212,6 +212,7 @@ def test_two_roles_of_one_name_in_one_folder_are_said_to_be_two_of_yours(tmp_pat
     assert whys == {"role 'same' from your project is defined twice; rename one"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     rest_long(

@@ -54,6 +54,7 @@ async def test_what_a_review_finds_is_known_to_the_next_one_here_and_in_the_repo
     assert written["commit"] == repository.git("rev-parse", "HEAD")
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_where_a_lens_saw_nothing_no_baseline_is_written(
     runs: Runs, connection: Connection

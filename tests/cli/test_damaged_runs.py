@@ -47,6 +47,7 @@ async def finished(runs: Runs, connection: Connection, run_id: str, often: int) 
     return StateDir.of(connection.settings).reports / f"{run_id}.md"
 
 
+@pytest.mark.long
 async def test_a_run_whose_blobs_are_damaged_is_no_failed_run_and_keeps_its_good_report(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:

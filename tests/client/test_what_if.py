@@ -106,6 +106,7 @@ async def test_a_fork_of_a_what_if_does_the_role_again_and_what_builds_on_it_and
     assert made.budget and made.budget > 2 * made.expected + 2, "and what the run could have cost"
 
 
+@pytest.mark.long
 async def test_forks_that_may_wait_go_by_batches_at_half_the_price(
     runs: Runs, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_a_starter_killed_at_any_moment_leaves_no_second_server(settings: Settin
         lock.unlink()
 
 
+@pytest.mark.long
 def test_what_was_killed_comes_back_on_the_same_ports_and_queue(settings: Settings) -> None:
     before = ensure_up(settings, programs=SLEEPER)
     for victims in ("server",), ("worker",), ("server", "worker"):
@@ -238,6 +239,7 @@ def test_a_worker_of_another_version_is_drained_and_replaced(
     until(lambda: pids_of(settings, "--embedded") == [new.worker_pid])
 
 
+@pytest.mark.long
 def test_a_worker_with_another_model_environment_is_replaced_by_starters_that_have_one(
     settings: Settings,
 ) -> None:
@@ -528,6 +530,7 @@ def test_where_no_server_is_installed_is_said_with_what_to_do(
     assert f"is not installed: {looked}; " in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_worker_that_never_comes_up_is_said_after_three_and_tried_again(
     settings: Settings,
 ) -> None:

@@ -22,6 +22,7 @@ from holdfast.deployment.settings import HOME
 from holdfast.embedded import private
 from holdfast.temporal.connection import plugin
 from holdfast.workers.held import Attempt, Held, LeftBehind, hand_back, hand_back_given
+from parameters import rest_long
 
 HEARTBEAT = timedelta(seconds=60)
 PLAIN = UnsandboxedWorkflowRunner()
@@ -79,7 +80,7 @@ class Waits:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("how", ["begun", "given"])
+@pytest.mark.parametrize("how", rest_long(["begun", "given"]))
 async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
     env: WorkflowEnvironment, tmp_path: Path, how: str
 ) -> None:

@@ -291,6 +291,7 @@ async def test_a_queue_that_nobody_ever_polled_has_no_worker(env: WorkflowEnviro
     assert not [check for check in checks if check.name == "models"], "they are not the trouble"
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_server_that_keeps_no_record_of_workers_still_tells_who_polled(
     env: WorkflowEnvironment, monkeypatch: pytest.MonkeyPatch

@@ -212,6 +212,7 @@ async def test_a_command_over_http_is_rejected_with_words_by_those_alone_who_may
     assert await stand.count() == 1
 
 
+@pytest.mark.long
 async def test_a_door_that_was_killed_catches_up_also_in_a_thread_that_was_deleted(
     stand: Stand,
 ) -> None:

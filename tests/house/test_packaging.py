@@ -147,6 +147,7 @@ PARTS = {"pydantic-monty-client": "pydantic-monty", "mcp-types": "mcp"}
 """Of packages that come in parts, the whole that is depended on."""
 
 
+@pytest.mark.long
 def test_every_package_that_is_imported_is_a_dependency_of_our_own() -> None:
     files = [*map(HOME.joinpath, ("worker.py", "starter.py"))]
     files += [each for folder in OURS for each in (HOME / folder).rglob("*.py")]

@@ -55,7 +55,7 @@ from holdfast.ledger.pricing import read_again, worst
 from holdfast.state.events import CutAsked, HoldAsked, Trouble
 
 EXAMPLES = settings(
-    max_examples=200,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,

@@ -580,6 +580,7 @@ def test_by_hand_a_bad_script_is_one_line_and_exit_code_two(tmp_path: Path) -> N
     assert "absent.yaml" in complaints
 
 
+@pytest.mark.long
 def test_by_hand_it_answers_from_a_cassette_and_says_what_is_not_on_it(tmp_path: Path) -> None:
     answer = {"model": MODEL, "stop_reason": "end_turn", "usage": {"output_tokens": 2}}
     cassette = Cassette(settings={"HOLDFAST_CAPABILITIES": "none"})

@@ -15,6 +15,7 @@ from holdfast.contracts.errors import NotBilled
 from holdfast.ports import ModelAnswer
 from holdfast.rendering.answers import answer_file
 from holdfast.rendering.report import as_markdown
+from parameters import rest_long
 from scripted import ScriptedModel, ready, subtask, works
 
 pytestmark = pytest.mark.anyio
@@ -98,40 +99,43 @@ async def test_an_answer_as_a_table_has_the_columns_that_were_asked_for(runs: Ru
 
 @pytest.mark.parametrize(
     ("form", "wrong", "right", "said"),
-    [
-        (JSON, {**GOOD, "price": "40"}, GOOD, "answer.price: must be of type integer"),
-        (JSON, "C is best", GOOD, "answer: must be of type object"),
-        (
-            TABLE,
-            {"columns": ["why", "engine"], "rows": []},
-            {"columns": ["engine", "why"], "rows": []},
-            "answer.columns: must be engine, why, in this order",
-        ),
-        (
-            TABLE,
-            {"columns": ["engine", "why"], "rows": [["C", "young"], ["D"]]},
-            {"columns": ["engine", "why"], "rows": [["C", "young [t1]"]]},
-            "answer.rows[1]: has 1 text, not 2",
-        ),
-        (
-            AnswerForm(kind="table"),
-            {"columns": [], "rows": []},
-            {"columns": ["a"], "rows": [["b"]]},
-            "answer.columns: is empty",
-        ),
-        (
-            AnswerForm(kind="table"),
-            {"columns": ["a", "a"], "rows": [["b", "c"]]},
-            {"columns": ["a", "b"], "rows": [["b", "c"]]},
-            "answer.columns: 'a' is given twice",
-        ),
-        (
-            AnswerForm(kind="table"),
-            {"columns": ["a", " "], "rows": []},
-            {"columns": ["a"], "rows": []},
-            "answer.columns: one of them has no name",
-        ),
-    ],
+    rest_long(
+        [
+            (JSON, {**GOOD, "price": "40"}, GOOD, "answer.price: must be of type integer"),
+            (JSON, "C is best", GOOD, "answer: must be of type object"),
+            (
+                TABLE,
+                {"columns": ["why", "engine"], "rows": []},
+                {"columns": ["engine", "why"], "rows": []},
+                "answer.columns: must be engine, why, in this order",
+            ),
+            (
+                TABLE,
+                {"columns": ["engine", "why"], "rows": [["C", "young"], ["D"]]},
+                {"columns": ["engine", "why"], "rows": [["C", "young [t1]"]]},
+                "answer.rows[1]: has 1 text, not 2",
+            ),
+            (
+                AnswerForm(kind="table"),
+                {"columns": [], "rows": []},
+                {"columns": ["a"], "rows": [["b"]]},
+                "answer.columns: is empty",
+            ),
+            (
+                AnswerForm(kind="table"),
+                {"columns": ["a", "a"], "rows": [["b", "c"]]},
+                {"columns": ["a", "b"], "rows": [["b", "c"]]},
+                "answer.columns: 'a' is given twice",
+            ),
+            (
+                AnswerForm(kind="table"),
+                {"columns": ["a", " "], "rows": []},
+                {"columns": ["a"], "rows": []},
+                "answer.columns: one of them has no name",
+            ),
+        ],
+        first=2,
+    ),
 )
 async def test_an_answer_that_is_not_in_its_form_is_mended_with_the_place_of_the_mistake(
     runs: Runs, form: AnswerForm, wrong: Any, right: Any, said: str
@@ -173,13 +177,16 @@ WHERE = "answer.price: must be of type integer"
 
 @pytest.mark.parametrize(
     ("then", "limits", "why"),
-    [
-        ([stopped("refusal")] * 3, Limits(), "the model refused"),
-        ([stopped("max_tokens")] * 3, Limits(), "the answer was cut (max_tokens)"),
-        (["no", "no"], Limits(), "answer"),
-        ([NotBilled("500")] * 9, Limits(), "500"),
-        ([], Limits(model_calls=2), "budget"),
-    ],
+    rest_long(
+        [
+            ([stopped("refusal")] * 3, Limits(), "the model refused"),
+            ([stopped("max_tokens")] * 3, Limits(), "the answer was cut (max_tokens)"),
+            (["no", "no"], Limits(), "answer"),
+            ([NotBilled("500")] * 9, Limits(), "500"),
+            ([], Limits(model_calls=2), "budget"),
+        ],
+        first=2,
+    ),
 )
 async def test_a_paid_answer_out_of_its_form_is_given_where_what_should_mend_it_does_not_come(
     runs: Runs, then: list[Any], limits: Limits, why: str

@@ -59,6 +59,7 @@ async def test_a_board_is_drawn_when_somebody_asks_and_at_no_event(
     assert "**Complete**" in shown and "| t1\N{NO-BREAK SPACE}" in shown and "Just one." in shown
 
 
+@pytest.mark.long
 async def test_what_the_web_ui_asks_of_a_wide_run_comes_whole_to_a_client_without_our_store(
     runs: Runs,
 ) -> None:

@@ -34,6 +34,7 @@ async def caching() -> Capabilities:
     return Capabilities(caching=True)
 
 
+@pytest.mark.long
 async def test_four_fifths_of_what_ten_turns_send_are_read_from_the_cache(runs: Runs) -> None:
     rules = tuple(
         Rule(call="take_turn", turn=turn, tools=(reads(turn),)) for turn in range(1, TURNS)

@@ -162,6 +162,7 @@ async def test_files_stand_beside_the_report_which_lists_and_links_them(
     assert written.read_text() == TABLE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harm", ["gone", "damaged"])
 async def test_a_file_that_the_store_has_lost_is_said_to_be_missing(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str], harm: str

@@ -243,6 +243,7 @@ async def test_rows_of_a_map_that_has_ended_are_tried_again_before_anybody_build
     assert [n for _, n in maps.asked].count(3) == 2
 
 
+@pytest.mark.long
 async def test_a_map_by_batches_waits_for_days_if_need_be_and_costs_half(runs: Runs) -> None:
     maps = ScriptedMaps(1_000, batch_looks=20)
     told = goal(count=1_000, lane="batch", limits={"deadline_seconds": 200_000})
@@ -389,6 +390,7 @@ async def test_a_run_maps_its_rows_with_the_shipped_activities_and_asks_the_tabl
     assert [each.name for each in found.files] == ["classify.jsonl", "classify.csv"]
 
 
+@pytest.mark.long
 async def test_a_fork_takes_the_complete_rows_of_a_map_over_that_it_does_again(
     runs: Runs, connection: Connection
 ) -> None:
@@ -425,6 +427,7 @@ async def test_a_map_waits_for_a_lost_endpoint_and_asks_only_the_rest_of_its_row
     assert report.assumed == 0 and asked.looks == 1
 
 
+@pytest.mark.long
 async def test_a_run_that_is_reset_counts_the_rows_that_it_had_once_and_asks_for_none_of_them(
     runs: Runs, connection: Connection
 ) -> None:

@@ -22,6 +22,7 @@ from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import Target
+from parameters import rest_long
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -102,7 +103,7 @@ async def test_a_goal_of_the_same_kind_has_its_plan_from_the_template(
     assert again.heard[0] == "plan"
 
 
-@pytest.mark.parametrize("says", ["prices", "no_match"])
+@pytest.mark.parametrize("says", rest_long(["prices", "no_match"]))
 async def test_a_goal_that_comes_close_is_a_question_for_a_model(
     runs: Runs, connection: Connection, says: str
 ) -> None:
@@ -117,6 +118,7 @@ async def test_a_goal_that_comes_close_is_a_question_for_a_model(
     assert ("Template prices came close and was not used: The same" in notes) is (says != "prices")
 
 
+@pytest.mark.long
 async def test_a_template_whose_runs_go_wrong_is_used_no_more(
     runs: Runs, connection: Connection
 ) -> None:
@@ -168,6 +170,7 @@ async def test_good_runs_of_one_shape_are_proposed_as_a_template_once(
     assert await templates.propose(connection, read_end(run_id, await look(run_id))) == ""
 
 
+@pytest.mark.long
 async def test_no_template_is_made_of_a_run_that_failed_or_had_one(
     runs: Runs, connection: Connection
 ) -> None:

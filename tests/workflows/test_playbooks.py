@@ -34,6 +34,7 @@ from holdfast.simulator.script import Script, read_script
 from holdfast.simulator.server import Simulator
 from holdfast.text import inline
 from holdfast.workflows import WORKFLOWS
+from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +131,7 @@ async def test_a_pdf_is_for_tools_and_whoever_answers_without_opening_it_leaves_
     assert all(each.turns for each in report.findings), "each is an agent with tools"
 
 
+@pytest.mark.long
 async def test_a_team_for_each_competitor_works_at_the_default_cap_and_looks_into_the_material(
     runs: Runs,
 ) -> None:
@@ -326,7 +328,7 @@ async def test_what_a_role_goes_without_is_said_before_the_run_begins(runs: Runs
             await handle.result()
 
 
-@pytest.mark.parametrize("content", ["", " \n\t\n", "\ufeff\n", "\u200b\u00a0"])
+@pytest.mark.parametrize("content", rest_long(["", "\u200b\u00a0", " \n\t\n", "\ufeff\n"]))
 async def test_an_empty_document_is_refused_before_anything_is_paid(
     runs: Runs, content: str
 ) -> None:

@@ -28,6 +28,7 @@ async def table_of(runs: Runs, report: Report, subtask: str) -> tuple[MapReport,
     return done, [json.loads(line) for line in content.splitlines()]
 
 
+@pytest.mark.long
 async def test_a_folder_of_invoices_becomes_a_table_that_names_what_failed_and_what_is_doubtful(
     runs: Runs,
 ) -> None:

@@ -155,6 +155,7 @@ async def test_a_worker_of_several_serves_runs_of_no_project_with_what_ships(
     assert report.dollars != Decimal(0)
 
 
+@pytest.mark.long
 async def test_an_open_run_outlives_its_folder(runs: Runs, tmp_path: Path) -> None:
     folder = project(tmp_path / "blue", 1)
     go = asyncio.Event()

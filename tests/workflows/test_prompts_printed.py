@@ -279,6 +279,7 @@ ANSWERS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_a_review_of_a_change(runs: Runs) -> None:
     """Answered as a reader of these prompts would, truthfully."""
     repository = Repository.at(runs.folder / "repository")

@@ -95,6 +95,7 @@ async def test_the_books_go_on_in_new_histories_however_many_ask_at_once(
     await replay(runs)
 
 
+@pytest.mark.long
 async def test_an_operator_raises_the_cap_for_the_next_call(runs: Runs) -> None:
     chief = treasurer(runs, "1")
     async with serving(runs):

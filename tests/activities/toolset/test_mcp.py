@@ -114,6 +114,7 @@ async def test_a_server_that_dies_or_lies_in_a_call_is_an_error_result(kind: str
     assert said.endswith(UNKNOWN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", rest_long(["hangs", "wrong-id"]))
 async def test_a_server_that_hangs_in_a_call_is_an_error_result(kind: str, impatient: None) -> None:
     said = await Bench().refused(make_tool(own(kind), ACT))
