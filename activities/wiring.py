@@ -112,8 +112,8 @@ class _Parts:
     """The system prompt of each kind of call; empty where no model is asked."""
     untold: str
     """Why the system prompts cannot be used; empty: they can, or nobody needs them."""
-    purses: Purses | None
-    """One for all projects; None: days and months have no cap."""
+    purses: Purses
+    """One for all projects."""
 
     def preparation(self, *, embedded: bool) -> Preparation:
         return Preparation(
@@ -240,10 +240,8 @@ class _Parts:
         }
         return {name: why for name, why in whys.items() if why}
 
-    def _budget(self) -> Allowance | None:
-        """Return what holds calls to the deployment's own caps; None if it has none."""
-        if not self.settings.capped_by:
-            return None
+    def _budget(self) -> Allowance:
+        """Return what holds calls to the deployment's own caps."""
         return Allowance(self.prices.price, self.settings.most_dollars_run, self.purses)
 
 
@@ -271,18 +269,15 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
 
 
 async def _close(parts: _Parts) -> None:
-    if parts.purses is not None:
-        await parts.purses.close()
+    await parts.purses.close()
     await parts.endpoint.close()
 
 
-def _purses(settings: Settings, target: Target) -> Purses | None:
-    """Return the process's slices of what the deployment may spend; None if it has no caps."""
+def _purses(settings: Settings, target: Target) -> Purses:
+    """Return the process's slices of what the deployment may spend."""
     caps = caps_of(settings)
-    if not caps.bind:
-        return None
     # A process has one client, which its activities know.
-    return Purses(Treasurer(cache(activity.client), target.task_queue, caps))
+    return Purses(Treasurer(cache(activity.client), target.task_queue, caps), bind=caps.bind)
 
 
 def _notices(settings: Settings) -> Notices:

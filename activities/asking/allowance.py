@@ -55,9 +55,11 @@ class Allowance:
         it fits only when others turn out cheaper or if the treasurer does not answer. Call it while
         holding the journal's mark: then only one attempt does so for a key.
         """
+        if not await self._binds():
+            return
         dollars = self._worst(model, input_tokens, max_output, searches)
         self._check_run(dollars, "call")
-        if self.purses is None:
+        if self.purses is None or not self.purses.bind:
             return
         try:
             await self.purses.take(key, dollars, _requester())
@@ -70,10 +72,12 @@ class Allowance:
         """Do as `hold` for all requests of a batch. Their dollars stay set aside until it is
         settled, at the latest for as long as its endpoint may take, whatever process ends.
         """
+        if not await self._binds():
+            return
         most = sum((self._worst(model, each, room, 0, hour=True) for each in prompts), _ZERO)
         most *= LANE_SHARE["batch"]
         self._check_run(most, "batch")
-        if self.purses is None:
+        if self.purses is None or not self.purses.bind:
             return
         asked = Asked(
             slice=_batch(key),
@@ -92,7 +96,7 @@ class Allowance:
 
     async def settle_batch(self, key: str, dollars: Decimal | None) -> None:
         """Replace what was set aside for a batch by what it cost. Never raises."""
-        if self.purses is None:
+        if self.purses is None or not self.purses.bind:
             return
         try:
             await self.purses.chief.ask([Asked(slice=_batch(key), paid=dollars, seconds=1)])
@@ -113,6 +117,15 @@ class Allowance:
         """Give back what was set aside: nothing was paid. Never raises."""
         if self.purses is not None and not self.purses.give(key, _ZERO):
             await self.settle_batch(key, _ZERO)
+
+    async def _binds(self) -> bool:
+        """True if a call has to fit anything. Raise NoRoom if nobody can tell."""
+        if self.purses is None:
+            return self.run is not None
+        try:
+            return await self.purses.are_needed() or self.run is not None
+        except Unanswered as error:
+            raise _silent(error) from None
 
     def _check_run(self, dollars: Decimal, what: str) -> None:
         if self.run is not None and dollars > self.run:
@@ -137,7 +150,7 @@ class Allowance:
         costs = [self.price(model, each) for each in ways]
         known = [each for each in costs if each is not None]
         if len(known) < len(costs):
-            name = MOST_RUN if self.purses is None else MOST_DAY
+            name = MOST_DAY if self.purses is not None and self.purses.bind else MOST_RUN
             raise SpendLimitReached(
                 f"{name} is set, and no price is known for {model!r:.100}:"
                 " give one in HOLDFAST_PRICE_FILE"

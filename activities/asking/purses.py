@@ -40,6 +40,9 @@ class Chief(Protocol):
     async def give_back(self, asked: Sequence[Asked]) -> None:
         """Settle slices for good."""
 
+    async def is_there(self) -> bool:
+        """True if the deployment has one."""
+
 
 class Refused(Exception):
     """A call may not leave. `over`: nor later, for what is paid; else others may give back."""
@@ -105,16 +108,28 @@ class Purses:
     """All slices of this process; one instance a worker process."""
 
     chief: Chief
+    bind: bool = True
+    """True if calls need slices. A worker whose settings have no caps looks now and then whether
+    those of others have.
+    """
     clock: Callable[[], float] = time.monotonic
     _purses: dict[str, _Purse] = field(default_factory=dict)
     """By requester."""
     _of: dict[str, _Purse] = field(default_factory=dict)
     """Of each call under way, by its key."""
+    _look_at: float = 0.0
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One question at a time: what is taken meanwhile would not be known to it."""
     _keeping: asyncio.Task[None] | None = None
     _count: itertools.count[int] = field(default_factory=itertools.count)
     _process: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    async def are_needed(self) -> bool:
+        """True if calls need slices. Raise Unanswered."""
+        if not self.bind and self.clock() >= self._look_at:
+            self.bind = await self.chief.is_there()
+            self._look_at = self.clock() + RENEW_SECONDS
+        return self.bind
 
     async def take(self, key: str, dollars: Decimal, requester: str) -> None:
         """Set dollars aside for a call. Raise Refused, or Unanswered."""

@@ -194,14 +194,16 @@ class Sending:
             _stop_if_cancelled()
             answer = await self.model.ask(request)
         except PossiblyBilled:
-            if self.budget is not None:
-                await finish(self.budget.settle(trip.key, request.model, request.model, None))
+            await self._settle_unknown(trip)
             raise
         except NotBilled as error:
             await self._withdraw(trip)
             raise await self._note_refusal(trip, error) from None
         except (OrchestrationError, asyncio.CancelledError):
             await self._withdraw(trip)
+            raise
+        except Exception:
+            await self._settle_unknown(trip)
             raise
         if self.gate is not None:
             self.gate.ended(answer.usage.output_tokens if answer.counted else 0)
@@ -228,6 +230,12 @@ class Sending:
             await finish(self.journal.withdraw(trip.key))
             trip.past.note(trip.notes)
             raise
+
+    async def _settle_unknown(self, trip: Trip) -> None:
+        """Count a call in full, of which nobody knows what it cost."""
+        if self.budget is not None:
+            model = trip.request.model
+            await finish(self.budget.settle(trip.key, model, model, None))
 
     async def _withdraw(self, trip: Trip) -> None:
         """Allow the call to be sent again: nothing was paid."""

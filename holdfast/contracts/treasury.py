@@ -16,8 +16,8 @@ Name = Annotated[str, Field(max_length=200)]
 
 
 def treasurer_of(queue: str) -> str:
-    """Return the id of the treasurer of the workers of a task queue."""
-    return f"treasurer-{queue}"
+    """Return the id of the treasurer of the workers of a task queue: none that a run can have."""
+    return f"_treasurer-{queue}"
 
 
 class Caps(Contract):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from temporalio.client import (
     Client,
+    WorkflowExecutionStatus,
     WorkflowHandle,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -53,6 +54,16 @@ class Treasurer:
     async def ask(self, asked: Sequence[Asked]) -> list[Given]:
         """Settle and lease slices; start the treasurer if there is none. Raise Unanswered."""
         return await self._update("ask", [*asked], list[Given])
+
+    async def is_there(self) -> bool:
+        """True if there is one. Raise Unanswered."""
+        try:
+            found = await self._handle().describe(rpc_timeout=PATIENCE)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise Unanswered(error.message) from error
+        return found.status is WorkflowExecutionStatus.RUNNING
 
     async def give_back(self, asked: Sequence[Asked]) -> None:
         """Settle slices for good, with no worker needed to answer. Raise Unanswered."""

@@ -33,6 +33,9 @@ class Desk:
             given.append(answer)
         return given
 
+    async def is_there(self) -> bool:
+        return self.books.caps.bind
+
     async def give_back(self, asked: Sequence[Asked]) -> None:
         for each in asked:
             self.books, _ = treasury.settle(self.books, each, self.now)

@@ -198,6 +198,13 @@ async def test_a_run_for_which_the_day_has_no_room_says_so_and_how_it_goes_on(ru
     assert any("holdfast budget --day" in note for note in report.notes), report.notes
 
 
+async def test_a_worker_that_has_no_caps_pays_nothing_beside_the_treasurer(runs: Runs) -> None:
+    async with runs.worker(ScriptedModel({"t1": [works("one")]})), asyncio.timeout(60):
+        await treasurer(runs, "0.0001").tell()
+        report = await outcome(await runs.start(goal(plan=ready(subtask("t1", role="writer")))))
+    assert report.status == "budget_stopped"
+
+
 @pytest.mark.long
 async def test_the_treasurer_goes_on_with_the_next_build_where_runs_are_pinned(
     runs: Runs, monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ from holdfast.contracts.treasury import Asked, Books, Caps, Given
 from holdfast.deployment.settings import Settings
 from holdfast.embedded.identity import model_environment, worker_environment
 from holdfast.ledger import treasury
+from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.rules import keeping
 from holdfast.rules.reducer import apply
 from holdfast.rules.steering import COMMANDS
@@ -207,6 +208,18 @@ async def test_what_a_dead_worker_had_set_aside_counts_as_paid_after_a_while() -
     assert desk.spent()[1] == "0"
 
 
+async def test_a_worker_without_caps_is_held_by_those_that_its_deployment_has_got() -> None:
+    desk, now = Desk(Books()), 0.0
+    budget = Allowance(price, None, Purses(desk, clock=lambda: now, bind=False))
+    await budget.hold("one", "unknown", 900, 0)
+    await budget.release("one")
+    assert desk.spent() == ("0", "0")
+    desk.books = Books(caps=Caps(day=Decimal(1)))
+    now += purses.RENEW_SECONDS
+    with pytest.raises(AllowanceReached, match=r"allows \$1 a day"):
+        await budget.hold("two", "m", 2_000, 0)
+
+
 async def test_the_last_worker_gives_back_what_somebody_reads_much_later() -> None:
     desk = Desk.of()
     budget = allowance(desk)
@@ -331,6 +344,9 @@ async def test_whoever_dies_and_whatever_is_lost_no_cap_is_passed_and_nothing_le
         async def give_back(self, asked: Sequence[Asked]) -> None:
             with self._losing():
                 await desk.give_back(asked)
+
+        async def is_there(self) -> bool:
+            return True
 
         @contextmanager
         def _losing(self) -> Iterator[None]:
@@ -483,3 +499,16 @@ async def test_a_question_to_the_treasurer_ends_with_the_process_that_asks() -> 
     asking.cancel()
     await asyncio.wait([asking])
     assert asking.cancelled(), "else its process would ask again and again, and never end"
+
+
+async def test_what_a_call_cost_that_ended_as_nobody_foresaw_counts_in_full(tmp_path: Path) -> None:
+    class Broken(Lines):
+        async def ask(self, request: ModelRequest) -> ModelAnswer:
+            raise RuntimeError("the connection is upside down")
+
+    desk = Desk.of("100")
+    budget = allowance(desk)
+    with pytest.raises(PossiblyBilled, match="upside down"):
+        await ask(tmp_path, Broken([]), budget)
+    paid, held = await settled(desk, budget)
+    assert Decimal(paid) > 0 and held == "0"
