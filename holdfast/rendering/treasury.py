@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from holdfast.contracts.policies import MOST_DAY
 from holdfast.contracts.treasury import Statement
 from holdfast.rendering.amounts import money
 from holdfast.text import visible
 
 MOST_NAMED = 10
+UNCOUNTED = f"nothing is counted: set {MOST_DAY} where the workers are, and start them anew"
 
 
 def lines(found: Statement) -> Iterator[str]:

@@ -17,7 +17,9 @@ from starlette.routing import Route
 
 from conftest import Runs, seen
 from doors import Caller, Door, Json, served
+from holdfast.cli.commands.care import budget
 from holdfast.contracts import Report
+from holdfast.contracts.treasury import Caps
 from holdfast.contracts.view import RunView
 from holdfast.doors.http import agents, handlers
 from holdfast.doors.http.app import make_app
@@ -25,11 +27,12 @@ from holdfast.doors.http.bodies import ORDERS, SCHEDULE_ORDERS
 from holdfast.doors.http.reports import KINDS
 from holdfast.doors.tokens import Scopes
 from holdfast.intake.connection import Connection
+from holdfast.temporal.treasury import Treasurer, Unanswered
 from scripted import plans, subtask, works
 from steered import report_of, script
 
 pytestmark = pytest.mark.anyio
-OURS = ("/runs", "/previews", "/schedules", "/ag-ui", "/hooks", "/healthz", "/readyz")
+OURS = ("/runs", "/budget", "/previews", "/schedules", "/ag-ui", "/hooks", "/healthz", "/readyz")
 THREAD = b"ui\0ag-ui t1"
 """What the id of the run of a thread is made of: who asks, and the thread."""
 GOAL = {"goal": "Compare three engines", "approval": "always", "dollars": 2}
@@ -102,6 +105,34 @@ async def test_a_preview_has_plan_and_price_and_starts_nothing_and_its_plan_is_n
         reads = await door.caller("reads", Scopes()).post("/previews", GOAL)
         assert reads.status_code == 403
     assert model.heard.count("plan") == 1
+
+
+async def test_what_is_spent_is_told_as_the_command_tells_it(
+    runs: Runs,
+    connection: Connection,
+    door: Door,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caller = door.caller("reads", Scopes())
+    none = await caller.get("/budget")
+    assert (none.status_code, none.json()["code"]) == (404, "not_found")
+    assert "nothing is counted: set HOLDFAST_MOST_DOLLARS_DAY" in none.json()["detail"]
+    async with runs.worker(script()):
+        await Treasurer(lambda: runs.client, runs.queue, Caps(day=Decimal(5))).tell()
+        told = await caller.get("/budget")
+        capsys.readouterr()
+        await budget.run(connection, {}, "", as_json=True)
+    assert told.json() == json.loads(capsys.readouterr().out)
+    assert told.json()["caps"]["day"] == "5"
+
+    async def silent(_: Treasurer) -> None:
+        raise Unanswered("no worker answers for it")
+
+    monkeypatch.setattr(Treasurer, "look", silent)
+    away = await caller.get("/budget")
+    assert (away.status_code, away.json()["code"]) == (504, "no_answer")
+    assert away.json()["detail"] == "the treasurer does not answer: no worker answers for it"
 
 
 def asked_of_agent(text: str, thread: str = "t1", run: str = "r1", **more: object) -> Json:

@@ -31,6 +31,7 @@ def make_app(connection: Connection, sessions: Sessions | None = None) -> Starle
         Route("/openapi.json", door.openapi),
         Route("/runs", door.list, methods=["GET"]),
         Route("/runs", door.start, methods=["POST"]),
+        Route("/budget", door.budget),
         Route("/previews", door.preview, methods=["POST"]),
         Route("/ag-ui", Agent(door).run, methods=["POST"]),
         Route("/runs/{run_id}", door.look),

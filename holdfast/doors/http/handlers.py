@@ -21,6 +21,7 @@ from holdfast.client.events import check_run
 from holdfast.client.holdfast import Holdfast, as_preview
 from holdfast.client.runs import Run
 from holdfast.contracts import Goal
+from holdfast.contracts.treasury import Caps
 from holdfast.doors.http import openapi, reports
 from holdfast.doors.http.bodies import ORDERS, Fork, read_body
 from holdfast.doors.http.problems import Problem
@@ -28,6 +29,8 @@ from holdfast.doors.http.streams import Streams, events_of
 from holdfast.doors.tokens import ALL, Caller
 from holdfast.intake.connection import Connection
 from holdfast.intake.requests import RunRequest, explain
+from holdfast.rendering.treasury import UNCOUNTED
+from holdfast.temporal.treasury import Treasurer, Unanswered
 from holdfast.workers.pollers import any_alive, find_pollers
 
 KEY_LETTERS = 255
@@ -124,6 +127,16 @@ class Door:
         return JSONResponse(
             {"runs": [asdict(each) async for each in self.holdfast.runs(int(said))]}
         )
+
+    async def budget(self, _: Request) -> Response:
+        client, queue = self.connection.client, self.connection.target.task_queue
+        try:
+            found = await Treasurer(lambda: client, queue, Caps()).look()
+        except Unanswered as error:
+            raise Problem("no_answer", f"the treasurer does not answer: {error}") from error
+        if found is None:
+            raise Problem("not_found", UNCOUNTED)
+        return Response(found.model_dump_json(), media_type="application/json")
 
     async def look(self, request: Request) -> Response:
         view = await run_of(self, request).look(wait=False)

@@ -15,6 +15,7 @@ from holdfast.client.listing import Listed
 from holdfast.client.schedules import ScheduleView
 from holdfast.contracts import Report
 from holdfast.contracts.events import AnyEvent
+from holdfast.contracts.treasury import Statement
 from holdfast.contracts.view import Preview, RunView
 from holdfast.doors.http import reports
 from holdfast.doors.http.bodies import ORDERS, SCHEDULE_ORDERS, AddSchedule, EditSchedule, Fork
@@ -102,7 +103,7 @@ def _schemas() -> Json:
         *dict.fromkeys((*ORDERS.values(), *SCHEDULE_ORDERS.values())),
     ]
     told: list[type[BaseModel]] = [
-        *(RunView, Report, Previewed, Started, Said, Runs),
+        *(RunView, Report, Previewed, Started, Said, Runs, Statement),
         *(ScheduleView, AllSchedules, ProblemDetails),
     ]
     modes: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
@@ -131,6 +132,7 @@ def _paths() -> Json:
             "get": _operation("Runs", "Runs", parameters=[most]),
             "post": _operation("Start a run", "Started", "RunRequest", parameters=[key], code=201),
         },
+        "/budget": {"get": _operation("What may be spent and is, by all workers", "Statement")},
         "/previews": {
             "post": _operation(
                 "Plan and price, nothing of it run; planning is paid",

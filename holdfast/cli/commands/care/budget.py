@@ -13,12 +13,11 @@ from holdfast.cli.screen.exits import Code, Exit
 from holdfast.cli.screen.streams import put, put_json
 from holdfast.cli.shared.connection import tell, with_connection
 from holdfast.cli.shared.options import AsJson, Embedded, dollars_of, not_empty
-from holdfast.contracts.policies import MOST_DAY
 from holdfast.contracts.treasury import Caps, Statement
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection, require_worker
 from holdfast.intake.launch import priority_of
-from holdfast.rendering.treasury import lines
+from holdfast.rendering.treasury import UNCOUNTED, lines
 from holdfast.temporal.treasury import Treasurer, Unanswered
 
 NONE = "none"
@@ -76,9 +75,7 @@ async def run(
     try:
         found = await _look(treasurer)
         if found is None:
-            raise Exit(
-                f"nothing is counted: set {MOST_DAY} where the workers are, and start them anew"
-            )
+            raise Exit(UNCOUNTED)
         if changes:
             await treasurer.set_caps(_changed(found.caps, changes, requester))
             found = await _look(treasurer)
