@@ -122,7 +122,9 @@ class SupervisorWorkflow:
         """Carry out what follows from the state, and keep exactly its timers running."""
         for move in next_moves.next_moves(self._state):
             self._carry_out(move)
-        self._alarms.set(timers(self._state), self._state.now)
+        # Those of a run that closes, the server forgets without being told.
+        if self._state.phase != "closed":
+            self._alarms.set(timers(self._state), self._state.now)
 
     async def _next_event(self) -> None:
         """Wait for one event and take it in. A cancellation is an event like any other."""

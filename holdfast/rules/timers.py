@@ -110,7 +110,8 @@ def _deadline(state: State) -> Iterator[Timer]:
     beat = max(whole / policies.DEADLINE_BEATS, policies.SHORTEST_BEAT)
     part = began + ((state.now - began) // beat + 1) * beat
     part = min(part, due)
-    yield Timer("deadline of the work" if working else "deadline", part, TimePassed(part))
+    # One name for both: where the next part ends before either, its timer runs on.
+    yield Timer("deadline", part, TimePassed(part))
 
 
 def _people(state: State) -> Iterator[Timer]:
