@@ -22,6 +22,7 @@ from holdfast.activities.asking.forms import shape_of
 from holdfast.activities.asking.heartbeat import Past, beating
 from holdfast.activities.asking.reaching import wait_until_reached
 from holdfast.activities.asking.replies import Shape, lost_call
+from holdfast.activities.asking.telling import telling
 from holdfast.activities.turns.taking import Unfit, accept_any, take
 from holdfast.calls.changes import ChangeText
 from holdfast.calls.choose import CHOOSE, ChosenGroups, GroupsMaterial
@@ -86,6 +87,7 @@ from holdfast.ports import (
     Model,
     Place,
     Prover,
+    SoFar,
     Store,
     Template,
 )
@@ -139,14 +141,19 @@ class Agents:
     @activity.defn
     async def plan(self, call: Call, material: PlanMaterial) -> Reply[Plan]:
         """Return the planner's plan for this goal, always valid."""
-        limit = material.subtask_limit
-        reply = await self._ask(
-            call,
-            material,
-            PLAN,
-            shape=Shape(MappingPlanAnswer, to_plan) if may_map(material) else None,
-            problem=lambda plan: _plan_problem(plan, material, limit),
-        )
+
+        def judge(plan: Plan) -> Problem | None:
+            return _plan_problem(plan, material, material.subtask_limit)
+
+        async with telling(call, material, judge) as so_far:
+            reply = await self._ask(
+                call,
+                material,
+                PLAN,
+                shape=Shape(MappingPlanAnswer, to_plan) if may_map(material) else None,
+                problem=judge,
+                so_far=so_far,
+            )
         for subtask in reply.value.subtasks if reply.value else ():
             activity.logger.info(routing_line(subtask))
         return reply
@@ -338,11 +345,13 @@ class Agents:
         problem: Callable[[Value], Problem | None] = lambda _: None,
         shape: Shape[Any, Value] | None = None,
         common: int = 0,
+        so_far: SoFar | None = None,
     ) -> Reply[Value]:
         """Ask for one call. `added` stands beside the material in its user turn, `role` above its
         system prompt. `after` is applied to the value of a complete answer, and `problem` says what
         is wrong with it. `prompt` and `shape` replace those of its kind. The first `common`
-        characters of the user turn are those of other calls, too.
+        characters of the user turn are those of other calls, too. `so_far` is told how to
+        read the answer while it arrives.
         """
         system = self._system_prompt(call, prompt or kind.prompt)
         if role:
@@ -352,7 +361,7 @@ class Agents:
         usual: Shape[Any, Value] = Shape(kind.answer, lambda each: kind.value(each, material))
         wanted = shape or usual
         whole = replace(wanted, value=lambda each: after(wanted.value(each)), problem=problem)
-        return await self._asking().ask(call, material, whole, system, told, common)
+        return await self._asking().ask(call, material, whole, system, told, common, so_far)
 
     async def _finish(self, draft: Draft, material: WorkMaterial, told: Told) -> Draft:
         """Return a draft with the verdicts of its checks, and with its remarks at their places."""

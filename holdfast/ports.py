@@ -68,6 +68,14 @@ def _unheard(head: Head) -> None:
     """Ignore the head."""
 
 
+@dataclass
+class SoFar:
+    """The text of an answer that is being written, for whoever looks before it is complete."""
+
+    read: Callable[[], str] = lambda: ""
+    """Return what has arrived, without known secrets: untrusted, and broken off anywhere."""
+
+
 @dataclass(frozen=True)
 class ModelRequest:
     """One exchange with a model, at any endpoint; `activities/claude/adapter.py` shapes it."""
@@ -104,6 +112,9 @@ class ModelRequest:
     """Called, in the task that asks, with the head of the response as soon as it is there."""
     begins: Callable[[], None] = field(default=_unbegun, compare=False, repr=False)
     """Called, in the task that asks, when the answer itself begins: the prompt is read by then."""
+    so_far: SoFar = field(default_factory=SoFar, compare=False, repr=False)
+    """Told how to read the answer while it arrives; an endpoint that does not stream tells nothing.
+    """
 
 
 @dataclass(frozen=True)

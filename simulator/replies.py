@@ -31,6 +31,8 @@ STATUS_TYPES = {
 REQUEST_ID = web.RequestKey("request_id", str)
 LIMITS = web.RequestKey("limits", dict[str, str])
 """What the head of the answer says of the limits."""
+BETWEEN = 0.1
+"""Seconds between two deltas of a paced stream."""
 HTML = "<html><body><h1>A gateway (scripted)</h1></body></html>"
 
 
@@ -57,10 +59,20 @@ class Reply:
     @property
     def pause(self) -> float:
         """Between two of the stream's deltas."""
+        return self._seconds / max(1, len(self.deltas)) if self.tokens_per_second else 0.0
+
+    @property
+    def deltas(self) -> list[bytes]:
+        """The stream's deltas: where it is paced, one in a tenth of a second."""
+        most = max(wire.DELTAS, int(self._seconds / BETWEEN))
+        return wire.deltas(self.message, self.cut, most)
+
+    @property
+    def _seconds(self) -> float:
         if not self.tokens_per_second:
             return 0.0
         tokens: int = self.message["usage"]["output_tokens"]
-        return tokens / self.tokens_per_second / max(1, len(wire.deltas(self.message)))
+        return tokens / self.tokens_per_second
 
 
 def usage_of(message: dict[str, Any]) -> Usage:
@@ -136,7 +148,7 @@ async def _stream(request: web.Request, reply: Reply) -> web.StreamResponse:
     response.headers["cache-control"] = "no-cache"
     await response.prepare(request)
     opening, closing = wire.opening(reply.message), wire.closing(reply.message)
-    deltas = wire.deltas(reply.message, reply.cut)
+    deltas = reply.deltas
     if not (reply.fault or reply.latency or reply.pause):
         await response.write_eof(opening + b"".join(deltas) + closing)
         return response

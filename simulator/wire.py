@@ -28,7 +28,7 @@ MIN_CACHED_TOKENS = 512
 MOST_OUTPUT = 128_000
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 DELTAS = 8
-"""A block's text leaves in at most this many deltas."""
+"""A block's text leaves in at most this many deltas, where it is not paced."""
 
 Json = dict[str, Any]
 
@@ -227,18 +227,20 @@ def _nothing_searched(usage: Json) -> Json:
     return {"input_tokens": 1, "server_tool_use": {"web_search_requests": 0}}
 
 
-def deltas(complete: Json, cut: bool = False) -> list[bytes]:
-    """The events of the blocks, in order. `cut`: the arguments of the last call break off."""
+def deltas(complete: Json, cut: bool = False, most: int = DELTAS) -> list[bytes]:
+    """The events of the blocks, in order. `cut`: the arguments of the last call break off. `most`:
+    deltas of a block.
+    """
     blocks = complete["content"]
     return [
         each
         for index, block in enumerate(blocks)
-        for each in _block_events(index, block, cut and index == len(blocks) - 1)
+        for each in _block_events(index, block, cut and index == len(blocks) - 1, most)
     ]
 
 
-def _block_events(index: int, block: Json, cut: bool) -> list[bytes]:
-    bare, parts = _parts(block, cut)
+def _block_events(index: int, block: Json, cut: bool, most: int) -> list[bytes]:
+    bare, parts = _parts(block, cut, most)
     first = event({"type": "content_block_start", "index": index, "content_block": bare})
     events = [
         event({"type": "content_block_delta", "index": index, "delta": part}) for part in parts
@@ -251,22 +253,22 @@ def _block_events(index: int, block: Json, cut: bool) -> list[bytes]:
     return events
 
 
-def _parts(block: Json, cut: bool) -> tuple[Json, list[Json]]:
+def _parts(block: Json, cut: bool, most: int) -> tuple[Json, list[Json]]:
     """A block as it begins, and what is added to it."""
     match block["type"]:
         case "text":
-            said = [{"type": "text_delta", "text": piece} for piece in _eighths(block["text"])]
+            said = [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"], most)]
             return {**block, "text": ""}, said
         case "thinking":
             thought = [
                 {"type": "thinking_delta", "thinking": piece}
-                for piece in _eighths(block["thinking"])
+                for piece in _pieces(block["thinking"], most)
             ]
             signed = {"type": "signature_delta", "signature": block["signature"]}
             return {**block, "thinking": "", "signature": ""}, [*thought, signed]
         case "tool_use" | "server_tool_use":
             whole = json.dumps(block["input"])
-            pieces = ["", *_eighths(whole[: len(whole) // 2] if cut else whole)]
+            pieces = ["", *_pieces(whole[: len(whole) // 2] if cut else whole, most)]
             asked = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
             return {**block, "input": {}}, asked
     # What a server's own tool found comes at once.
@@ -291,7 +293,7 @@ def event(data: Json) -> bytes:
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def _eighths(text: str) -> list[str]:
-    """A text in at most as many pieces as `DELTAS` says, all but the last of one length."""
-    size = max(1, -(-len(text) // DELTAS))
+def _pieces(text: str, most: int) -> list[str]:
+    """A text in at most so many pieces, all but the last of one length."""
+    size = max(1, -(-len(text) // most))
     return [text[start : start + size] for start in range(0, len(text), size)]

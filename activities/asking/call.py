@@ -17,7 +17,7 @@ from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value
 from holdfast.activities.asking.sending import Sending
 from holdfast.activities.asking.trip import Trip, call_key, make_request
 from holdfast.contracts import Call, Contract, Reply
-from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest, PriceOf
+from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest, PriceOf, SoFar
 
 HEAVY_LETTERS = 2**16
 """Characters of an answer beyond which it is read in a thread: the event loop serves every call."""
@@ -51,12 +51,13 @@ class Asking:
         system: str,
         prompt: str,
         common: int = 0,
+        so_far: SoFar | None = None,
     ) -> Reply[Value]:
         """Ask once. What is wrong with a complete answer is returned as data, never raised. The
         first `common` characters of the prompt are those of other calls, too.
         """
         request = make_request(call, shape.asked, system, prompt, Past.read())
-        request = replace(request, shared=call.caching, common=common)
+        request = replace(request, shared=call.caching, common=common, so_far=so_far or SoFar())
         if not call.warms:
             return await self._reply(call, material, shape, request)
         async with telling_begun(call.id) as begins:

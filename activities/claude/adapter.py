@@ -89,6 +89,7 @@ class Claude:
         most_bytes = ROOM + BYTES_FOR_A_TOKEN * request.max_output
         passage = Passage(most_bytes, patience.moved, request.heard)
         exchange = Exchange(request, most_tokens(countable(body)), passage)
+        request.so_far.read = lambda: self._known.blot(exchange.transcript.text)
         try:
             async with patience:
                 with self._failures.translate(exchange), under_way(passage):

@@ -15,7 +15,7 @@ from holdfast.calls.digest import DigestMaterial
 from holdfast.calls.findings import author_says
 from holdfast.calls.judge import JudgeMaterial
 from holdfast.calls.match import MatchMaterial
-from holdfast.calls.plan import PlanMaterial
+from holdfast.calls.plan import PlanMaterial, many_items
 from holdfast.calls.refine import RefineMaterial
 from holdfast.calls.replan import ReplanMaterial, Standing
 from holdfast.calls.review import ReviewMaterial
@@ -77,7 +77,20 @@ def for_plan(state: State) -> PlanMaterial:
         asked=state.goal.asked,
         about=about(state),
         barred=state.brief.barred,
+        early=most_early(state),
     )
+
+
+def most_early(state: State) -> int:
+    """Return how many subtasks may start while their plan is being written: none where a person may
+    have to approve it, or where it was refused before.
+    """
+    goal = state.goal
+    approved = goal.approval.when != "auto" or goal.plan_only or state.only_approved
+    if approved or goal.by_batch or goal.fork is not None or state.plan_errors:
+        return 0
+    # Which subtasks are maps is written last.
+    return 0 if many_items(state.brief.inputs) else goal.limits.early
 
 
 def is_large_menu(state: State) -> bool:

@@ -222,6 +222,7 @@ def input_tokens(kind: AnyKind, material: Contract) -> int:
         "dependencies": waits,
         "roles": kept,
         "prompt": True,
+        "early": True,
     }
     size = len(material.model_dump_json(exclude_defaults=True, exclude=unsaid).encode())
     size += kind.longer + kind.beyond(material)

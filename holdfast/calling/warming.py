@@ -64,7 +64,8 @@ def waits(state: State, progress: Progress) -> bool:
     return key not in state.warmed and any(
         isinstance(flight.move, Ask)
         and flight.move.call.caching
-        and key_of(state.work[flight.move.subtask_id]) == key
+        and (owner := state.work.get(flight.move.subtask_id)) is not None
+        and key_of(owner) == key
         for flight in state.flights.values()
     )
 
@@ -79,9 +80,10 @@ def note_begun(state: State, call_id: str) -> State:
 
 def note_warm(state: State, call: Call) -> State:
     """Remember that the endpoint has read what a call and others begin with."""
-    key = key_of(state.work[call.subtask_id]) if call.caching else ""
-    known = not call.caching or key in state.warmed
-    return state if known else replace(state, warmed=(*state.warmed, key))
+    owner = state.work.get(call.subtask_id) if call.caching else None
+    if owner is None or (key := key_of(owner)) in state.warmed:
+        return state
+    return replace(state, warmed=(*state.warmed, key))
 
 
 def _may_share(state: State, progress: Progress) -> bool:

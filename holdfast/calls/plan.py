@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
+from pydantic_core import from_json
 
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
@@ -101,6 +102,8 @@ class PlanMaterial(Contract):
     about: About = About()
     barred: dict[str, str] = Field(default_factory=dict)
     """Roles that no plan of this run may have, and why."""
+    early: int = Field(default=0, exclude_if=lambda most: not most)
+    """Subtasks that may start while the rest of the plan is being written."""
 
 
 MOST_WHY = 300
@@ -134,6 +137,27 @@ def to_plan(answer: PlanAnswer) -> Plan:
     return Plan.model_validate(answer.model_dump(exclude={"bounds", "maps"}) | update)
 
 
+def stands(text: str, most: int) -> Plan | None:
+    """Return what stands of a plan whose answer breaks off: its first subtasks that wait for no
+    other, at most so many. None: nothing stands, or it is no plan. The text is untrusted.
+    """
+    try:
+        found = from_json(text, allow_partial=True)
+        # The last one may have more to come, until something else has begun.
+        whole = found["subtasks"] if "choices" in found else found["subtasks"][:-1]
+        answer = PlanAnswer.model_validate({**found, "subtasks": whole, **_TO_COME})
+        subtasks = [to_subtask(each) for each in answer.subtasks if not each.depends_on]
+        update = {"subtasks": tuple(subtasks[:most]), "strategy": "merge", "roles": ()}
+        plan = Plan.model_validate(answer.model_dump(exclude={"bounds"}) | update)
+    except (ValueError, TypeError, LookupError):
+        return None
+    return plan if plan.subtasks else None
+
+
+_TO_COME: dict[str, object] = {"choices": [], "bounds": []}
+"""What a planner writes behind the subtasks."""
+
+
 def _mapped(spec: MapSpec | None) -> dict[str, object]:
     """Return what a map has otherwise than a planner says: rows climb tiers and keep their role."""
     return {"map": spec, **({"secondary": ""} if spec else {})}
@@ -160,8 +184,12 @@ def to_map(answer: MapAnswer) -> MapSpec:
 
 
 def may_map(material: PlanMaterial) -> bool:
+    return many_items(material.inputs)
+
+
+def many_items(inputs: Iterable[PinnedInput]) -> bool:
     """True if an input has so many items that a subtask may be done once for each."""
-    found = (each.items for each in material.inputs if each.items is not None)
+    found = (each.items for each in inputs if each.items is not None)
     return any(each.count >= policies.FEWEST_MAPPED or not each.whole for each in found)
 
 

@@ -60,7 +60,8 @@ async def _at(
         except RPCError:
             # It has not begun, or the server is away.
             return ""
-    paid = state.work[move.subtask_id].paid.dollars
+    owner = state.work.get(move.subtask_id)
+    paid = owner.paid.dollars if owner is not None else None
     events = found.history.events[::-1]
     return await describe_doing(events, client.data_converter, move.goal.turns, paid)
 

@@ -39,6 +39,11 @@ class Limits(Contract):
     subtasks: int = Field(default=6, ge=1, le=PLANNED_SUBTASK_LIMIT)
     """Subtasks of a plan that a model makes, and subtasks that it may add at a time."""
     concurrency: int = Field(default=5, ge=1, le=500)
+    early: int = Field(default=0, ge=0, le=PLANNED_SUBTASK_LIMIT)
+    """Subtasks that may start while the rest of their plan is being written, where nobody is to
+    approve it. What the whole plan does not have is taken back, and was paid. A run that is started
+    by command, request or program has 5.
+    """
     tries_per_subtask: int = Field(default=3, ge=1, le=5)
     turns_per_agent: int = Field(default=10, ge=1, le=100)
     """Exchanges of an agent with tools with its model, for one subtask."""

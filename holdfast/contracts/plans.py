@@ -115,3 +115,12 @@ class Plan(Contract):
     def is_goal(self) -> bool:
         """True if its only subtask is the goal as it stands, in the words of whoever asks."""
         return len(self.subtasks) == 1 and self.subtasks[0].instruction == self.goal
+
+
+class PlanSoFar(Contract):
+    """What stands of a plan that is being written: an activity tells its run."""
+
+    call: str = Field(max_length=100)
+    """Id of the planner's call."""
+    plan: Plan
+    """Its subtasks are valid by themselves."""

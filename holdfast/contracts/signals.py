@@ -11,7 +11,9 @@ STANDSTILL = "standstill"
 BEGUN = "begun"
 """Tells a run, by its id, that the answer to a call has begun: others may follow that begin alike.
 """
-SIGNALS = (RESET, STANDSTILL, BEGUN)
+PLANNED = "planned"
+"""Tells a run which subtasks stand of the plan that its planner is writing."""
+SIGNALS = (RESET, STANDSTILL, BEGUN, PLANNED)
 HOLD = "hold"
 """Tells an agent that the run above is paused. A worker hands it over behind all results of its
 workflow task, as it does with Updates, whatever place the SDK gives it among them.

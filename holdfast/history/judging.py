@@ -44,6 +44,8 @@ def judge(before: State, event: Event, after: State) -> Judged | None:
         case Answered() | Unanswered() | Examined() | TeamEnded() | AgentEnded() | MapEnded():
             if event.move.id not in before.flights:
                 return Judged(event.move.id, "too late", "it had been given up")
+            if event.move.id in before.early.back:
+                return Judged(event.move.id, "taken back", "the plan does not have it so")
             last = last_try(before, after, event.move.subtask_id)
             if last is not None:
                 return Judged(event.move.id, last.verdict, last.why, of_try=True)

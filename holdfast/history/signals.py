@@ -11,14 +11,15 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from holdfast.contracts import Standstill, Undone
-from holdfast.contracts.signals import BEGUN, RESET, STANDSTILL
-from holdfast.state.events import LONGEST_NAME, AnswerBegun, TeamWaits, WasReset
+from holdfast.contracts.plans import PlanSoFar
+from holdfast.contracts.signals import BEGUN, PLANNED, RESET, STANDSTILL
+from holdfast.state.events import LONGEST_NAME, AnswerBegun, PlanGrew, TeamWaits, WasReset
 from holdfast.text import one_line
 
 
 def parse_signal(
     name: str, told: object, at: datetime
-) -> WasReset | TeamWaits | AnswerBegun | None:
+) -> WasReset | TeamWaits | AnswerBegun | PlanGrew | None:
     """Return the event of a Signal, taken in at this moment, which is recorded; None: it is not
     understood.
     """
@@ -32,6 +33,9 @@ def parse_signal(
             return TeamWaits(word.model_copy(update={"at": min(word.at, at)}))
         if name == BEGUN and isinstance(told, str):
             return AnswerBegun(told, at)
+        if name == PLANNED:
+            so_far = PlanSoFar.model_validate(told)
+            return PlanGrew(so_far.call, so_far.plan, at)
     except ValidationError:
         pass
     return None

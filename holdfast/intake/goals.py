@@ -130,7 +130,7 @@ async def goal_of(wish: Wish, catalogue: Catalogue, settings: Settings, *, embed
         playbook=wish.playbook,
         project=settings.name,
         plan=plan,
-        limits=limits,
+        limits=with_early(limits),
         use_models=use_models,
         unpriced=wish.unpriced,
         approval=_approval(wish, playbook),
@@ -389,6 +389,16 @@ def check_payable(limits: Limits, *, unpriced: bool) -> None:
                 f"--limits {name}={given}: no call of a model fits, and this run asks models;"
                 f" write {name}={least}, or more"
             )
+
+
+EARLY = 5
+"""Subtasks that may start before their plan is whole, where a run does not say otherwise."""
+
+
+def with_early(limits: Limits) -> Limits:
+    """Return limits with the usual number of early subtasks, which older runs do without."""
+    given = "early" in limits.model_fields_set
+    return limits if given else limits.model_copy(update={"early": EARLY})
 
 
 SEVERAL = re.compile(r",(?=[a-z_]+=)")

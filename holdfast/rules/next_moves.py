@@ -16,7 +16,17 @@ from holdfast.calls.review import REVIEW
 from holdfast.calls.work import WORK
 from holdfast.contracts import Contract, policies
 from holdfast.ledger.ledger import Amount
-from holdfast.rules import agents, keeping, map_orders, maps, notices, passing, teams, templates
+from holdfast.rules import (
+    agents,
+    early,
+    keeping,
+    map_orders,
+    maps,
+    notices,
+    passing,
+    teams,
+    templates,
+)
 from holdfast.rules.phases import ids_held_back
 from holdfast.rules.reducer import apply
 from holdfast.state.events import Started
@@ -64,6 +74,9 @@ def _next(state: State) -> Move | None:
     ending = _cut_ending(state)
     if ending is not None:
         return ending
+    taken_back = _cut(state, state.early.back)
+    if taken_back is not None:
+        return taken_back
     if state.paused:
         return _hold(state)
     skipped = map_orders.with_open_skipped(state)
@@ -77,7 +90,7 @@ def _next(state: State) -> Move | None:
         return _cut(state, state.flights) if state.stop else Stop("deadline", state.work_over)
     match state.phase:
         case "planning":
-            return outages.next_look(state) or _plan(state)
+            return outages.next_look(state) or _plan(state) or _early(state)
         case "working":
             return outages.needless_look(state) or outages.next_look(state) or _work(state)
         case "synthesizing":
@@ -103,7 +116,7 @@ def _overdue(state: State) -> Move | None:
 
 
 def _plan(state: State) -> Move | None:
-    if state.flights or state.stop:
+    if state.stop or any(not each.move.subtask_id for each in state.flights.values()):
         return None
     match = templates.next_match(state)
     if match is not None:
@@ -121,6 +134,19 @@ def _plan(state: State) -> Move | None:
         why = keeping.why_short(state.goal, state.brief, state.ledger.cap)
         return _out_of_money(state, why, least=keeping.usual_cap(state.goal, state.brief))
     return ask
+
+
+def _early(state: State) -> Move | None:
+    """Start a subtask that stands, while the rest of the plan is being written."""
+    if state.stop or state.short or len(state.flights) >= state.goal.limits.concurrency:
+        return None
+    if state.early.call not in state.flights or state.out_of_reach:
+        return None
+    if len(state.early.begun) >= gathering.most_early(state):
+        return None
+    move = _first(early.as_if_whole(state))
+    starts = isinstance(move, Ask | StartAgent) and early.can_pay(state, move)
+    return move if starts else None
 
 
 def _choice(state: State) -> Ask | None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from holdfast.calling import finishing, verifying
 from holdfast.contracts.replacing import replace
-from holdfast.rules import maps, planning
+from holdfast.rules import early, maps, planning
 from holdfast.state.moves import Stop, StopReason
 from holdfast.state.run import State
 from holdfast.state.settling import accept, leave_as_is, settle, skip, status_words
@@ -55,6 +55,8 @@ def advance(state: State) -> State:
             # Nobody will replan: what was held back for that is blocked like the rest.
             state = replace(state, replanning=replace(state.replanning, setbacks=()))
         state = skip_blocked(state)
+    if state.phase == "planning" and state.stop and state.early.begun:
+        state = early.drop(state)
     state = _set_clock(state)
     if state.flights or state.phase == "closed":
         return state

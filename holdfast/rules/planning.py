@@ -11,13 +11,14 @@ from holdfast.calls.kind import AnyKind
 from holdfast.calls.match import Matched
 from holdfast.calls.plan import PLAN
 from holdfast.calls.replan import REPLAN, Change, Patch
-from holdfast.contracts import Plan, Revision, RoleTier, Subtask, Usage, policies
+from holdfast.contracts import Plan, Revision, Subtask, Usage, policies
 from holdfast.contracts.replacing import replace
 from holdfast.plans.composing import brief_for_plan
-from holdfast.rules import keeping
+from holdfast.rules import early, keeping
 from holdfast.rules.preview import predict
 from holdfast.state import graph
 from holdfast.state.choices import choices_of
+from holdfast.state.edits import begin_subtask
 from holdfast.state.moves import Stop
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
@@ -95,8 +96,8 @@ def fall_back(state: State) -> State:
 
 def _propose(state: State, plan: Plan) -> State:
     """Take over a plan with its price; it waits for a person if the goal says so."""
-    state = adopt(state, plan)
-    state = replace(state, estimate=predict(state, compares=False))
+    begun, state = state.work, adopt(state, plan)
+    state = early.join(replace(state, estimate=predict(state, compares=False)), begun)
     if not (state.goal.plan_only or needs_approval(state)):
         return state
     # Only who can still choose is shown what other tiers would cost.
@@ -159,12 +160,6 @@ def _take_over(state: State, work: Mapping[str, Progress]) -> dict[str, Progress
 def _built_on_other(progress: Progress, taken: Mapping[str, Progress]) -> bool:
     """True if a dependency is done anew, so that what was built on it cannot stand."""
     return any(edge not in taken for edge in progress.subtask.depends_on)
-
-
-def begin_subtask(state: State, subtask: Subtask) -> Progress:
-    role = state.brief.role(subtask.role)
-    tier: RoleTier = "none" if role.tier == "none" else subtask.tier or role.tier
-    return Progress(subtask, tier=role.tier if role.fixed_tier else tier)
 
 
 def add_subtasks(state: State, subtasks: Sequence[Subtask]) -> State:

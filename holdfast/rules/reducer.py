@@ -17,6 +17,7 @@ from holdfast.contracts.replacing import replace
 from holdfast.rules import (
     agents,
     approvals,
+    early,
     keeping,
     maps,
     notices,
@@ -42,6 +43,7 @@ from holdfast.state.events import (
     NobodyCame,
     Notified,
     NotPrepared,
+    PlanGrew,
     Prepared,
     Started,
     Steered,
@@ -97,6 +99,8 @@ def apply(state: State, event: Event) -> State:
         return state
     state = passing.note_call(state, event)
     match event:
+        case Answered() | Unanswered() | AgentEnded() if event.move.id in state.early.back:
+            state = early.settle(state, event)
         case Prepared():
             state = _prepare(land(state, PREPARE), event)
         case NotPrepared():
@@ -127,6 +131,8 @@ def apply(state: State, event: Event) -> State:
             state = warming.note_begun(state, call_id)
         case WasReset():
             state = _reset(state, event.undone, (state.now - before).total_seconds())
+        case PlanGrew():
+            state = early.grow(state, event)
         case TimePassed(ids=ids):
             state = _mark_half_over(state, ids)
         case Abandoned():
@@ -264,6 +270,8 @@ def _prepare(state: State, event: Prepared) -> State:
 
 
 def _start(state: State, move: Move) -> State:
+    if isinstance(move, Ask | StartAgent) and move.subtask_id and state.phase == "planning":
+        state = early.begin(state, move)
     match move:
         case Prepare() | Examine():
             return _take_off(state, move)

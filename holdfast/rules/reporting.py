@@ -14,7 +14,7 @@ from holdfast.calls.critique import CRITIQUE
 from holdfast.contracts import Finding, Gap, Limits, Report, ReportStatus, Timings
 from holdfast.ledger.ranges import format_price
 from holdfast.plans.composing import describe_composed
-from holdfast.rules import keeping, leaving
+from holdfast.rules import early, keeping, leaving
 from holdfast.rules.notices import failure_notes
 from holdfast.rules.one_agent import say_single
 from holdfast.rules.prices import list_sources, shares_of
@@ -186,6 +186,7 @@ def notes(state: State) -> tuple[str, ...]:
         *_count_lines(state.notes),
         *keeping.cheaper_lines(state),
         *bill_notes(state),
+        *early.notes(state.early),
     ]
     if state.choice:
         found.append(state.choice)

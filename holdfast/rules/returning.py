@@ -26,7 +26,7 @@ from holdfast.contracts import (
 )
 from holdfast.contracts.errors import TroubleKind
 from holdfast.contracts.replacing import replace
-from holdfast.rules import agents, keeping, maps, planning, repair, speechless, teams
+from holdfast.rules import agents, early, keeping, maps, planning, repair, speechless, teams
 from holdfast.state import paying
 from holdfast.state.edits import land, stop_for, update, without
 from holdfast.state.events import AgentEnded, Answered, MapEnded, TeamEnded, Trouble
@@ -209,6 +209,8 @@ def abandon(state: State, ids: tuple[str, ...]) -> State:
     why = "cut; it did not answer in time"
     for flight in [state.flights[each] for each in ids if each in state.flights]:
         match flight.move:
+            case Ask() | StartAgent() if flight.move.id in state.early.back:
+                state = early.abandon(state, flight.move, why)
             case Ask():
                 bill = Bill(calls=1 if flight.move.call.model else 0)
                 trouble = Trouble("cancelled", why, bill)

@@ -20,7 +20,7 @@ from holdfast.rules import approvals, keeping, map_orders, maps, planning
 from holdfast.rules.map_findings import count_rows
 from holdfast.rules.preview import predict
 from holdfast.rules.repair import begin_anew, hand_over, take_answer
-from holdfast.state.edits import forget_losses, update
+from holdfast.state.edits import begin_subtask, forget_losses, update
 from holdfast.state.events import Steered
 from holdfast.state.moves import Stop
 from holdfast.state.parts import Progress
@@ -188,7 +188,7 @@ def _retry(state: State, order: Order) -> State:
     subtask = before.subtask
     if order.text.strip():
         subtask = subtask.model_copy(update={"instruction": order.text})
-    fresh = planning.begin_subtask(state, subtask)
+    fresh = begin_subtask(state, subtask)
     if order.tier and fresh.tier != "none":
         fresh = replace(fresh, tier=order.tier)
     fresh = replace(fresh, paid=before.paid, usage=before.usage)

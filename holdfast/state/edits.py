@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
-from holdfast.contracts import Bill, NoAnswer, Try
+from holdfast.contracts import Bill, NoAnswer, RoleTier, Subtask, Try
 from holdfast.contracts.replacing import replace
 from holdfast.state.moves import Stop, StopReason
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
 Held = TypeVar("Held")
+
+
+def begin_subtask(state: State, subtask: Subtask) -> Progress:
+    role = state.brief.role(subtask.role)
+    tier: RoleTier = "none" if role.tier == "none" else subtask.tier or role.tier
+    return Progress(subtask, tier=role.tier if role.fixed_tier else tier)
 
 
 def record_try(progress: Progress, verdict: str, why: str) -> Progress:

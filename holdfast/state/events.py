@@ -13,6 +13,7 @@ from holdfast.contracts import (
     Briefing,
     Draft,
     Order,
+    Plan,
     Reply,
     Report,
     Standstill,
@@ -236,6 +237,15 @@ class AnswerBegun:
 
 
 @dataclass(frozen=True)
+class PlanGrew:
+    """Subtasks of a plan that is being written stand complete."""
+
+    call: str
+    plan: Plan
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Abandoned:
     """Cut activities did not answer within the grace: they count at their reservations."""
 
@@ -278,6 +288,7 @@ Event = (
     | WasReset
     | TeamWaits
     | AnswerBegun
+    | PlanGrew
     | Abandoned
     | TimePassed
     | Notified

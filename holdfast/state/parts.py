@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal
 
 from holdfast.calls.critique import Issue
@@ -21,6 +22,7 @@ from holdfast.contracts import (
     Fix,
     MadeFile,
     NoAnswer,
+    Plan,
     Remark,
     Revision,
     RoleTier,
@@ -35,7 +37,7 @@ from holdfast.contracts.notices import Notice
 from holdfast.contracts.policies import Options
 from holdfast.ledger.ledger import Amount
 from holdfast.state.choices import Choice
-from holdfast.state.moves import Flying
+from holdfast.state.moves import Ask, Flying, StartAgent
 
 Stage = Literal["work", "review", "refine", "person", "approval", "decision"]
 """The last three wait for a person: for an answer, for a decision on each call of a tool, or on
@@ -255,6 +257,24 @@ class Finishing:
     issues: tuple[Issue, ...] | None = None
     """What the critic found; None: not asked yet."""
     revised: bool = False
+
+
+@dataclass(frozen=True)
+class Early:
+    """Subtasks that were started while the rest of their plan was being written."""
+
+    call: str = ""
+    """The planner's call that is writing it."""
+    plan: Plan | None = None
+    """What stands of it; None: it is whole, or nothing stands yet."""
+    begun: Mapping[str, Ask | StartAgent] = field(default_factory=dict)
+    """What was started, by subtask, until the plan is whole."""
+    taken: tuple[str, ...] = ()
+    """Subtasks that were taken back."""
+    back: tuple[str, ...] = ()
+    """Flights that were taken back and have not landed."""
+    dollars: Decimal = Decimal(0)
+    """What was paid for what was taken back."""
 
 
 @dataclass(frozen=True)

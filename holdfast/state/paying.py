@@ -11,7 +11,7 @@ from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.ledger.ranges import total_of
 from holdfast.state.edits import add_bill, note_author, update
 from holdfast.state.events import AgentEnded, MapEnded, TeamEnded, Trouble
-from holdfast.state.moves import Flying, StartMap, StartTeam
+from holdfast.state.moves import Flying, StartAgent, StartMap, StartTeam
 from holdfast.state.run import State
 
 MOST_NAMED = 5
@@ -83,19 +83,32 @@ def settle_lost(
     """Settle a team or segment that ended without a report. Unless it ended before it began, nobody
     knows what it spent: its whole slice counts.
     """
+    state = book_lost(state, event, priced=priced)
+    if event.unpaid:
+        return state
+    whole = _whole_slice(event.move, priced=priced)
+    return update(state, event.move.subtask_id, lambda each: add_bill(each, whole))
+
+
+def book_lost(
+    state: State, event: TeamEnded | AgentEnded | MapEnded, *, priced: bool = True
+) -> State:
+    """Do as `settle_lost`, for what no subtask pays."""
     move = event.move
     if event.unpaid:
         return replace(state, ledger=state.ledger.release(move.id))
+    whole, rows = _whole_slice(move, priced=priced), isinstance(move, StartMap)
+    return book(state, move.id, whole, [share_of_flight(move, whole)], rows=rows)
+
+
+def _whole_slice(move: StartTeam | StartAgent | StartMap, *, priced: bool) -> Bill:
     dollars = move.amount.dollars
-    whole = Bill(
+    return Bill(
         calls=move.amount.calls,
         dollars=dollars if priced else None,
         assumed=dollars,
         final=False,
     )
-    rows = isinstance(move, StartMap)
-    state = book(state, move.id, whole, [share_of_flight(move, whole)], rows=rows)
-    return update(state, move.subtask_id, lambda each: add_bill(each, whole))
 
 
 # ---------------------------------------------------------------- what was paid for what

@@ -27,7 +27,7 @@ from holdfast.contracts.titles import title_of
 from holdfast.contracts.view import Phase, Preview
 from holdfast.ledger.ledger import Ledger
 from holdfast.state.moves import Ask, Stop, StopReason
-from holdfast.state.parts import Finishing, Flight, Noticed, Outage, Replanning, Went
+from holdfast.state.parts import Early, Finishing, Flight, Noticed, Outage, Replanning, Went
 from holdfast.state.work import Work
 
 
@@ -54,6 +54,7 @@ class State:
     plan: Plan | None = None
     plan_errors: tuple[str, ...] = ()
     plan_tries: int = 0
+    early: Early = field(default_factory=Early)
     work: Work = field(default_factory=Work)
     flights: Mapping[str, Flight] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -161,6 +162,9 @@ class State:
         agent, for an answer that is text. None: an answer is made of the findings.
         """
         if len(self.work) != 1 or not self.goal.use_models or self.form.is_data:
+            return None
+        if self.early.plan is not None:
+            # More is being written.
             return None
         playbook = self.brief.playbook
         (progress,) = self.work.values()

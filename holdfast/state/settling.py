@@ -66,11 +66,16 @@ def freeze(state: State, subtask_id: str, status: FindingStatus, why: str) -> St
         else 0.0,
     )
     state = update(state, subtask_id, lambda each: replace(each, finding=finding, flight=""))
+    return note_setback(state, finding)
+
+
+def note_setback(state: State, finding: Finding) -> State:
+    """Have the plan changed if a finding that nobody can build on matters."""
     # What was too much in one piece is planned anew, though what there is of it could be passed on.
     split = finding.escalation is not None and finding.escalation.reason == "timeout"
-    if (passes_on(finding) and not split) or not _matters(state, subtask_id):
+    if (passes_on(finding) and not split) or not _matters(state, finding.subtask_id):
         return state
-    setback = Setback(subtask_id, f"{status_words(status)}: {why}")
+    setback = Setback(finding.subtask_id, f"{status_words(finding.status)}: {finding.why}")
     replanning = replace(
         state.replanning, setbacks=(*state.replanning.setbacks, setback), errors=()
     )
@@ -99,6 +104,9 @@ def _last_draft(progress: Progress, status: FindingStatus) -> Draft:
 def _matters(state: State, subtask_id: str) -> bool:
     """True if a replan is worth it: others need the subtask, or nothing is left to answer with."""
     if not state.goal.use_models or state.stop is not None or state.work[subtask_id].ending:
+        return False
+    if state.phase == "planning":
+        # It is judged once the plan is whole.
         return False
     if state.replanning.count >= state.goal.limits.replans or state.only_approved:
         return False

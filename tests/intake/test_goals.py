@@ -146,7 +146,7 @@ def test_files_text_and_limits_of_a_free_form_goal_are_taken_as_given(tmp_path: 
         ("file", str(tmp_path / "notes.md")),
         ("text", "dry = short"),
     ]
-    assert goal.limits == Limits(dollars="0.25", deadline_seconds=60)
+    assert goal.limits == Limits(dollars="0.25", deadline_seconds=60, early=5)
     assert goal.use_models is True
 
 

@@ -253,7 +253,7 @@ class Drive:
         if not after.work:
             return
         for subtask_id, progress in before.work.items():
-            if progress.finding is not None:
+            if progress.finding is not None and subtask_id not in after.early.taken:
                 now = after.work[subtask_id].finding
                 assert now is not None
                 frozen = now.model_copy(update={"digest": progress.finding.digest})
@@ -295,9 +295,11 @@ class Drive:
 
     def _check_isolation(self, before: State, event: Ended) -> None:
         ended = event.move.subtask_id
-        if not ended:
+        if event.move.id in before.early.back:
+            assert self.state.work == before.work, "what was taken back touches nothing"
             return
-        assert self.state.plan is not None
+        if not ended or self.state.plan is None:
+            return
         touched = (ended, *graph.dependents(self.state.plan.subtasks, ended))
         for subtask_id, progress in before.work.items():
             if subtask_id not in touched:
@@ -342,6 +344,9 @@ class Drive:
 
     def _check_subtask_start(self, before: State, subtask_id: str) -> None:
         assert before.stop is None, "no work starts after a stop"
+        if before.phase == "planning":
+            assert subtask_id not in before.work, "what starts early starts once"
+            return
         progress = before.work[subtask_id]
         assert progress.finding is None and not progress.flight
         for edge in progress.subtask.depends_on:

@@ -16,8 +16,18 @@ from holdfast.contracts.errors import CallRefused, EndpointUnreachable, NotBille
 from holdfast.ports import ModelAnswer, ModelRequest
 from holdfast.simulator.script import CALLS
 
-Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event
-"""An answer's text or JSON, an error to raise, a whole answer, or an event to wait for first."""
+
+@dataclass(frozen=True)
+class Arrived:
+    """What has arrived of an answer, before the lines behind it."""
+
+    text: str
+
+
+Line = str | dict[str, Any] | Exception | ModelAnswer | asyncio.Event | Arrived
+"""An answer's text or JSON, an error to raise, a whole answer, an event to wait for first, or what
+has arrived until then.
+"""
 
 
 USAGE = Usage(input_tokens=1_000, output_tokens=100)
@@ -142,6 +152,9 @@ class ScriptedModel:
         line = left.popleft()
         if isinstance(line, asyncio.Event):
             await line.wait()
+            return await self._answer(what, request)
+        if isinstance(line, Arrived):
+            request.so_far.read = lambda: line.text
             return await self._answer(what, request)
         if isinstance(line, Exception):
             raise line

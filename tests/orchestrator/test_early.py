@@ -1,0 +1,342 @@
+"""Subtasks that start while their plan is being written: what may start, what the whole plan keeps
+of it, and what it costs to take the rest back.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from driving import BRIEFING, Drive, bill_of, subtask
+from holdfast.calls.plan import PlanAnswer, stands, to_plan
+from holdfast.contracts import (
+    Approval,
+    Draft,
+    Limits,
+    Plan,
+    Problem,
+    Reply,
+    RoleCard,
+    Subtask,
+    Usage,
+)
+from holdfast.rules.reporting import notes
+from holdfast.state.events import AgentEnded, Answered, PlanGrew, Trouble, Unanswered
+from holdfast.state.moves import Ask, StartAgent
+from scripted import plans
+from scripted import subtask as scripted
+
+LIMITS = Limits(early=3)
+HALF = Decimal("0.5")
+
+
+def plan_of(*subtasks: Subtask, **fields: Any) -> Plan:
+    return Plan(goal="Compare", synthesis_instruction="Answer", subtasks=subtasks, **fields)
+
+
+def planning(**fields: Any) -> Drive:
+    """A run whose planner is writing."""
+    drive = Drive(None, **{"limits": LIMITS, **fields})
+    assert asked(drive) == ["plan-1"]
+    return drive
+
+
+def grow(drive: Drive, plan: Plan, call: str = "plan-1") -> None:
+    drive.put(PlanGrew(call, plan, drive.now))
+
+
+def asked(drive: Drive) -> list[str]:
+    return [each for each in drive.started if each != "prepare"]
+
+
+def flying(drive: Drive, id: str) -> Ask:
+    move = drive.state.flights[id].move
+    assert isinstance(move, Ask)
+    return move
+
+
+def answer(drive: Drive, id: str, value: Any) -> None:
+    ask = flying(drive, id)
+    drive.put(Answered(ask, Reply(value=value, bill=bill_of(ask, HALF))))
+
+
+def refuse(drive: Drive, id: str, why: str = "subtasks[0] 't1': unknown role") -> None:
+    ask = flying(drive, id)
+    reply: Reply[Any] = Reply(problem=Problem(kind="invalid", why=why), bill=bill_of(ask, HALF))
+    drive.put(Answered(ask, reply))
+
+
+def lose(drive: Drive, id: str, why: str = "its worker died") -> None:
+    ask = flying(drive, id)
+    drive.put(Unanswered(ask, Trouble("possibly_billed", why, bill_of(ask))))
+
+
+def done(text: str = "done") -> Draft:
+    return Draft(status="complete", content=text, confidence=90)
+
+
+def test_what_stands_starts_and_the_whole_plan_goes_on_with_what_it_has() -> None:
+    drive = planning()
+    plan = plan_of(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))
+    grow(drive, plan_of(subtask("t1")))
+    assert asked(drive) == ["plan-1", "work-t1-1"]
+    grow(drive, plan_of(subtask("t1"), subtask("t2")))
+    answer(drive, "work-t1-1", done("early"))
+    assert drive.finding("t1").content == "early"
+    answer(drive, "plan-1", plan)
+    answer(drive, "work-t2-1", done())
+    assert asked(drive) == ["plan-1", "work-t1-1", "work-t2-1", "work-t3-1"]
+    assert not any("taken back" in each for each in notes(drive.state))
+
+
+def test_the_call_is_the_one_that_the_whole_plan_would_have_asked() -> None:
+    early, usual = planning(), planning()
+    plan = plan_of(subtask("t1"), subtask("t2"))
+    grow(early, plan_of(subtask("t1")))
+    answer(usual, "plan-1", plan)
+    assert flying(early, "work-t1-1") == flying(usual, "work-t1-1")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        plan_of(subtask("t1", role="researcher"), subtask("t2")),
+        plan_of(subtask("t1"), subtask("t2")).model_copy(update={"goal": "Something else"}),
+        plan_of(subtask("t1", "t2"), subtask("t2")),
+        plan_of(subtask("t8"), subtask("t9")),
+        plan_of(subtask("t1")),
+    ],
+)
+def test_what_the_plan_has_otherwise_is_cut_paid_and_told(other: Plan) -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    old = flying(drive, "work-t1-1")
+    answer(drive, "plan-1", other)
+    assert drive.state.flights["work-t1-1"].cut
+    spent = drive.state.ledger.spent.dollars
+    bill = bill_of(old, HALF).model_copy(update={"usage": Usage(output_tokens=100)})
+    drive.put(Unanswered(old, Trouble("possibly_billed", "cut", bill)))
+    paid = drive.state.ledger.spent.dollars - spent
+    assert paid == old.amount.dollars * HALF == drive.state.early.dollars
+    assert any(
+        each.startswith("t1 was started before the plan was whole, and taken back ($0.")
+        for each in notes(drive.state)
+    )
+    fresh = [each for each in drive.state.work.values() if not each.subtask.depends_on]
+    assert all(each.flight and not each.paid.calls for each in fresh), "it begins anew, unpaid"
+
+
+def test_an_agent_with_tools_starts_early_too_and_is_taken_back_with_its_slice() -> None:
+    drive = planning()
+    reader = subtask("t1", role="reader")
+    grow(drive, plan_of(reader))
+    (agent,) = drive.teams
+    assert isinstance(agent, StartAgent)
+    kept = drive.state
+    answer(drive, "plan-1", plan_of(reader, subtask("t2")))
+    assert drive.state.work["t1"].flight == agent.id and not drive.state.early.taken
+    drive.state, drive.started = kept, [each for each in drive.started if each[0] in "pa"]
+    answer(drive, "plan-1", plan_of(subtask("t1"), subtask("t2")))
+    drive.put(AgentEnded(agent, None, "cut"))
+    assert drive.state.early.dollars == agent.amount.dollars
+    assert drive.state.work["t1"].flight == "work-t1-1"
+
+
+def test_what_was_taken_back_and_never_answers_counts_at_its_reservation() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    old = flying(drive, "work-t1-1")
+    answer(drive, "plan-1", plan_of(subtask("t8"), subtask("t9")))
+    drive.wait(30)
+    assert "work-t1-1" not in drive.state.flights
+    assert drive.state.early.dollars == old.amount.dollars
+
+
+def test_bounds_that_the_planner_writes_last_take_nothing_back() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    bounded = subtask("t1").model_copy(update={"max_output": 2_000, "timeout_seconds": 60})
+    answer(drive, "plan-1", plan_of(bounded, subtask("t2")))
+    assert not drive.state.early.taken
+    assert drive.state.work["t1"].subtask == bounded
+
+
+def test_a_plan_that_is_refused_keeps_what_its_repair_has() -> None:
+    drive = planning()
+    stands = plan_of(subtask("t1"), subtask("t2"))
+    grow(drive, plan_of(subtask("t1")))
+    refuse(drive, "plan-1")
+    assert asked(drive) == ["plan-1", "work-t1-1", "plan-2"]
+    grow(drive, stands, "plan-2")
+    assert asked(drive)[-1] == "plan-2", "a plan that was refused once is waited for"
+    answer(drive, "plan-2", stands)
+    assert not drive.state.early.taken
+    assert asked(drive)[-1] == "work-t2-1"
+
+
+def test_without_any_valid_plan_all_is_taken_back_for_the_agent_that_takes_the_goal() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    for number in (1, 2, 3):
+        refuse(drive, f"plan-{number}")
+    assert drive.state.early.taken == ("t1",)
+    assert drive.state.flights["work-t1-1"].cut
+    assert drive.state.work["t1"].subtask.instruction == "Compare"
+    assert asked(drive)[-1] == "work-t1-2"
+
+
+def test_a_planner_that_is_lost_may_plan_otherwise_the_second_time() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1"), subtask("t2")))
+    lose(drive, "plan-1")
+    grow(drive, plan_of(subtask("t3")), "plan-1")
+    assert asked(drive)[-1] == "plan-2", "nobody writes the first plan any more"
+    grow(drive, plan_of(subtask("t1"), subtask("t4")), "plan-2")
+    assert asked(drive)[-1] == "work-t4-1"
+    answer(drive, "plan-2", plan_of(subtask("t1"), subtask("t4")))
+    assert drive.state.early.taken == ("t2",)
+    assert asked(drive).count("work-t1-1") == 1
+
+
+def test_what_failed_early_has_the_plan_changed_once_somebody_is_known_to_need_it() -> None:
+    drive = planning(limits=LIMITS.model_copy(update={"tries_per_subtask": 1}))
+    grow(drive, plan_of(subtask("t1")))
+    answer(drive, "work-t1-1", Draft(status="failed", why="there is nothing"))
+    assert asked(drive) == ["plan-1", "work-t1-1"]
+    answer(drive, "plan-1", plan_of(subtask("t1"), subtask("t2"), subtask("t3", "t1")))
+    assert "replan-1" in asked(drive)
+
+
+def test_a_second_try_waits_for_the_whole_plan() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    answer(drive, "work-t1-1", Draft(status="failed", why="too hard"))
+    assert asked(drive)[-1] == "work-t1-1"
+    answer(drive, "plan-1", plan_of(subtask("t1"), subtask("t2")))
+    assert "work-t1-2" in asked(drive)
+
+
+def test_a_run_that_is_cancelled_while_it_plans_pays_for_what_had_started() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    drive.cancel()
+    assert all(each.cut for each in drive.state.flights.values())
+    drive.wait(30)
+    assert drive.closed
+    assert drive.state.early.taken == ("t1",)
+    assert drive.state.ledger.spent.calls == 2
+
+
+EFFECT = RoleCard(
+    name="sender", description="sends", tier="haiku", tools=("send",), effects=("send",)
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "stands"),
+    [
+        ({"limits": Limits()}, subtask("t1")),
+        ({"approval": Approval(when="always")}, subtask("t1")),
+        ({"approval": Approval(when="above", dollars=Decimal(1))}, subtask("t1")),
+        ({"limits": Limits(early=3, dollars=Decimal("0.40"))}, subtask("t1")),
+        ({}, subtask("t1", "t0")),
+        ({}, subtask("t1", role="department")),
+        ({}, subtask("t1", role="scanner")),
+        ({}, subtask("t1", role="unknown")),
+        ({}, subtask("t1", role="sender")),
+        ({}, subtask("t1").model_copy(update={"inputs": ("unknown",)})),
+    ],
+)
+def test_nothing_starts_early(fields: dict[str, Any], stands: Subtask) -> None:
+    briefing = BRIEFING.model_copy(update={"roles": (*BRIEFING.roles, EFFECT)})
+    drive = planning(briefing=briefing, **fields)
+    grow(drive, plan_of(stands))
+    assert asked(drive) == ["plan-1"]
+
+
+def test_no_more_start_early_than_the_limit_says() -> None:
+    drive = planning(limits=Limits(early=2))
+    grow(drive, plan_of(*(subtask(f"t{number}") for number in range(1, 6))))
+    assert asked(drive) == ["plan-1", "work-t1-1", "work-t2-1"]
+
+
+def test_what_others_tell_of_a_plan_that_nobody_writes_is_ignored() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")), "work-t1-1")
+    grow(drive, plan_of(subtask("t1")), "plan-2")
+    answer(drive, "plan-1", plan_of(subtask("t2"), subtask("t3")))
+    before = drive.state
+    grow(drive, plan_of(subtask("t1")))
+    assert drive.state == replace(before, now=drive.state.now)
+
+
+WHOLE = plans(scripted("t1"), scripted("t2", "t1"), scripted("t3", title="Ü \U0001f600"))
+
+
+def test_of_a_plan_cut_anywhere_only_whole_subtasks_stand() -> None:
+    order = ("goal", "strategy", "synthesis_instruction", "roles", "subtasks", "choices", "bounds")
+    text = json.dumps({key: WHOLE[key] for key in order}, ensure_ascii=False)
+    whole = to_plan(PlanAnswer.model_validate(WHOLE))
+    seen = []
+    for end in range(len(text) + 1):
+        plan = stands(text[:end], 3)
+        ids = [each.id for each in plan.subtasks] if plan else []
+        assert plan is None or {*plan.subtasks} <= {*whole.subtasks}
+        seen += [ids] if ids not in seen else []
+    assert seen == [[], ["t1"], ["t1", "t3"]], "t2 waits for another one"
+    first = stands(text, 1)
+    assert first is not None and [each.id for each in first.subtasks] == ["t1"]
+
+
+NO_PLANS = (
+    *("", "no JSON", "[1, 2", "{", "\ud83d{", '"subtasks"', "[" * 9_999),
+    *('{"subtasks": 7', '{"subtasks": [1, 2, 3', '{"subtasks": ' + "[" * 9_999),
+    *('{"subtasks": [{}, {"id": "t1"}], "choices": [', '{"choices": 1, "subtasks": {"a": 1}}'),
+)
+
+
+@pytest.mark.parametrize("text", NO_PLANS)
+def test_what_is_no_plan_has_nothing_that_stands(text: str) -> None:
+    assert stands(text, 3) is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_comes_in_whatever_order_the_run_ends_within_its_cap(seed: int) -> None:
+    """The drive checks the ledger, the shares and the siblings after each event."""
+    chance = random.Random(seed)
+    drive = planning(limits=Limits(early=chance.randint(1, 4), dollars=Decimal(3)))
+    parts = [
+        subtask(f"t{number}", role=chance.choice(["analyst", "researcher"]))
+        for number in range(1, 5)
+    ]
+    for _ in range(400):
+        if drive.closed:
+            break
+        ids = [each for each in drive.state.flights if flying(drive, each)]
+        plan = next((each for each in ids if each.startswith("plan")), "")
+        if plan and chance.random() < 0.5:
+            shown = chance.sample(parts, chance.randint(1, 4))
+            grow(drive, plan_of(*shown), plan)
+            continue
+        id = chance.choice(ids) if ids else ""
+        if not id or chance.random() < 0.1:
+            drive.wait(chance.choice([1, 12]))
+        elif chance.random() < 0.15:
+            lose(drive, id)
+        elif chance.random() < 0.02:
+            drive.cancel()
+        elif id.startswith("plan"):
+            good = plan_of(*chance.sample(parts, chance.randint(2, 4)))
+            refuse(drive, id) if chance.random() < 0.3 else answer(drive, id, good)
+        elif id.startswith("work"):
+            failed = Draft(status="failed", why="no")
+            answer(drive, id, failed if chance.random() < 0.2 else done())
+        else:
+            lose(drive, id)
+    assert drive.closed
+    assert not drive.state.flights and not drive.state.early.back
