@@ -21,6 +21,7 @@ from temporalio.client import WorkflowHandle
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 
 from bench.instruments.deployment import Deployment, deployed, part, planned
+from bench.instruments.journals import answers_twice
 from bench.instruments.tables import head
 from holdfast.contracts import Goal, Report
 
@@ -73,24 +74,9 @@ def goal(name: str) -> Goal:
     return planned(named, concurrency=SUBTASKS)
 
 
-def answers_twice(journal: Path) -> tuple[int, int]:
-    """Answers that arrived, and how many of them for a subtask that had been answered before. (The
-    script gives no reason to ask twice; only a replan may be answered again.)
-    """
-    asked = []
-    every = 0
-    for path in journal.glob("*.answer"):
-        key = path.with_suffix(".sent").read_text()
-        _, workflow, run, activity, _ = key.split("/")
-        every += 1
-        if activity.startswith("work-"):
-            asked.append((workflow, run, activity.rpartition("-")[0]))
-    return every, len(asked) - len(set(asked))
-
-
 def row(name: str, reports: list[Report], journal: Path, log: dict[str, Any]) -> str:
     """What became of the money."""
-    arrived, again = answers_twice(journal)
+    arrived, again = answers_twice([journal])
     findings = [finding for report in reports for finding in report.findings]
     complete = sum(finding.status == "complete" for finding in findings)
     calls = sum(report.model_calls for report in reports)

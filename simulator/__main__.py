@@ -22,6 +22,7 @@ def main() -> int:
     something was asked that is not on the cassette.
     """
     parser = argparse.ArgumentParser(prog="python -m holdfast.simulator", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="an address of this machine")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument(
         "--script",
@@ -60,6 +61,7 @@ async def _serve(script: Script, cassette: Cassette | None, arguments: argparse.
         loop.add_reader(sys.stdin, left.set)
     async with Simulator(
         script,
+        host=arguments.host,
         port=arguments.port,
         memory=arguments.memory,
         requests=arguments.requests,

@@ -45,7 +45,8 @@ MAY_HAVE_GENERATED = (408, 502, 504, 520, 522, 524)
 
 
 class Simulator:
-    """`async with Simulator(script) as simulator:` serves on 127.0.0.1 until the block ends.
+    """`async with Simulator(script) as simulator:` serves until the block ends, on 127.0.0.1
+    or the `host` that it is given.
 
     `url` is the value for ANTHROPIC_BASE_URL; `log` says what was asked; `batches` releases those
     that are held; `script` may be replaced while it runs; `requests` is a file that gets the body
@@ -57,6 +58,7 @@ class Simulator:
         self,
         script: Script | None = None,
         *,
+        host: str = "127.0.0.1",
         port: int = 0,
         memory: Path | None = None,
         requests: Path | None = None,
@@ -65,7 +67,7 @@ class Simulator:
         self.script = with_models(script or Script(), cassette)
         self.cassette = cassette
         self.url = ""
-        self._port = port
+        self._host, self._port = host, port
         self._requests = requests
         self._runner: web.AppRunner | None = None
         self.log = RequestLog(memory)
@@ -122,7 +124,7 @@ class Simulator:
             keepalive_timeout=75,
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=4096)
+        site = web.TCPSite(self._runner, self._host, self._port, backlog=4096)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"

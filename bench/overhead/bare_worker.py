@@ -33,7 +33,7 @@ async def main(place: Path) -> None:
     model = Model(os.environ["ANTHROPIC_BASE_URL"], Path(os.environ["BARE_FIXED"]))
     sticky = float(os.environ.get("BARE_STICKY_SECONDS", "1"))
     await Worker(
-        await Client.connect(f"127.0.0.1:{endpoint['port']}"),
+        await Client.connect(f"{endpoint.get('host', '127.0.0.1')}:{endpoint['port']}"),
         task_queue=endpoint["task_queue"],
         workflows=[BareWorkflow, BareRowsWorkflow],
         activities=[Asking(model).ask],

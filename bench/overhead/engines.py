@@ -116,7 +116,7 @@ async def bare_deployed(
     worker that had them.
     """
     variables = {"BARE_FIXED": str(write_fixed(place)), "BARE_STICKY_SECONDS": str(sticky)}
-    with _environment(variables):
+    with environment(variables):
         async with deployed(place, script(loads), BARE_WORKER, heals=heals) as deployment:
             # This project's client stores big payloads where a stranger's worker finds none.
             client = await Client.connect(deployment.target.address)
@@ -133,7 +133,7 @@ async def bare_deployed(
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Variables of the processes that are started meanwhile."""
     before = dict(os.environ)
     os.environ.update(variables)
@@ -145,10 +145,10 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 async def _measured(deployment: Deployment, loads: Sequence[Load], start: Start) -> list[Measured]:
-    await _finished(WARM_UP, start)
+    await finished(WARM_UP, start)
     done, so_far = [], await used(deployment)
     for load in loads:
-        seconds, handles = await _finished(load, start)
+        seconds, handles = await finished(load, start)
         now = await used(deployment)
         done.append((load, seconds, handles, now - so_far))
         so_far = now
@@ -169,8 +169,8 @@ async def _histories(handles: Sequence[WorkflowHandle[Any, Any]]) -> tuple[float
     )
 
 
-async def _finished(load: Load, start: Start) -> tuple[float, list[WorkflowHandle[Any, Any]]]:
-    """Seconds until the last of the runs of a load, started together."""
+async def finished(load: Load, start: Start) -> tuple[float, list[WorkflowHandle[Any, Any]]]:
+    """Do a load; seconds until the last of its runs, started together, and the runs."""
     began = time.monotonic()
     handles = await asyncio.gather(*(start(load, run) for run in range(load.runs)))
     results = await asyncio.gather(*(handle.result() for handle in handles))

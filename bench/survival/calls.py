@@ -111,7 +111,7 @@ async def _under_fire(place: Path, blow: Blow, deployment: Deployment, start: St
     handles = await asyncio.gather(*(start(blow.load, n) for n in range(blow.load.runs)))
     await _moment(place, blow)
     deployment.kill_worker()
-    await _seen(lambda: not deployment.pid("worker"))
+    await seen(lambda: not deployment.pid("worker"))
     arrived = delivered(place)
     began = time.monotonic()
     await deployment.revive()
@@ -121,11 +121,11 @@ async def _under_fire(place: Path, blow: Blow, deployment: Deployment, start: St
 
 
 async def _moment(place: Path, blow: Blow) -> None:
-    await _seen(lambda: delivered(place) >= blow.answers)
+    await seen(lambda: delivered(place) >= blow.answers)
     await asyncio.sleep(blow.pause)
 
 
-async def _seen(what: Callable[[], bool]) -> None:
+async def seen(what: Callable[[], bool]) -> None:
     while True:
         if what():
             return

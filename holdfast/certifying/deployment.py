@@ -179,8 +179,11 @@ async def simulated(
     *,
     cassette: Path | None = None,
     requests: Path | None = None,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[Simulated]:
-    """Yield a simulator with this script, or with a cassette. `requests`: gets each request."""
+    """Yield a simulator with this script, or with a cassette. `requests`: gets each request;
+    `host`: where it listens.
+    """
     path = folder / "script.yaml"
     path.write_text(yaml.safe_dump(dict(script)))
     # A port that no client is ever given: it must still be free after an outage.
@@ -192,8 +195,8 @@ async def simulated(
         "--requests": requests,
     }
     given = (part for name, file in files.items() if file for part in (name, str(file)))
-    url = f"http://127.0.0.1:{port}"
-    command = (sys.executable, *SIMULATOR, "--port", str(port), *given)
+    url = f"http://{host}:{port}"
+    command = (sys.executable, *SIMULATOR, "--host", host, "--port", str(port), *given)
     simulator = Simulated(url, command, folder / "simulator.log")
     await simulator.start()
     try:

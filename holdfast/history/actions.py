@@ -6,6 +6,8 @@ Heartbeats stand in no history: they are estimated from how long each last attem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
@@ -37,24 +39,33 @@ def is_action(event: HistoryEvent) -> bool:
     return event.event_type in _BILLED
 
 
-def count_beats(seconds: float) -> int:
-    """Return the heartbeats of an attempt that took this long, at a server that bills them."""
+def count_beats(seconds: float, beats: Sequence[float] = BILLED_BEATS) -> int:
+    """Return the heartbeats of an attempt that took this long; by default at a server that bills
+    them.
+    """
     count = 0
-    for pause in BILLED_BEATS[:-1]:
+    for pause in beats[:-1]:
         seconds -= pause
         if seconds < 0:
             return count
         count += 1
-    return count + int(seconds // BILLED_BEATS[-1])
+    return count + int(seconds // beats[-1])
+
+
+def count_actions(
+    events: int, executions: Executions, beats: Sequence[float] = BILLED_BEATS
+) -> tuple[int, int]:
+    """Return how many stand in a history, and how many heartbeats there were beside it, about.
+    `events`: the actions among its events.
+    """
+    activities = [each for each in executions if not each.is_workflow]
+    attempts = sum(max(each.attempt, 1) for each in activities if each.started)
+    return events + attempts, sum(count_beats(_seconds(each), beats) for each in activities)
 
 
 def describe_actions(events: int, executions: Executions) -> str:
-    """Return the count in a sentence, saying what is estimated. `events`: the actions among them
-    all.
-    """
-    activities = [each for each in executions if not each.is_workflow]
-    counted = events + sum(max(each.attempt, 1) for each in activities if each.started)
-    beats = sum(count_beats(_seconds(each)) for each in activities)
+    """Return the count in a sentence, saying what is estimated. `events` as `count_actions`."""
+    counted, beats = count_actions(events, executions)
     children = sum(each.is_workflow for each in executions)
     below = f" Its {children} agents and teams have histories of their own, billed beside it."
     return (
