@@ -352,7 +352,7 @@ class Runs:
             **options,
         )
         # What was asked of an earlier worker is not asked again.
-        if self.served:
+        if self.served or more.get("tools_at_once"):
             asked.once.set()
         self.served = True
         (of_runs,) = make(serves="runs")

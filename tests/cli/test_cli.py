@@ -446,7 +446,7 @@ async def test_doctor_lists_who_polls_which_queue_of_a_server(
     runs: Runs, connection: Connection
 ) -> None:
     client, target = connection.client, connection.target
-    async with runs.worker(script()), asyncio.timeout(30):
+    async with runs.worker(script(), tools_at_once=True), asyncio.timeout(30):
         marks = ["note"]
         while {"note", "bad"} & set(marks):
             marks = [each.mark for each in await doctor.check_pollers(client, target)]
