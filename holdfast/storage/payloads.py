@@ -3,9 +3,9 @@
 Payloads above 6 KiB are stored once, by content hash, so that equal prompts share one blob and a
 wide fan-out cannot pass the 4 MiB that one workflow task may carry. In a bucket the SDK's own
 drivers keep them; every run writes what it has anew, so that nothing of it is older than the run
-to a rule that lets things expire. What people read in the Web UI (Goal, Briefing, Report, a run's
-board and view) stays inline up to 256 KiB, or they would see a digest. The only module that imports
-this experimental API.
+to a rule that lets things expire. What people read in the Web UI (Goal, Report, a run's board and
+view) stays inline up to 256 KiB, or they would see a digest. The only module that imports this
+experimental API.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from holdfast.contracts import Briefing, Goal, Report
+from holdfast.contracts import Goal, Report
 from holdfast.contracts.search import MEMO_SCHEDULE
 from holdfast.contracts.view import RunView
 from holdfast.deployment.settings import FILE_BYTES
@@ -117,7 +117,7 @@ class _Converter(PydanticJSONPlainPayloadConverter):
 
     def to_payload(self, value: Any) -> Payload | None:
         payload = super().to_payload(value)
-        if payload is not None and isinstance(value, Goal | Briefing | Report | RunView):
+        if payload is not None and isinstance(value, Goal | Report | RunView):
             payload.metadata[READABLE] = b"1"
         return payload
 
