@@ -56,7 +56,7 @@ from holdfast.rendering.running import run_view
 from holdfast.replaying.replay import play
 from holdfast.serving.evaluating import with_evals
 from holdfast.serving.schedules import with_schedules
-from holdfast.serving.worker import deployment_of, workers
+from holdfast.serving.worker import deployment_of, treasurers_worker, workers
 from holdfast.state.run import State
 from holdfast.storage import DirectoryStore
 from holdfast.storage.keys import Keyring, keyring
@@ -356,7 +356,11 @@ class Runs:
             asked.once.set()
         self.served = True
         (of_runs,) = make(serves="runs")
-        async with of_runs:
+        counts = settings.most_dollars_day or more.get("treasurer")
+        chief: Any = nullcontext()
+        if counts:
+            chief = treasurers_worker(self.client, self.queue, "test")
+        async with of_runs, chief:
             using_tools = asyncio.create_task(asked.serve(functools.partial(make, serves="tools")))
             try:
                 yield

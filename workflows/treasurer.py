@@ -8,10 +8,9 @@ import asyncio
 from datetime import datetime
 
 from temporalio import workflow
-from temporalio.common import VersioningBehavior
 from temporalio.exceptions import ApplicationError
 
-from holdfast.contracts.treasury import TREASURER, Asked, Books, Caps, Given, Statement
+from holdfast.contracts.treasury import Asked, Books, Caps, Given, Statement
 from holdfast.ledger import treasury
 
 UPDATES = 1_000
@@ -89,21 +88,6 @@ class TreasurerWorkflow:
 
     def _full(self) -> bool:
         return self._updates >= UPDATES or workflow.info().is_continue_as_new_suggested()
-
-
-@workflow.defn(name=TREASURER, versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
-class UpgradingTreasurer(TreasurerWorkflow):
-    """The same for workers whose runs are pinned, as others refuse such a definition: each of its
-    histories goes on with the next build, which an override at its start does for the first alone.
-    """
-
-    @workflow.init
-    def __init__(self, books: Books) -> None:
-        super().__init__(books)
-
-    @workflow.run
-    async def run(self, books: Books) -> None:
-        await super().run(books)
 
 
 def _refuse_unless(kind: type, given: object) -> None:

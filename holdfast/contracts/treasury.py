@@ -20,6 +20,13 @@ def treasurer_of(queue: str) -> str:
     return f"_treasurer-{queue}"
 
 
+def treasurers_queue(queue: str) -> str:
+    """Return the task queue of the treasurer, beside that of the runs: of no version, so that any
+    build's workers carry it on, whichever dies.
+    """
+    return f"{queue}-treasurer"
+
+
 class Caps(Contract):
     """The most dollars that may be spent; None: any number."""
 

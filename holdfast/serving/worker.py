@@ -40,7 +40,7 @@ from holdfast.activities.wiring import MakeJournal, MakeLenses, Served, build, s
 from holdfast.client.schedules import count_active
 from holdfast.contracts import LONGEST_CALL_SECONDS, Tier
 from holdfast.contracts.policies import LENS_MARGIN_SECONDS, tools_queue
-from holdfast.contracts.treasury import TREASURER
+from holdfast.contracts.treasury import TREASURER, treasurers_queue
 from holdfast.deployment import project
 from holdfast.deployment.build import build_of
 from holdfast.deployment.settings import Settings
@@ -65,7 +65,7 @@ from holdfast.workers.pollers import any_alive, find_pollers
 from holdfast.workers.served import Lookout
 from holdfast.workers.versions import deployment_name, tell_own
 from holdfast.workflows import WORKFLOWS
-from holdfast.workflows.treasurer import TreasurerWorkflow, UpgradingTreasurer
+from holdfast.workflows.treasurer import TreasurerWorkflow
 
 CONNECT_SECONDS = 60.0
 """A worker may be started before its server."""
@@ -85,6 +85,8 @@ EAGER = 100
 """Calls that a workflow task begins with this worker at once, without a way through the queue; more
 would be too much for one answer of the server.
 """
+STICKY = timedelta(seconds=1)
+"""The SDK's own 10 s leave a run idle for as long after its worker died."""
 TELL_SECONDS = 5.0
 log = logging.getLogger("worker")
 
@@ -116,10 +118,6 @@ def workers(
     capacity `processes` share, or what it `serves` of both. `more` are further options of the SDK.
     """
     options = _options(deployment) | {"interceptors": interceptors} | more
-    if deployment.use_worker_versioning:
-        workflows = [
-            UpgradingTreasurer if each is TreasurerWorkflow else each for each in workflows
-        ]
     found = []
     if serves != "tools":
         found.append(
@@ -131,8 +129,7 @@ def workers(
                 activities=[*served.preparing, *served.asking] if served.tiers else (),
                 max_concurrent_activities=MODEL_SLOTS,
                 max_eager_activity_reservations_per_workflow_task=EAGER,
-                # The default leaves a run idle for 10 s after its worker died.
-                sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
+                sticky_queue_schedule_to_start_timeout=STICKY,
                 **options,
             )
         )
@@ -149,10 +146,21 @@ def workers(
     return found
 
 
+def treasurers_worker(client: Client, queue: str, build: str, **more: Any) -> Worker:
+    """Return the worker for the treasurer of a queue; `more` as for `workers`."""
+    options = _options(deployment_of(queue, build, pinned=False)) | more
+    options["max_concurrent_workflow_task_polls"] = 2
+    return Worker(
+        client,
+        task_queue=treasurers_queue(queue),
+        workflows=[TreasurerWorkflow],
+        sticky_queue_schedule_to_start_timeout=STICKY,
+        **options,
+    )
+
+
 def deployment_of(queue: str, build: str, *, pinned: bool) -> WorkerDeploymentConfig:
-    """Return what the workers of a queue tell of their build, and whether runs stay on it: all but
-    the treasurer, which is started to go on with the next build.
-    """
+    """Return what the workers of a queue tell of their build, and whether runs stay on it."""
     # Without an id the SDK hashes every imported module, which takes a second.
     if not pinned:
         version = WorkerDeploymentVersion("holdfast", build)
@@ -265,18 +273,24 @@ def _registered(
         # That nobody asks models says more than a tier's rate.
         return {**gate.slowed(), **lookout.lines()}
 
-    return workers(
+    queue, build = target.task_queue, build_of(settings)
+    serves = "all" if target.embedded else settings.serves
+    # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it: here
+    # it would only cost, a tenth of all that a worker computes.
+    runner = UnsandboxedWorkflowRunner()
+    found = workers(
         client,
-        target.task_queue,
+        queue,
         served,
-        deployment_of(target.task_queue, build_of(settings), pinned=_is_pinned(settings, target)),
+        deployment_of(queue, build, pinned=_is_pinned(settings, target)),
         (LogContext(), *around, ShowThrottles(notes), *_counting(settings)),
         processes=settings.workers,
-        serves="all" if target.embedded else settings.serves,
-        # What the sandbox forbids is kept out by tests and linter, and tests and replay run in it:
-        # here it would only cost, a tenth of all that a worker computes.
-        workflow_runner=UnsandboxedWorkflowRunner(),
+        serves=serves,
+        workflow_runner=runner,
     )
+    if serves != "tools":
+        found.append(treasurers_worker(client, queue, build, workflow_runner=runner))
+    return found
 
 
 def _is_pinned(settings: Settings, target: Target) -> bool:

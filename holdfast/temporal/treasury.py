@@ -15,7 +15,7 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import AutoUpgradeVersioningOverride, WorkflowIDConflictPolicy
+from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.contracts.treasury import (
@@ -26,6 +26,7 @@ from holdfast.contracts.treasury import (
     Given,
     Statement,
     treasurer_of,
+    treasurers_queue,
 )
 from holdfast.deployment.settings import Settings
 
@@ -122,11 +123,8 @@ class Treasurer:
             TREASURER,
             Books(caps=self.settings, told=self.settings),
             id=treasurer_of(self.queue),
-            task_queue=self.queue,
+            task_queue=treasurers_queue(self.queue),
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            # It never ends: no build of the workers may be needed until it does. Its definition
-            # cannot say so: workers whose runs are not pinned would refuse it.
-            versioning_override=AutoUpgradeVersioningOverride(),
             static_summary="what this deployment may spend, and has spent",
         )
 

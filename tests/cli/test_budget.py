@@ -26,7 +26,7 @@ async def test_an_operator_sees_what_is_spent_and_changes_the_caps(
 ) -> None:
     target = Target("", task_queue=runs.queue, store_url=runs.store.root.as_uri(), embedded=False)
     connection = Connection(Settings(_env_file=None), target, runs.client)
-    async with runs.worker():
+    async with runs.worker(treasurer=True):
         with pytest.raises(Exit, match="nothing is counted: set HOLDFAST_MOST_DOLLARS_DAY"):
             await budget.run(connection, {}, "", as_json=False)
         assert await check_spent(runs.client, target) == []

@@ -8,16 +8,13 @@ from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
-from temporalio.service import RPCError
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from test_supervisor import goal
 
 from conftest import Handle, Runs
@@ -26,13 +23,12 @@ from holdfast.activities.asking.purses import Purses, Refused
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts.treasury import Asked, Caps, treasurer_of
 from holdfast.intake.launch import priority_of
-from holdfast.serving.worker import deployment_of
+from holdfast.serving.worker import treasurers_worker
 from holdfast.temporal.connection import plugin
 from holdfast.temporal.treasury import Treasurer
-from holdfast.workers.versions import complain, read_versions, switch
 from holdfast.workflows import treasurer as module
 from holdfast.workflows.supervisor import SupervisorWorkflow
-from holdfast.workflows.treasurer import TreasurerWorkflow, UpgradingTreasurer
+from holdfast.workflows.treasurer import TreasurerWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -44,16 +40,9 @@ def treasurer(runs: Runs, day: str | None = "10") -> Treasurer:
 
 
 @asynccontextmanager
-async def serving(runs: Runs, seconds: int = 60, **more: Any) -> AsyncIterator[None]:
-    worker = Worker(
-        runs.client,
-        task_queue=runs.queue,
-        workflows=[UpgradingTreasurer if more else TreasurerWorkflow],
-        workflow_runner=UnsandboxedWorkflowRunner(),
-        max_concurrent_workflow_task_polls=2,
-        sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),
-        **more,
-    )
+async def serving(runs: Runs, seconds: int = 60, build: str = "one") -> AsyncIterator[None]:
+    runner = UnsandboxedWorkflowRunner()
+    worker = treasurers_worker(runs.client, runs.queue, build, workflow_runner=runner)
     async with worker, asyncio.timeout(seconds):
         yield
 
@@ -199,40 +188,21 @@ async def test_a_run_for_which_the_day_has_no_room_says_so_and_how_it_goes_on(ru
 
 
 async def test_a_worker_that_has_no_caps_pays_nothing_beside_the_treasurer(runs: Runs) -> None:
-    async with runs.worker(ScriptedModel({"t1": [works("one")]})), asyncio.timeout(60):
+    async with runs.worker(ScriptedModel({"t1": [works("one")]}), treasurer=True):
         await treasurer(runs, "0.0001").tell()
         report = await outcome(await runs.start(goal(plan=ready(subtask("t1", role="writer")))))
     assert report.status == "budget_stopped"
 
 
-@pytest.mark.long
-async def test_the_treasurer_goes_on_with_the_next_build_where_runs_are_pinned(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "UPDATES", 2)
+async def test_any_builds_worker_carries_the_treasurer_on(runs: Runs) -> None:
     chief = treasurer(runs)
-
-    async def take_over(build: str) -> None:
-        """Let a build take new runs, once the server knows its worker."""
-        while True:
-            try:
-                return await switch(runs.client, runs.queue, build)
-            except RPCError:
-                await asyncio.sleep(0.1)
-
-    builds = [deployment_of(runs.queue, each, pinned=True) for each in ("one", "two")]
-    async with serving(runs, deployment_config=builds[0]):
-        await take_over("one")
-        for _ in range(5):
-            # Also in histories that it has gone on in.
-            await chief.tell()
-        async with serving(runs, deployment_config=builds[1]):
-            await take_over("two")
-    async with serving(runs, deployment_config=builds[1]):
+    async with serving(runs, build="two"):
+        await chief.tell()
+    # The newer one is gone for good.
+    async with serving(runs, build="one"):
         own = Purses(chief)
         await own.take("a", Decimal(1), "")
         await own.close()
-        assert complain(await read_versions(runs.client, runs.queue)) == ()
 
 
 # ---------------------------------------------------------------- eight processes, and kills
