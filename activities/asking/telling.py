@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from temporalio import activity
 from temporalio.service import RPCError
 
+from holdfast.activities.asking.call import HEAVY_LETTERS
 from holdfast.calls.plan import PlanMaterial, stands
 from holdfast.contracts import Call, Plan
 from holdfast.contracts.plans import PlanSoFar
@@ -17,7 +18,7 @@ from holdfast.ports import SoFar
 
 LOOK_SECONDS = 0.25
 """Between two looks at what has arrived: of a plan that is written faster nothing is told. A look
-reads all of it again, some milliseconds for the longest answer.
+reads all of it again, a millisecond or two for the longest that is looked at.
 """
 
 
@@ -43,7 +44,7 @@ async def _look(
     call: Call, material: PlanMaterial, problem: Callable[[Plan], object], so_far: SoFar
 ) -> None:
     text, told = "", 0
-    while told < material.early:
+    while told < material.early and len(text) < HEAVY_LETTERS:
         await asyncio.sleep(LOOK_SECONDS)
         before, text = text, so_far.read()
         plan = stands(text, material.early) if text != before else None
