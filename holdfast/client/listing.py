@@ -31,6 +31,8 @@ PAGE_TIME = timedelta(seconds=10)
 """How long the server may take for a page of the list."""
 PAUSE_INFO = "TemporalPauseInfo"
 """Temporal's own search attribute of a run of which an activity is paused."""
+PROBLEMS = "TemporalReportedProblems"
+"""Temporal's own search attribute of a run whose next step has failed again and again."""
 OPEN = {"approval": "waits for approval", OUTAGE: "waits for the endpoint"}
 """States of an open run that is not working."""
 
@@ -122,6 +124,9 @@ async def _status(run: WorkflowExecution) -> str:
     if run.status is WorkflowExecutionStatus.RUNNING:
         if PAUSE_INFO in run.raw_info.search_attributes.indexed_fields:
             return f"partly {PAUSED}"
+        if PROBLEMS in run.raw_info.search_attributes.indexed_fields:
+            # As it lacks a key, or its history does not fit its code: `show` says which.
+            return "stuck"
         where = run.typed_search_attributes.get(STATUS)
         if where in OPEN:
             return OPEN[where]

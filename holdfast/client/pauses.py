@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from temporalio.client import WorkflowExecutionDescription
+from temporalio.client import WorkflowExecution, WorkflowExecutionDescription
 from temporalio.service import RPCError
 
 from holdfast.contracts.view import RunView
@@ -23,12 +23,16 @@ BY = f"{PAUSED} by an operator"
 FREE = "; `temporal activity unpause` lets it go on"
 
 
-def run_paused(description: WorkflowExecutionDescription) -> str:
+def unpause_command(run_id: str) -> str:
+    """Return what to type so that a whole run goes on."""
+    return f"temporal workflow unpause --workflow-id {run_id}"
+
+
+def run_paused(run: WorkflowExecution) -> str:
     """Say that the whole run is paused, and what lets it go on; empty: it is not."""
-    if not is_paused(description):
+    if not is_paused(run):
         return ""
-    free = f"temporal workflow unpause --workflow-id {description.id}"
-    return f"{BY}: it takes in nothing until `{free}`"
+    return f"{BY}: it takes in nothing until `{unpause_command(run.id)}`"
 
 
 def paused_activities(description: WorkflowExecutionDescription) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from holdfast.activities.gate.queue_rates import read_rate
 from holdfast.client.doing import agents_at
 from holdfast.client.maps import Maps
 from holdfast.client.pauses import (
+    BY,
     pause_notes,
     paused_activities,
     paused_below,
@@ -93,6 +94,8 @@ class Look:
     """True if the server did not answer: then nothing is known but the notes."""
     doing: Mapping[str, str] = field(default_factory=dict)
     """Current work of agents, by subtask, if it was read."""
+    held: bool = False
+    """True if an operator has paused the whole run by Temporal's own means: why it is `stuck`."""
     paused: tuple[str, ...] = ()
     """Activities that an operator has paused by Temporal's own means; also notes."""
     paused_below: Mapping[str, str] = field(default_factory=dict)
@@ -113,11 +116,19 @@ class Look:
         return tuple(filter(None, (said, self.actions)))
 
     @property
+    def blank(self) -> str:
+        """Why there is no state, as what is said of the run."""
+        return "cannot be read here" if self.unreadable else "has not begun"
+
+    @property
     def view(self) -> RunView | None:
         """The state as people are shown it; None before the run's first step."""
         if self.state is None:
             return None
         view = run_view(self.state)
+        if self.held:
+            # It takes in nothing, so nobody is asked for anything else.
+            view = view.model_copy(update={"held": BY, "waiting": ()})
         if self.paused or self.paused_below:
             view = with_pauses(view, self.state, self.paused, self.paused_below)
         rows = (
@@ -173,7 +184,8 @@ class Reader:
             return Look(notes=(gone, *trouble), away=True)
         self.build = pinned_build(description)
         running = description.status is WorkflowExecutionStatus.RUNNING
-        stuck = (run_paused(description) or self._stuck(description)) if running else ""
+        held = run_paused(description)
+        stuck = (held or self._stuck(description)) if running else ""
         paused = paused_activities(description) if running else ()
         notes = trouble
         if running:
@@ -181,7 +193,7 @@ class Reader:
             notes = (*pause_notes(paused, self.paused_below), *notes)
         closed = None if running else description.status
         if self.fold is None:
-            return Look(closed, notes=notes, stuck=stuck)
+            return Look(closed, notes=notes, stuck=stuck, held=bool(held))
         fold, steps = self.fold, tuple(self.fold.steps.by_id.values())
         if fold.unreadable:
             notes = (f"the history cannot be read: {fold.unreadable}", *notes)
@@ -195,6 +207,7 @@ class Reader:
             notes,
             stuck,
             doing=self.doing,
+            held=bool(held),
             paused=paused,
             paused_below=self.paused_below if running else {},
             actions=actions,

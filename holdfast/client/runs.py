@@ -298,7 +298,7 @@ class Run:
             dollars_cap=goal.limits.dollars if goal else Decimal(0),
             started=found.start_time,
             now=datetime.now(UTC),
-            notes=("The run has not begun.", *look.notes),
+            notes=(f"The run {look.blank}.", *look.notes),
         )
 
     def looks(self) -> AsyncGenerator[Look]:

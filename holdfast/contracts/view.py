@@ -290,6 +290,8 @@ class RunView(Contract):
     """Since when only a person or a lost endpoint keeps the run."""
     outage: str = ""
     """Since when the endpoint is away, and what is tried next. Also a note."""
+    held: str = ""
+    """What holds the whole run from outside of it, as its reader knows."""
     tiers: tuple[str, ...] = ()
     """Tiers of the model calls in flight."""
     waiting: tuple[Question, ...] = ()

@@ -63,13 +63,16 @@ class CodecServer:
         kinds = {"/decode": self._decode, "/encode": self._encode, "/download": self._download}
 
         async def answer(request: Request) -> Response:
+            shared: Mapping[str, str] = {}
             try:
                 shared = self._admit(request)
                 if request.method == "OPTIONS":
+                    # Browsers ask what they may send before they send a token.
                     return Response(status_code=204, headers=shared)
+                self._identify(request)
                 made = await kinds[request.url.path](await _read(request), request)
             except _No as no:
-                return JSONResponse({"message": str(no)}, no.status)
+                return JSONResponse({"message": str(no)}, no.status, headers=shared)
             except (Undecipherable, BlobLost, StoreAway) as error:
                 log.warning("not decoded: %s", error)
                 return JSONResponse({"message": str(error)}, 400, headers=shared)
@@ -80,9 +83,14 @@ class CodecServer:
         return Starlette(routes=routes)
 
     def _admit(self, request: Request) -> Mapping[str, str]:
-        """Return the headers of the answer to whoever may ask. Raise _No."""
-        host = urlsplit(f"//{request.headers.get('host', '')}")
-        name = f"[{host.hostname}]" if ":" in (host.hostname or "") else host.hostname
+        """Return the headers of answers to a page that may ask, and none to who is no page. Raise
+        _No for any other.
+        """
+        try:
+            host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        except ValueError:
+            host = ""
+        name = f"[{host}]" if ":" in host else host
         if name not in self.hosts:
             raise _No(403, "this server does not answer to that host; --name adds one")
         origin = request.headers.get("origin")
@@ -90,11 +98,6 @@ class CodecServer:
             raise _No(403, "pages of other sites than the Web UI get nothing; --ui names it")
         if origin is None and request.headers.get("sec-fetch-site", "none") != "none":
             raise _No(403, "pages of other sites than the Web UI get nothing; --ui names it")
-        # Browsers ask what they may send before they send a token.
-        if self.tokens is not None and request.method != "OPTIONS":
-            scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or self.tokens.caller_of(secret[:100]) is None:
-                raise _No(401, "send a token of this server: Authorization: Bearer hf_...")
         if origin is None:
             return {}
         return {
@@ -105,6 +108,13 @@ class CodecServer:
             "access-control-allow-private-network": "true",
             "vary": "origin",
         }
+
+    def _identify(self, request: Request) -> None:
+        """Raise _No for whoever lacks a token, where one is asked for."""
+        if self.tokens is not None:
+            scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or self.tokens.caller_of(secret[:100]) is None:
+                raise _No(401, "send a token of this server: Authorization: Bearer hf_...")
 
     async def _encode(self, payloads: Sequence[Payload], _request: Request) -> list[Payload]:
         return await EncryptingCodec(self.keys).encode(payloads)

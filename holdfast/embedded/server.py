@@ -51,6 +51,11 @@ DYNAMIC = (
     "matching.enableFairness=true",
     # Timers and retries below a second would fire up to a second late.
     'history.timerProcessorMaxTimeShift="50ms"',
+    # A task that failed, as for a key that its worker lacks, would be tried after ten minutes.
+    'history.workflowTaskRetryMaxInterval="15s"',
+    # How often it fails before `list` says so.
+    "system.numConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute=2",
+    "frontend.WorkflowPauseEnabled=true",
 )
 
 

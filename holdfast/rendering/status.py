@@ -78,6 +78,8 @@ def _has_rows(finding: Finding) -> bool:
 
 def standing(view: RunView) -> str:
     """Return where an open run stands, or how it ended."""
+    if view.held:
+        return view.held
     return _flagged(STATUS[view.status] if view.status else PHASES[view.phase], view.flags)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.sdk.v1 import WorkflowMetadata
@@ -29,6 +29,7 @@ from temporalio.converter import (
 )
 
 from holdfast.contracts.errors import BlobLost
+from holdfast.errors import Undecipherable
 from holdfast.storage.bucket import BucketStore
 from holdfast.storage.gcs import GCSObjects
 from holdfast.storage.moved import MovedStore
@@ -39,6 +40,8 @@ INLINE_BYTES = 6 * 1024
 results into the 50 MB of a history.
 """
 WORKFLOW_INLINE_BYTES = 256 * 1024
+_NO_REFERENCE = (ValueError, LookupError, TypeError, AttributeError, RecursionError, DecodeError)
+"""What whoever follows a reference that is damaged may meet."""
 READABLE = "readable"
 """Metadata key of payloads that people read. The SDK tells the driver only the workflow."""
 BOARD = WorkflowMetadata.DESCRIPTOR.full_name.encode()
@@ -208,14 +211,18 @@ def find_stored(events: Iterable[Message]) -> tuple[Payload, ...]:
 
 
 async def fetch(reference: Payload, store: Store) -> Payload:
-    """Return the payload that a reference stands for. BlobLost if the store lacks it; StoreAway."""
-    told = json.loads(reference.data)
-    driver = next(each for each in _drivers(store) if each.name() == told["driverName"])
-    claim = StorageDriverClaim(claim_data=told["claimData"])
+    """Return the payload that a reference stands for. BlobLost if the store lacks it; StoreAway;
+    Undecipherable if it is no reference of ours.
+    """
     try:
+        told = json.loads(reference.data)
+        drivers = {each.name(): each for each in _drivers(store)}
+        driver, claim = drivers[told["driverName"]], StorageDriverClaim(told["claimData"])
         (payload,) = await driver.retrieve(StorageDriverRetrieveContext(), [claim])
     except PayloadLost as error:
         raise error.lost from None
+    except _NO_REFERENCE as error:
+        raise Undecipherable("a reference to what is kept outside is damaged") from error
     return payload
 
 

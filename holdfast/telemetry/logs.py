@@ -40,6 +40,9 @@ from temporalio.worker import (
 )
 
 from holdfast.contracts.errors import OrchestrationError
+from holdfast.errors import Undecipherable
+from holdfast.storage import StoreAway
+from holdfast.storage.payloads import PayloadLost
 from holdfast.telemetry.metrics import prometheus
 from holdfast.untrusted.known_secrets import KnownSecrets
 from holdfast.workers.pollers import BEAT
@@ -66,6 +69,8 @@ _CONTEXT = "said_within"
 """The attribute of a record that has what structlog had bound where it was said."""
 _ADAPTERS = ("temporal_workflow", "temporal_activity")
 _OF_EVERY_RECORD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", _CONTEXT}
+_EXPECTED = (OrchestrationError, Undecipherable, PayloadLost, StoreAway)
+"""What calls may end with, and workflow tasks that cannot read what they are about."""
 _HAS_A_FORM = (str, int, float, dict, list, tuple, type(None))
 _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -237,8 +242,8 @@ class _JsonLines(logging.Formatter):
         said: dict[str, Any] = {**getattr(record, _CONTEXT, {}), **given}
         said |= {"level": record.levelname.lower(), "logger": record.name}
         said["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):{_ISO}}"
-        if record.exc_info and isinstance(error := record.exc_info[1], OrchestrationError):
-            # What calls are expected to end with: the way there is the same each time.
+        if record.exc_info and isinstance(error := record.exc_info[1], _EXPECTED):
+            # The way there is the same each time.
             said["exception"] = str(error)
         elif record.exc_info:
             said["exception"] = self.formatException(record.exc_info)

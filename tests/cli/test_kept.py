@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -14,7 +15,9 @@ import pytest
 from encrypted import write_keys
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.cli.checks import kept as module
+from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.checks.kept import check_storage
+from holdfast.cli.commands.care.doctor import check_ui
 from holdfast.client import reading
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import Programs, StateDir, ensure_up
@@ -239,3 +242,15 @@ def test_what_encrypts_is_said_and_a_file_of_keys_that_others_may_read(tmp_path:
     keyring.cache_clear()
     mark, detail = said(given)["encryption"]
     assert mark == "bad" and f"run: chmod 600 {file}" in detail
+
+
+async def test_a_web_ui_that_does_not_answer_where_it_is_guessed_is_not_called_fine() -> None:
+    listens = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{listens.getsockname()[1]}"
+    assert await check_ui(address) == Checkup("server", "Web UI", "ok", address)
+    listens.close()
+    gone = await check_ui(address)
+    assert gone.mark == "note"
+    assert gone.detail == f"nothing answers at {address}; set HOLDFAST_WEB_UI to where it is"
+    assert (await check_ui("https://cloud.temporal.io")).mark == "ok"
+    assert (await check_ui("")).mark == "note"

@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey
 from temporalio.converter import encode_typed_search_attribute_value
 
 from driving import Drive, subtask
@@ -20,7 +21,7 @@ from holdfast.cli.screen.exits import Exit
 from holdfast.cli.shared.delivery import place
 from holdfast.cli.shared.options import check_file, check_out
 from holdfast.client import documents
-from holdfast.client.listing import Listed, _status, listed
+from holdfast.client.listing import PROBLEMS, Listed, _status, listed
 from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
 from holdfast.contracts.search import (
     MEMO_REMARKS,
@@ -264,6 +265,16 @@ async def test_a_run_that_an_operator_paused_is_listed_as_that_and_breaks_no_lis
         "what is not known to be closed is open"
     )
     assert await _status(paused) == "paused in Temporal"
+
+
+@pytest.mark.anyio
+async def test_a_run_whose_next_step_fails_again_and_again_is_listed_as_stuck() -> None:
+    info = WorkflowExecutionInfo(status=WorkflowExecutionStatus.RUNNING.value)  # type: ignore[arg-type]
+    told = SearchAttributeKey.for_keyword_list(PROBLEMS)
+    why = encode_typed_search_attribute_value(told, ["category=WorkflowTaskFailed"])
+    info.search_attributes.indexed_fields[PROBLEMS].CopyFrom(why)
+    found = WorkflowExecution._from_raw_info(info, "default", data_converter(None))
+    assert await _status(found) == "stuck"
 
 
 def test_the_id_of_a_run_that_a_schedule_started_is_one_and_has_files_of_its_own(

@@ -158,6 +158,8 @@ def test_every_question_comes_with_the_command_that_answers_it(
 def test_a_call_that_waits_is_told_to_programs_as_fields(said: str, arguments: object) -> None:
     question = Question(kind="call", subtask_id="t1", text=f"write {said}", call=3)
     asking = WaitingRun("run-1", "Compare", reminders(view(waiting=(question,))))
+    assert "unreadable" not in as_data(asking)
+    assert as_data(WaitingRun("run-1", "", (), "no key"))["unreadable"] == "no key"
     assert as_data(asking)["waiting"] == [
         {
             "question": f"t1 wants to make call 3: write {said}",

@@ -105,6 +105,7 @@ FILES = """
 import logging, os, sys, time
 from pathlib import Path
 from holdfast.contracts.errors import NotBilled
+from holdfast.errors import MissingKey
 from holdfast.telemetry import logs as telemetry
 
 folder = Path(sys.argv[1])
@@ -115,7 +116,7 @@ def file(name):
     return folder / name / "worker.jsonl"
 
 file("failures")
-for error in (NotBilled("refused"), ValueError("odd")):
+for error in (NotBilled("refused"), MissingKey("key one"), ValueError("odd")):
     try:
         raise error
     except Exception:
@@ -175,8 +176,8 @@ def test_a_warning_is_in_the_file_with_all_before_it_however_the_process_ends(
 
 
 def test_a_failure_of_ours_is_a_line_and_any_other_its_traceback(written: Path) -> None:
-    ours, other = in_file(written / "failures", "exception")
-    assert ours == "NotBilled: refused"
+    ours, key, other = in_file(written / "failures", "exception")
+    assert (ours, key) == ("NotBilled: refused", "key one")
     assert other.startswith("Traceback") and "ValueError: odd" in other
 
 

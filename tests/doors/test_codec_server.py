@@ -11,6 +11,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from temporalio.api.common.v1 import Payload, Payloads
 
 from encrypted import write_keys
+from holdfast.cli.commands.doors import codec_server
 from holdfast.deployment.settings import Settings
 from holdfast.doors import codec
 from holdfast.doors.codec import CodecServer, origins_of
@@ -88,6 +89,7 @@ async def test_what_is_kept_outside_is_decoded_for_a_terminal_and_downloaded_by_
         {"origin": "http://127.0.0.1:8234"},
         {"origin": "null"},
         {"host": "evil.example"},
+        {"host": "[::1"},
         {"host": "127.0.0.1.evil.example:8701", "origin": UI},
         {"sec_fetch_site": "cross-site"},
     ],
@@ -117,10 +119,18 @@ async def test_where_others_reach_it_a_token_is_asked_for(
     secret = tokens.add("reader", Scopes())
     guarded = CodecServer(served.keys, served.store, served.origins, served.hosts, tokens)
     for given in ({}, {"authorization": "Bearer hf_wrong"}, {"authorization": secret}):
-        assert (await ask(guarded, "/decode", as_json(), **given)).status_code == 401
+        refused = await ask(guarded, "/decode", as_json(), origin=UI, **given)
+        assert refused.status_code == 401
+        assert refused.headers["access-control-allow-origin"] == UI, "the Web UI can show it"
     answer = await ask(guarded, "/decode", as_json(), authorization=f"Bearer {secret}")
     assert answer.status_code == 200
     assert (await ask(guarded, "/decode", method="OPTIONS", origin=UI)).status_code == 204
+
+
+@pytest.mark.usefixtures("bare_environment")
+def test_whoever_lacks_a_token_is_told_to_make_one_that_only_reads() -> None:
+    with pytest.raises(Refused, match=r"there is no token; .* token new NAME --scope read$"):
+        codec_server.command(host="0.0.0.0")
 
 
 async def test_what_cannot_be_read_is_said_in_a_line(
@@ -132,11 +142,30 @@ async def test_what_cannot_be_read_is_said_in_a_line(
     assert answer.status_code == 400 and "key 'two'" in answer.json()["message"]
     assert answer.headers["access-control-allow-origin"] == UI, "the Web UI can show it"
     for body in (b"{", b'{"payloads": 5}', b"\xff", b"[" * 100_000):
-        assert (await ask(served, "/decode", body)).status_code == 400
+        answer = await ask(served, "/decode", body, origin=UI)
+        assert answer.status_code == 400
+        assert answer.headers["access-control-allow-origin"] == UI
     monkeypatch.setattr(codec, "BODY_BYTES", 1_000)
     assert (await ask(served, "/decode", b" " * 1_001)).status_code == 413
     assert (await ask(served, "/elsewhere", as_json())).status_code == 404
     assert (await ask(served, "/decode", as_json(), "GET")).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"{", b"\xff", b"[]", b"5", b"[" * 100_000, b"{}", b'{"driverName":"another","claimData":{}}',
+     b'{"driverName":"store"}', b'{"driverName":"store","claimData":{}}',
+     b'{"driverName":"store","claimData":[]}', b'{"driverName":[],"claimData":{}}',
+     b'{"driverName":"store","claimData":{"sha256":5}}'],
+)  # fmt: skip
+async def test_a_reference_that_leads_nowhere_is_said_in_a_line(
+    served: CodecServer, said: bytes
+) -> None:
+    reference = Payload(metadata={"encoding": b"json/external-storage-reference"}, data=said)
+    reference.external_payloads.add(size_bytes=1)
+    answer = await ask(served, "/decode", as_json(reference), origin=UI)
+    assert answer.status_code == 400 and "kept outside is damaged" in answer.json()["message"]
+    assert answer.headers["access-control-allow-origin"] == UI
 
 
 @pytest.mark.parametrize(

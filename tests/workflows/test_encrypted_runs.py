@@ -13,15 +13,16 @@ import pytest
 from temporalio.api.workflowservice.v1 import DescribeScheduleRequest
 from temporalio.client import WorkflowHistory
 
-from conftest import Runs
+from conftest import Runs, seen
 from encrypted import plain_files, raw, words_in, write_keys
 from holdfast import Holdfast
+from holdfast.cli.commands.runs import inbox, report, show
 from holdfast.cli.commands.runs import list as list_command
-from holdfast.cli.commands.runs import show
-from holdfast.cli.screen.exits import Code
+from holdfast.cli.commands.steering import cancel
+from holdfast.cli.screen.exits import Code, Exit
 from holdfast.client import orders
 from holdfast.client.listing import list_runs
-from holdfast.contracts import Goal, Order, Report
+from holdfast.contracts import Approval, Goal, Order, Report
 from holdfast.contracts.errors import CallRefused
 from holdfast.errors import MissingKey, Refused
 from holdfast.history.fold import TASK_FAILED
@@ -148,6 +149,31 @@ async def test_where_workers_encrypt_nothing_is_started_in_plain(
         await require_worker(connection, tell_nobody, models=False)
 
 
+async def test_whoever_lacks_the_key_is_told_what_he_cannot_see_and_may_cancel(
+    runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = ready(subtask("t1"))
+    goal = Goal(text="goalcanary", plan=plan, use_models=True, approval=Approval(when="always"))
+    target = replace(connection.target, key_file="")
+    blind = Connection(connection.settings, target, Runs(runs.env, runs.folder).client)
+    lacks = "this is encrypted with key 'one', and HOLDFAST_PAYLOAD_KEY_FILE is not set"
+    async with runs.worker(ScriptedModel({})), asyncio.timeout(60):
+        handle = await runs.start(goal, skipping=False)
+        await seen(handle, lambda view: view.waiting)
+        said = ""
+        while handle.id not in said:
+            assert await inbox.run(blind, False) in (Code.COMPLETE, Code.FAILED)
+            said = capsys.readouterr().out
+        assert await inbox.run(blind, False) == Code.FAILED
+        assert "what it asks, if anything, cannot be read" in said and lacks in said
+        with pytest.raises(Exit, match=f"{handle.id} cannot be read here: there is nothing"):
+            await report.run(blind, handle.id, None, open_it=False)
+        assert lacks in capsys.readouterr().err
+        assert await cancel.run(blind, handle.id) == Code.COMPLETE
+        closed = f"run {handle.id} was cancelled, and what it found cannot be read: "
+        assert closed in capsys.readouterr().err.split("It has closed: ")[1]
+
+
 async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_has_it(
     runs: Runs, connection: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,9 +183,15 @@ async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_ha
     file = tmp_path / "late"
     late = Keyring(write_keys(file, "two"))
     lacking = Runs(runs.env, runs.folder, keys=late)
-    runs.task_timeout = timedelta(seconds=1)
     lacking.queue = runs.queue
-    handle = await runs.start(goal, skipping=False)
+    handle = await runs.client.start_workflow(
+        SupervisorWorkflow.run,
+        goal,
+        id=f"lacking-{runs.queue}",
+        task_queue=runs.queue,
+        task_timeout=timedelta(seconds=1),
+        static_summary="titlecanary",
+    )
     async with lacking.worker(model), asyncio.timeout(60):
         while True:
             history = await handle.fetch_history()
@@ -184,6 +216,5 @@ async def test_a_run_waits_while_its_worker_lacks_the_key_and_goes_on_when_it_ha
         seen = lacking.client.get_workflow_handle(handle.id, result_type=Report)
         report = await seen.result()
     assert report.status == "complete"
-    runs.handles.clear()
     history = await seen.fetch_history()
     assert await replay(history, WORKFLOWS, lacking.store, late) == (), "both keys read"

@@ -19,8 +19,8 @@ from temporalio.exceptions import CancelledError
 from test_agents import catalogue, goal
 
 from conftest import Handle, Runs
+from holdfast.cli.commands.runs import inbox, report, show
 from holdfast.cli.commands.runs import list as list_command
-from holdfast.cli.commands.runs import report, show
 from holdfast.cli.commands.steering import cancel
 from holdfast.cli.screen.exits import Code, Exit, exit_of
 from holdfast.client import orders
@@ -87,8 +87,13 @@ async def test_a_run_that_is_paused_in_temporal_says_so_and_keeps_nobody_waiting
         await service.pause_workflow_execution(asked)
         assert "paused in Temporal" in await listed(connection, handle, capsys)
         said = f"paused in Temporal by an operator: .*unpause --workflow-id {handle.id}"
-        for text in await shown(connection, handle, capsys):
-            assert "paused in Temporal by an operator" in text
+        board, page = await shown(connection, handle, capsys)
+        assert board.startswith("paused in Temporal by an operator · ")
+        assert "paused in Temporal by an operator" in page
+        await inbox.run(connection, False)
+        waiting = " ".join(capsys.readouterr().out.partition(handle.id)[2].split())
+        free = f"temporal workflow unpause --workflow-id {handle.id}"
+        assert waiting.startswith(f"Compare ? the run is paused in Temporal by an operator {free}")
         with pytest.raises(HoldfastError, match=said) as refused:
             await orders.send(connection, handle.id, "pause", Order())
         assert exit_of(refused.value).code == Code.FAILED

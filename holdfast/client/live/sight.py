@@ -96,7 +96,7 @@ class Sights:
     def _not_begun(self, look: Look) -> Sight:
         if look.closed:
             return Sight(look, away=f"{_upper(read_end(self.run_id, look).reason)}.")
-        said = "; ".join(("The run has not begun", *look.notes))
+        said = "; ".join((f"The run {look.blank}", *look.notes))
         return Sight(look, HTTPStatus.SERVICE_UNAVAILABLE, f"{said}.")
 
 

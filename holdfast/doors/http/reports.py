@@ -88,7 +88,7 @@ async def _page(connection: Connection, reader: Reader, look: Look) -> Response:
         await reader.find_doing()
         look = await reader.look()
     if look.state is None:
-        raise Problem("run_open", f"run {run_id} has not begun: there is nothing to show")
+        raise Problem("run_open", f"run {run_id} {look.blank}: there is nothing to show")
     look = replace(look, turns=await Turns(connection, run_id).of(look.steps))
     assert look.state is not None
     made = read_end(run_id, look).report if look.closed else None

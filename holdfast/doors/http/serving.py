@@ -67,8 +67,10 @@ class Listening:
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{_bracketed(self.host)}:{bound.getsockname()[1]}"
 
-    def check(self, tokens: Tokens) -> None:
-        """Refuse what would let strangers in, and names that no request can have."""
+    def check(self, tokens: Tokens, scopes: str = "--scope start:1 --scope decide") -> None:
+        """Refuse what would let strangers in, and names that no request can have. `scopes`: those
+        of the token that whoever lacks one is told to make.
+        """
         for name in self.names:
             if not _HOST.fullmatch(name):
                 raise Refused(f"--name {name!r:.80}: give a host alone, as in runs.example.com")
@@ -84,7 +86,7 @@ class Listening:
         if not tokens.all():
             raise Refused(
                 f"{where}: others can reach it, and there is no token; make one with:"
-                f" {STARTER} token new NAME --scope start:1 --scope decide"
+                f" {STARTER} token new NAME {scopes}"
             )
         if not self.secure:
             raise Refused(

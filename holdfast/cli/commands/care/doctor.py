@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, get_args
+from urllib.parse import urlsplit
 
 import typer
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
@@ -33,7 +34,7 @@ from holdfast.activities.review.lenses import analysers, brought_lenses
 from holdfast.activities.toolset.shelf import IN_PLACE, look_at_tools
 from holdfast.activities.toolset.tool import Tool
 from holdfast.cli.checks.diagnosis import Checkup, Mark
-from holdfast.cli.checks.endpoint import check_models, check_worker, mask
+from holdfast.cli.checks.endpoint import PORT_SECONDS, check_models, check_worker, mask
 from holdfast.cli.checks.hands import check_servers, check_tools
 from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.checks.previews import check_previews
@@ -214,7 +215,7 @@ async def _check_server(target: Target, name: str) -> AsyncIterator[Checkup]:
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
         where = f"{target.address}, namespace {target.namespace}, Temporal {info.server_version}"
         yield Checkup("server", name, "ok", where)
-        yield Checkup("server", "Web UI", "ok" if target.ui_url else "note", _ui(target))
+        yield await check_ui(target.ui_url)
         yield Checkup("server", "store", "ok", target.store_url)
         yield await _attributes(client, target)
         if away := await in_outage(client, target.namespace):
@@ -227,8 +228,22 @@ async def _check_server(target: Target, name: str) -> AsyncIterator[Checkup]:
         yield Checkup("server", name, "bad", str(error))
 
 
-def _ui(target: Target) -> str:
-    return target.ui_url or "unknown; set HOLDFAST_WEB_UI for links"
+async def check_ui(address: str) -> Checkup:
+    """Check whether the Web UI answers where links lead. Off this machine it may be reached by a
+    browser alone.
+    """
+    if not address:
+        return Checkup("server", "Web UI", "note", "unknown; set HOLDFAST_WEB_UI for links")
+    place = urlsplit(address)
+    if place.hostname in ("localhost", "127.0.0.1"):
+        try:
+            async with asyncio.timeout(PORT_SECONDS):
+                _, stream = await asyncio.open_connection(place.hostname, place.port or 80)
+            stream.close()
+        except (OSError, TimeoutError):
+            said = f"nothing answers at {address}; set HOLDFAST_WEB_UI to where it is"
+            return Checkup("server", "Web UI", "note", said)
+    return Checkup("server", "Web UI", "ok", address)
 
 
 async def check_pollers(client: Client, target: Target) -> list[Checkup]:

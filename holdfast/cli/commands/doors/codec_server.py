@@ -51,7 +51,7 @@ def command(
 
     settings = Settings()
     listening = Listening(host, port, tuple(name or ()), tls_cert, tls_key, behind_proxy)
-    listening.check(Tokens(settings))
+    listening.check(Tokens(settings), scopes="--scope read")
     if ui:
         origins_of(ui)
 

@@ -74,7 +74,7 @@ async def run(connection: Connection, run_id: str, out: Path | None, *, open_it:
     look = replace(look, turns=await Turns(connection, run_id).of(look.steps))
     if look.state is None:
         say_all(look.notes, "magenta")
-        raise Exit(f"{run_id} has not begun: there is nothing to show", Code.UNREACHABLE)
+        raise Exit(f"{run_id} {look.blank}: there is nothing to show", Code.UNREACHABLE)
     if look.closed and is_damaged(look):
         raise Exit(read_end(run_id, look).reason, Code.FAILED)
     made = _report_of(run_id, look)

@@ -17,7 +17,7 @@ from holdfast.cli.shared import orders
 from holdfast.cli.shared.connection import with_connection
 from holdfast.cli.shared.follow import display, watch
 from holdfast.cli.shared.options import Embedded, OpenRunId, SubtaskId
-from holdfast.client.ended import read_end
+from holdfast.client.ended import is_damaged, read_end
 from holdfast.client.reading import agent_of, no_such_run
 from holdfast.contracts import Order
 from holdfast.contracts.evals import EVALUATION
@@ -75,7 +75,9 @@ async def run(connection: Connection, run_id: str) -> int:
     if not look.closed:
         raise Exit(f"The cancel of {run_id} waits until it is free: {look.stuck}", Code.FAILED)
     ended = read_end(run_id, look)
-    if ended.report and ended.report.status == "cancelled":
+    if is_damaged(look):
+        say(f"It has closed: {ended.reason}")
+    elif ended.report and ended.report.status == "cancelled":
         say(f"Cancelled. What it had found: {to_type('show', run_id)}")
     else:
         say(f"It ended before the cancel arrived. Its report: {to_type('show', run_id)}")
