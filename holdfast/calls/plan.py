@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
-from pydantic_core import from_json
+from pydantic import Field, JsonValue, TypeAdapter
 
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
@@ -142,7 +141,7 @@ def stands(text: str, most: int) -> Plan | None:
     other, at most so many. None: nothing stands, or it is no plan. The text is untrusted.
     """
     try:
-        found = from_json(text, allow_partial=True)
+        found = _JSON.validate_json(text, experimental_allow_partial=True)
         # The last one may have more to come, until something else has begun.
         whole = found["subtasks"] if "choices" in found else found["subtasks"][:-1]
         answer = PlanAnswer.model_validate({**found, "subtasks": whole, **_TO_COME})
@@ -154,6 +153,7 @@ def stands(text: str, most: int) -> Plan | None:
     return plan if plan.subtasks else None
 
 
+_JSON = TypeAdapter[Any](Any)
 _TO_COME: dict[str, object] = {"choices": [], "bounds": []}
 """What a planner writes behind the subtasks."""
 

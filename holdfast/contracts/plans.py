@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from holdfast.contracts.base import CheckKind, Contract, Strategy, Tier
+
+ID_LENGTH = 32
+SUBTASK_ID = re.compile(rf"[a-z0-9_-]{{1,{ID_LENGTH}}}")
 
 
 class Check(Contract):
@@ -124,3 +128,12 @@ class PlanSoFar(Contract):
     """Id of the planner's call."""
     plan: Plan
     """Its subtasks are valid by themselves."""
+
+    @field_validator("plan")
+    @classmethod
+    def _check(cls, plan: Plan) -> Plan:
+        """Refuse what no activity of ours tells: anybody can send a Signal."""
+        for each in plan.subtasks:
+            if not SUBTASK_ID.fullmatch(each.id) or each.max_output or each.timeout_seconds:
+                raise ValueError("an id that no subtask can have, or bounds, which come last")
+        return plan

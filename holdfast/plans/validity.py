@@ -7,20 +7,18 @@ replays: in the starter, and when an Update arrives.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
 from holdfast.calls.work import WORK
 from holdfast.contracts import LONGEST_CALL_SECONDS, PinnedInput, Plan, RoleCard, Subtask, policies
+from holdfast.contracts.plans import ID_LENGTH, SUBTASK_ID
 from holdfast.plans import checks, composing, mapping
 from holdfast.state import choices, graph
 from holdfast.text.mistakes import suggest
 
 Named = TypeVar("Named")
-ID_LENGTH = 32
-ID_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_")
 FEWEST_INSTRUCTION_WORDS = 5
 """A shorter instruction cannot be self-contained; "analyse the data" is the classic defect."""
 
@@ -211,7 +209,7 @@ def _check_instruction(subtask: Subtask) -> Iterator[str]:
 
 def _problems_of(subtask: Subtask, inputs: Collection[str], ids: Collection[str]) -> list[str]:
     found: list[str] = []
-    if not 0 < len(subtask.id) <= ID_LENGTH or not set(subtask.id) <= ID_CHARACTERS:
+    if not SUBTASK_ID.fullmatch(subtask.id):
         found.append(f"an id is 1 to {ID_LENGTH} of a-z, 0-9, '-' and '_'")
     for name in subtask.inputs:
         if name not in inputs:

@@ -19,6 +19,8 @@ from temporalio.worker import ReplayerConfig, Worker, WorkerConfig
 from holdfast.activities.model_endpoint import ModelEndpoint
 from holdfast.activities.wiring import Served, build
 from holdfast.contracts.policies import tools_queue
+from holdfast.contracts.treasury import treasurers_queue
+from holdfast.deployment.build import build_of
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import StateDir
 from holdfast.errors import Refused
@@ -26,6 +28,7 @@ from holdfast.serving.evaluating import with_evals
 from holdfast.serving.nexus import RunsHandler
 from holdfast.serving.own_tools import Given, Own, gate_of
 from holdfast.serving.schedules import with_schedules
+from holdfast.serving.worker import treasurers_worker
 from holdfast.telemetry.logs import offer_runtime
 from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
@@ -50,14 +53,14 @@ class HoldfastPlugin(SimplePlugin):
         self._settings = Settings.of(project)
         self._own = Own.of(tools, roles, self._settings)
         self._queues: set[str] = set()
-        """Queues of tools, served beside the queues of workers of yours."""
+        """What is served beside the queues of workers of yours."""
         self._made: defaultdict[str, list[Served]] = defaultdict(list)
         """Activities of workers that were made and have not ended, by queue."""
         state = StateDir.of(self._settings)
         self._store_url = self._settings.store_url or state.store.as_uri()
         shared = plugin(self._target("").store, self._target("").keys)
         super().__init__(
-            "holdfast",
+            shared.name(),
             data_converter=shared.data_converter,
             workflow_runner=shared.workflow_runner,
             interceptors=shared.interceptors,
@@ -102,13 +105,15 @@ class HoldfastPlugin(SimplePlugin):
         return config
 
     async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
-        """Run a worker of yours, and beside it one for the tools of its runs."""
+        """Run a worker of yours, and beside it one for the tools of its runs and one for the
+        treasurer.
+        """
         queue = worker.task_queue
         if queue in self._queues:
             await super().run_worker(worker, next)
             return
         served = self._made[queue].pop()
-        self._queues.add(tools_queue(queue))
+        self._queues |= {tools_queue(queue), treasurers_queue(queue)}
         beside = Worker(
             worker.client,
             task_queue=tools_queue(queue),
@@ -116,8 +121,9 @@ class HoldfastPlugin(SimplePlugin):
             # Where runs stay on a build, their tools do.
             deployment_config=worker.config().get("deployment_config"),
         )
+        treasurer = treasurers_worker(worker.client, queue, build_of(self._settings))
         try:
-            async with beside:
+            async with beside, treasurer:
                 await super().run_worker(worker, next)
         finally:
             await served.close()

@@ -85,6 +85,8 @@ async def endpoint(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", simulator.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "scripted-key")
         monkeypatch.setenv("HOLDFAST_STATE_DIR", str(bare_environment / "state"))
+        # So that each call waits for the treasurer, which has a queue of its own.
+        monkeypatch.setenv("HOLDFAST_MOST_DOLLARS_DAY", "50")
         yield simulator
 
 

@@ -16,12 +16,12 @@ from test_reducer import EXAMPLES, Chance, limits, plans
 
 from driving import START, Drive
 from holdfast.contracts import Bill, Lost, Undone, Usage, seal_word
-from holdfast.contracts.signals import RESET, SIGNALS
+from holdfast.contracts.signals import PLANNED, RESET, SIGNALS
 from holdfast.history.signals import parse_signal
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rules import reporting
 from holdfast.rules.reducer import _may_have_asked
-from holdfast.state.events import Event, TeamWaits, WasReset
+from holdfast.state.events import Event, WasReset
 
 AT = "2026-11-23T06:28:00Z"
 NUMBERS: st.SearchStrategy[Any] = st.sampled_from(
@@ -128,7 +128,7 @@ class Beset(Drive):
     def tell(self, name: str, words: object) -> None:
         said = parse_signal(name, words, self.now)
         if said is not None:
-            assert isinstance(said, WasReset | TeamWaits) and said.at <= self.now
+            assert said.at <= self.now
             # Before it is told, the same words are somebody else's, who may take them back.
             told, before = RESET_BY_US in self.state.resets, self.state.ledger.lost
             self.put(said)
@@ -256,3 +256,16 @@ def test_who_reset_a_run_is_one_short_line() -> None:
     assert said.undone.by.startswith("a ba b") and len(said.undone.by) == 100
     said = parse_signal(RESET, {"execution": "e", "at": AT, "by": "a\x1b[2J"}, START)
     assert isinstance(said, WasReset) and said.undone.by == "a\\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"id": ""}, {"id": "a\nb"}, {"id": "../x"}, {"id": "x" * 33}, {"max_output": -100_000},
+     {"max_output": 10**9}, {"timeout_seconds": -1}],
+)  # fmt: skip
+def test_subtasks_that_no_planner_of_ours_tells_are_not_heard(fields: dict[str, Any]) -> None:
+    true = {"id": "t1", "title": "T", "instruction": "Look", "role": "writer"}
+    word = {"call": "plan-1", "plan": {"goal": "G", "subtasks": [true]}}
+    assert parse_signal(PLANNED, word, START) is not None
+    word["plan"] = {"goal": "G", "subtasks": [true | fields]}
+    assert parse_signal(PLANNED, word, START) is None
