@@ -96,10 +96,12 @@ class Allowance:
 
     async def settle_batch(self, key: str, dollars: Decimal | None) -> None:
         """Replace what was set aside for a batch by what it cost. Never raises."""
-        if self.purses is None or not self.purses.bind:
+        if self.purses is None:
             return
         try:
-            await self.purses.chief.ask([Asked(slice=_batch(key), paid=dollars, seconds=1)])
+            if await self.purses.are_needed():
+                settled = Asked(slice=_batch(key), paid=dollars, seconds=1)
+                await self.purses.chief.give_back([settled])
         except Unanswered as error:
             logger.warning("a batch counts in full towards %s: %s", MOST_DAY, error)
 

@@ -28,6 +28,9 @@ def is_shared(state: State, progress: Progress) -> bool:
         return False
     if not _may_share(state, progress):
         return False
+    if state.early.plan is not None:
+        # More is being written, and what begins alike is most often of one kind.
+        return True
     key = key_of(progress)
     return key in state.warmed or any(
         each.finding is None and each is not progress and key_of(each) == key

@@ -141,7 +141,8 @@ def stands(text: str, most: int) -> Plan | None:
     other, at most so many. None: nothing stands, or it is no plan. The text is untrusted.
     """
     try:
-        found = _JSON.validate_json(text, experimental_allow_partial=True)
+        # Not every endpoint keeps to a form: there may be a fence or a sentence before it.
+        found = _JSON.validate_json(text[text.find("{") :], experimental_allow_partial=True)
         # The last one may have more to come, until something else has begun.
         whole = found["subtasks"] if "choices" in found else found["subtasks"][:-1]
         answer = PlanAnswer.model_validate({**found, "subtasks": whole, **_TO_COME})

@@ -43,7 +43,7 @@ from holdfast.contracts.schedules import (
 )
 from holdfast.contracts.search import UNPRICED
 from holdfast.errors import NoSuchSchedule, Refused, ScheduleTaken
-from holdfast.intake.connection import Connection
+from holdfast.intake.connection import Connection, require_keys
 from holdfast.intake.fields import naming_fields
 from holdfast.intake.launch import allow_inputs, priority_of
 from holdfast.intake.requests import RunRequest, read_request
@@ -303,6 +303,7 @@ class Schedules:
     async def _checked(
         self, name: str, request: RunRequest, times: Times, budget: Decimal | None, by: Asker
     ) -> tuple[Scheduled, Goal]:
+        await require_keys(self._connection)
         scheduled, goal = await scheduled_of(
             name,
             request,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -114,16 +115,27 @@ async def require_worker(
             told = True
             tell(f"Waiting for a worker on task queue {target.task_queue!r} …")
         await asyncio.sleep(0.5)
-    if any(each.encrypts for each in alive) and not target.keys.writes:
-        raise Refused(
-            f"the workers of task queue {target.task_queue!r} encrypt, and {VARIABLE} is not set"
-            " here: give it the same keys; nothing was started"
-        )
+    _check_keys(target, alive)
     if models:
         for line in await find_unserved(
             connection.client, target.task_queue, embedded=False, models=True
         ):
             tell(f"{line[0].upper()}{line[1:]}. The run starts, and its calls wait.", warning=True)
+
+
+async def require_keys(connection: Connection) -> None:
+    """Refused if the workers that live encrypt and this connection does not."""
+    target = connection.target
+    if not (target.embedded or target.keys.writes):
+        _check_keys(target, await _alive(connection.client, target.task_queue))
+
+
+def _check_keys(target: Target, alive: Sequence[Poller]) -> None:
+    if any(each.encrypts for each in alive) and not target.keys.writes:
+        raise Refused(
+            f"the workers of task queue {target.task_queue!r} encrypt, and {VARIABLE} is not set"
+            " here: give it the same keys; nothing was started"
+        )
 
 
 async def _alive(client: Client, queue: str) -> tuple[Poller, ...]:

@@ -52,11 +52,14 @@ def _may_start(state: State, subtask: Subtask) -> bool:
 
 
 def as_if_whole(state: State) -> State:
-    """Return the state in which what stands and was not started is all that there is to do."""
+    """Return the state in which what stands and was not started is all that there is to do, beside
+    what is in flight.
+    """
     plan = state.early.plan
     assert plan is not None, "nothing stands of the plan yet"
+    flying = {key: each for key, each in state.work.items() if each.flight}
     left = [each for each in plan.subtasks if each.id not in state.early.begun]
-    work = Work({each.id: begin_subtask(state, each) for each in left})
+    work = Work(flying | {each.id: begin_subtask(state, each) for each in left})
     return replace(state, plan=plan, phase="working", work=work)
 
 

@@ -289,7 +289,7 @@ def test_of_a_plan_cut_anywhere_only_whole_subtasks_stand() -> None:
         assert plan is None or {*plan.subtasks} <= {*whole.subtasks}
         seen += [ids] if ids not in seen else []
     assert seen == [[], ["t1"], ["t1", "t3"]], "t2 waits for another one"
-    first = stands(text, 1)
+    first = stands("Here it is:\n```json\n" + text, 1)
     assert first is not None and [each.id for each in first.subtasks] == ["t1"]
 
 

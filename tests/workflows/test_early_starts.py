@@ -13,7 +13,7 @@ import pytest
 from conftest import Runs
 from holdfast.activities.asking import telling
 from holdfast.certifying.deployment import outcome
-from holdfast.contracts import Bill, Goal, Limits
+from holdfast.contracts import Bill, Capabilities, Goal, GoalInput, Limits
 from holdfast.contracts.errors import PossiblyBilled
 from scripted import Arrived, ScriptedModel, plans, subtask, synthesizes, works
 
@@ -129,3 +129,36 @@ async def test_a_subtask_that_no_plan_may_have_is_not_told(runs: Runs) -> None:
         waited.set()
         report = await outcome(handle)
     assert report.status == "complete", report.gaps
+
+
+async def test_what_begins_alike_waits_for_the_first_also_while_the_plan_is_written(
+    runs: Runs,
+) -> None:
+    parts = [subtask(name, inputs=["handbook"]) for name in ("t1", "t2")]
+    written, first = asyncio.Event(), asyncio.Event()
+    model = ScriptedModel(
+        {
+            "plan": [begun(*parts), written, plans(*parts)],
+            "t1": [first, works("one")],
+            "t2": [works("two")],
+            "synthesize": [synthesizes("done [t1]")],
+        }
+    )
+    text = GoalInput(name="handbook", kind="text", value="All of the handbook. " * 2_000)
+
+    async def caching() -> Capabilities:
+        return Capabilities(caching=True)
+
+    async with runs.worker(model, capabilities=caching), asyncio.timeout(60):
+        handle = await runs.start(goal(inputs=(text,)), skipping=False)
+        await model.asked("t1")
+        await asyncio.sleep(0.2)
+        assert "t2" not in model.heard
+        (asked,) = [each for each in model.requests if each.shared]
+        asked.begins()
+        await model.asked("t2")
+        first.set()
+        written.set()
+        report = await outcome(handle)
+    assert report.status == "complete", report.gaps
+    assert len([each for each in model.requests if each.shared == "5m"]) == 2

@@ -147,6 +147,9 @@ async def test_where_workers_encrypt_nothing_is_started_in_plain(
                 await require_worker(blind, tell_nobody, models=False)
                 await asyncio.sleep(0.1)
         await require_worker(connection, tell_nobody, models=False)
+        request = RunRequest(goal="A goalcanary", plan=ready(subtask("t1")), models=True)
+        with pytest.raises(Refused, match="nothing was started"):
+            await Holdfast.on(blind).schedules.add("plain", request, every="300d")
 
 
 async def test_whoever_lacks_the_key_is_told_what_he_cannot_see_and_may_cancel(
