@@ -93,7 +93,9 @@ def script(speed: int) -> dict[str, Any]:
             *(each for shape in (*SHAPES, WARM) for each in _works(shape)),
             {
                 "call": "synthesize",
-                "result": "\n".join((*map(_cited, range(1, 1 + len(PARTS))), _words(ANSWER))),
+                "result": "\n".join(
+                    (*map(_cited, range(1, 1 + len(PARTS))), f"{_words(ANSWER)} [t1]")
+                ),
             },
             {"call": "digest", "result": _words(DIGEST)},
             {"call": "critique", "fields": {"issues": [_issue(_words(CRITIC))]}},

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
+from holdfast.activities.asking.checked import count_checked
 from holdfast.activities.asking.computed import LEAST_BESIDE, derive
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Checked, Finding, Synthesis
@@ -22,39 +23,6 @@ WORDED = re.compile(
 )
 SENTENCES = re.compile(r"(?<=[.!?])\s+|\n")
 COMMAS_AND_POINTS = str.maketrans(",.", ".,")
-
-
-LISTED = re.compile(r"^\s*(?:[-*+>|#]+\s*)*\d{1,3}[.)]\s")
-"""The number of an item or a chapter, at the beginning of a line: it is no figure."""
-
-
-def count_checked(synthesis: Synthesis, material: SynthesisMaterial) -> Checked | None:
-    """Count figures and citations, if each line's figures, single digits too, and addresses stand
-    in the findings that it cites, or in what was asked. None: not all do, or there are none.
-    """
-    planned = [subtask.id for subtask in material.subtasks]
-    asked = f"{material.goal}\n{material.instruction}"
-    known = {
-        each.subtask_id: _all_text(each)
-        for each in material.findings
-        if each.subtask_id in material.citable
-    }
-    figures = citations = 0
-    for line in _stated(synthesis).splitlines():
-        plain = URL.sub(" ", line)
-        cited = [*_find_citations(plain, planned)]
-        if not all(each in known for each in cited):
-            return None
-        text = "\n".join((asked, *(known[each] for each in _unique(cited))))
-        said = _strip_citations(LISTED.sub(" ", plain), planned)
-        readings = _readings_in(text)
-        numbers = NUMBER.findall(_without_worded(said, readings))
-        foreign = _addresses(line) - _addresses(text)
-        if foreign or any(readings.isdisjoint(_readings(each)) for each in numbers):
-            return None
-        figures += len(NUMBER.findall(said))
-        citations += len(cited)
-    return Checked(figures=figures, citations=citations) if figures and citations else None
 
 
 def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
@@ -104,9 +72,18 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
             "doubtful": tuple(word for word, _ in told),
             "flags": tuple(flag for _, flag in told),
             "notes": (*synthesis.notes, *sums),
-            "checked": count_checked(synthesis, material) if material.counted else None,
+            "checked": _count_checked(said, material) if material.counted else None,
         }
     )
+
+
+def _count_checked(said: str, material: SynthesisMaterial) -> Checked | None:
+    findings = {
+        each.subtask_id: "\n".join((_all_text(each), *texts_of(each.data)))
+        for each in material.findings
+        if each.subtask_id in material.citable
+    }
+    return count_checked(said, f"{material.goal}\n{material.instruction}", findings)
 
 
 def _derive_beside(number: str, sentences: Sequence[Sequence[str]], numbers: set[str]) -> str:
