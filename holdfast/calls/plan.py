@@ -145,6 +145,9 @@ def stands(text: str, most: int) -> Plan | None:
         found = _JSON.validate_json(text[text.find("{") :], experimental_allow_partial=True)
         # The last one may have more to come, until something else has begun.
         whole = found["subtasks"] if "choices" in found else found["subtasks"][:-1]
+        if "choices" in found and len(whole) == 1:
+            # One agent gets the whole goal, in other words.
+            return None
         answer = PlanAnswer.model_validate({**found, "subtasks": whole, **_TO_COME})
         subtasks = [to_subtask(each) for each in answer.subtasks if not each.depends_on]
         update = {"subtasks": tuple(subtasks[:most]), "strategy": "merge", "roles": ()}

@@ -64,12 +64,15 @@ def as_if_whole(state: State) -> State:
 
 
 def can_pay(state: State, move: Started) -> bool:
-    """True if the cap also pays for another plan, and a call like it for each subtask to come."""
+    """True if the cap also pays for another plan, and a call like it for each subtask that this may
+    have: all that was started may be taken back.
+    """
     amount, limits = move.amount, state.goal.limits
     calls = max(amount.calls, 1)
     one = Amount(amount.dollars / calls, 1, amount.tokens // calls)
-    others = max(limits.subtasks - len(state.early.begun) - 1, 0)
-    return state.ledger.fits(amount + one * others + state.ledger.reserved[state.early.call])
+    return state.ledger.fits(
+        amount + one * limits.subtasks + state.ledger.reserved[state.early.call]
+    )
 
 
 def begin(state: State, move: Started) -> State:
@@ -85,10 +88,15 @@ def _asked(move: Started) -> WorkMaterial:
     return material
 
 
+def end_writing(state: State) -> State:
+    """Return the state in which no plan is being written any more."""
+    return replace(state, early=replace(state.early, call="", plan=None))
+
+
 def join(state: State, begun: Work) -> State:
     """Hand a plan what was started for it; take back what it would not have asked so."""
     early = state.early
-    state = replace(state, early=replace(early, call="", plan=None, begun={}))
+    state = replace(state, early=replace(early, begun={}))
     for key, progress in begun.items():
         fresh = state.work.get(key)
         if fresh is None or not _is_same(state, fresh, early.begun[key]):

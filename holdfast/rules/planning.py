@@ -96,7 +96,7 @@ def fall_back(state: State) -> State:
 
 def _propose(state: State, plan: Plan) -> State:
     """Take over a plan with its price; it waits for a person if the goal says so."""
-    begun, state = state.work, adopt(state, plan)
+    begun, state = state.work, adopt(early.end_writing(state), plan)
     state = early.join(replace(state, estimate=predict(state, compares=False)), begun)
     if not (state.goal.plan_only or needs_approval(state)):
         return state

@@ -191,7 +191,7 @@ def test_without_any_valid_plan_all_is_taken_back_for_the_agent_that_takes_the_g
 
 
 def test_a_planner_that_is_lost_may_plan_otherwise_the_second_time() -> None:
-    drive = planning()
+    drive = planning(limits=Limits(early=3, dollars=Decimal(4)))
     grow(drive, plan_of(subtask("t1"), subtask("t2")))
     lose(drive, "plan-1")
     grow(drive, plan_of(subtask("t3")), "plan-1")
@@ -291,6 +291,23 @@ def test_of_a_plan_cut_anywhere_only_whole_subtasks_stand() -> None:
     assert seen == [[], ["t1"], ["t1", "t3"]], "t2 waits for another one"
     first = stands("Here it is:\n```json\n" + text, 1)
     assert first is not None and [each.id for each in first.subtasks] == ["t1"]
+
+
+def test_a_subtask_that_is_all_of_a_plan_does_not_stand() -> None:
+    one = {**WHOLE, "subtasks": WHOLE["subtasks"][:1], "choices": []}
+    text = json.dumps({key: one[key] for key in one if key != "bounds"})
+    assert stands(text, 3) is None
+    assert stands(text.replace('"choices"', '"chosen"'), 3) is None
+
+
+def test_a_plan_that_is_refused_for_good_leaves_the_money_for_one_agent() -> None:
+    drive = planning(limits=Limits(early=3, dollars=Decimal("0.6")))
+    for number in (1, 2, 3):
+        grow(drive, plan_of(subtask("t1"), subtask("t2")), f"plan-{number}")
+        ask = flying(drive, f"plan-{number}")
+        reply: Reply[Any] = Reply(problem=Problem(kind="invalid", why="no"), bill=bill_of(ask))
+        drive.put(Answered(ask, reply))
+    assert asked(drive)[-1] == "work-t1-1" and not drive.closed
 
 
 NO_PLANS = (

@@ -33,11 +33,11 @@ def goal(**fields: Any) -> Goal:
 
 
 def begun(*subtasks: dict[str, Any]) -> Arrived:
-    """A plan's answer as far as these subtasks, and the beginning of what comes behind them."""
+    """A plan's answer as far as these subtasks, and the beginning of the next one."""
     whole = plans(*subtasks)
     head = {key: whole[key] for key in whole if key not in ("choices", "bounds", "subtasks")}
     told = json.dumps({**head, "subtasks": whole["subtasks"]})
-    return Arrived(told.removesuffix("}") + ', "choices": [')
+    return Arrived(told.removesuffix("]}") + ', {"id": "')
 
 
 async def test_a_subtask_starts_while_the_planner_is_still_writing(runs: Runs) -> None:
