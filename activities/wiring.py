@@ -112,8 +112,8 @@ class _Parts:
     """The system prompt of each kind of call; empty where no model is asked."""
     untold: str
     """Why the system prompts cannot be used; empty: they can, or nobody needs them."""
-    purses: Purses
-    """One for all projects."""
+    purses: Purses | None
+    """One for all projects; None: nothing is paid."""
 
     def preparation(self, *, embedded: bool) -> Preparation:
         return Preparation(
@@ -240,8 +240,10 @@ class _Parts:
         }
         return {name: why for name, why in whys.items() if why}
 
-    def _budget(self) -> Allowance:
+    def _budget(self) -> Allowance | None:
         """Return what holds calls to the deployment's own caps."""
+        if self.purses is None:
+            return None
         return Allowance(self.prices.price, self.settings.most_dollars_run, self.purses)
 
 
@@ -269,7 +271,8 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
 
 
 async def _close(parts: _Parts) -> None:
-    await parts.purses.close()
+    if parts.purses is not None:
+        await parts.purses.close()
     await parts.endpoint.close()
 
 
@@ -309,9 +312,11 @@ def build(
     catalogue: Catalogue | None = None,
     tools: Mapping[str, Tool] | None = None,
     endpoint: ModelEndpoint | None = None,
+    pays: bool = True,
 ) -> Served:
     """Wire the collaborators; what is None is as the settings say, and without a gate every call
-    leaves at once. Raise ValueError saying what is wrong with a setting or a file.
+    leaves at once. `pays` False: the endpoint costs nothing, and no cap holds. Raise ValueError
+    saying what is wrong with a setting or a file.
     """
     state = StateDir.of(settings)
     with explained(state.path):
@@ -325,7 +330,7 @@ def build(
     lenses = make_lenses(store, state.snapshots)
     if common.shared_journal:
         journal = SharedJournal(journal, store)
-    purses = _purses(common, target)
+    purses = _purses(common, target) if pays else None
 
     def parts_of(own: Settings) -> _Parts:
         return _Parts(

@@ -114,9 +114,7 @@ class KeptAnswers:
         through: Callable[[ModelEndpoint], ModelEndpoint] = lambda endpoint: endpoint,
     ) -> None:
         """`through`: what the endpoint that answers from the journal is put into."""
-        caps = ("most_dollars_run", "most_dollars_day", "most_dollars_month")
-        uncapped = {"projects": (), **dict.fromkeys(caps)}
-        settings = connection.settings.model_copy(update=uncapped)
+        settings = connection.settings.model_copy(update={"projects": ()})
         folder, keys = StateDir.of(settings).journal, connection.target.keys
         kept: Journal = FileJournal(folder, keys=keys)
         if settings.shared_journal:
@@ -127,6 +125,7 @@ class KeptAnswers:
             connection.target,
             make_journal=lambda _: _Journal(),
             endpoint=through(ModelEndpoint(self._model)),
+            pays=False,
         )
         self._client = connection.client
         self.asking: Mapping[str, Callable[..., Any]] = {

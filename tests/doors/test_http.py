@@ -118,7 +118,7 @@ async def test_what_is_spent_is_told_as_the_command_tells_it(
     none = await caller.get("/budget")
     assert (none.status_code, none.json()["code"]) == (404, "not_found")
     assert "nothing is counted: set HOLDFAST_MOST_DOLLARS_DAY" in none.json()["detail"]
-    async with runs.worker(script()):
+    async with runs.worker(script(), treasurer=True):
         await Treasurer(lambda: runs.client, runs.queue, Caps(day=Decimal(5))).tell()
         told = await caller.get("/budget")
         capsys.readouterr()

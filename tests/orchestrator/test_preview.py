@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from driving import BRIEFING, START, Drive, model, subtask
 from holdfast.contracts import (
+    Approval,
     Briefing,
     Capabilities,
     Finding,
@@ -234,14 +235,19 @@ def test_a_plan_says_which_of_its_roles_and_tools_and_whether_its_playbook_do_no
 PAIR = Plan(goal="Compare", subtasks=(subtask("a", role="researcher"), subtask("b", "a")))
 
 
+def compared(plan: Plan, brief: Briefing) -> Preview | None:
+    """The price of a plan that a person may still refuse."""
+    return Drive(plan, AMPLE, brief, approval=Approval(when="always")).state.estimate
+
+
 def test_the_same_plan_by_each_tier_is_what_it_costs_where_all_models_have_that_price() -> None:
     brief = WITH_TEAM
-    found = Drive(PAIR, AMPLE, brief).state.estimate
+    found = compared(PAIR, brief)
     assert found is not None and [*found.by_tier] == [*TIERS]
     for card in brief.models:
         same = [card.model_copy(update={"tier": tier}) for tier in TIERS]
         alike = brief.model_copy(update={"models": tuple(same)})
-        only = Drive(PAIR, AMPLE, alike).state.estimate
+        only = compared(PAIR, alike)
         assert only is not None
         assert found.by_tier[card.tier] == only.expected
         assert only.by_tier == {}, "one price for all: there is nothing to compare"
@@ -251,7 +257,7 @@ def test_the_same_plan_by_each_tier_is_what_it_costs_where_all_models_have_that_
 
 
 def test_a_table_compares_a_plan_with_the_same_work_by_each_tier_and_by_one_agent() -> None:
-    found = Drive(PAIR, AMPLE, WITH_TEAM).state.estimate
+    found = compared(PAIR, WITH_TEAM)
     assert found is not None and found.alone is not None
     (table,) = alternatives(found)
     cells = {line.cells[0]: line.cells[1:] for line in table.lines}
@@ -269,7 +275,7 @@ def test_a_small_cap_does_not_make_the_work_of_another_tier_cheaper() -> None:
 def test_a_model_without_a_price_is_compared_as_unpriced_and_tools_alone_not_at_all() -> None:
     models = (*BRIEFING.models[:2], BRIEFING.models[2].model_copy(update={"prices": ()}))
     brief = WITH_TEAM.model_copy(update={"models": models})
-    found = Drive(PAIR, AMPLE, brief).state.estimate
+    found = compared(PAIR, brief)
     assert found is not None and found.by_tier["opus"] is None
     (table,) = alternatives(found)
     assert ("Every call to come by opus", "unpriced", "") in [each.cells for each in table.lines]
@@ -278,10 +284,10 @@ def test_a_model_without_a_price_is_compared_as_unpriced_and_tools_alone_not_at_
 
 
 def test_a_plan_that_is_too_large_to_be_priced_over_and_over_is_not_compared() -> None:
-    for count, compared in ((100, True), (101, False)):
+    for count, may in ((100, True), (101, False)):
         plan = Plan(goal="g", subtasks=tuple(subtask(f"t{each}") for each in range(count)))
-        found = Drive(plan, AMPLE, WITH_TEAM).state.estimate
-        assert found is not None and bool(found.by_tier) == compared
+        found = compared(plan, WITH_TEAM)
+        assert found is not None and bool(found.by_tier) == may
 
 
 # ---------------------------------------------------------------- the least cap
