@@ -23,7 +23,7 @@ from repositories import Repository
 from reviewing import PROMPTS, ReviewingModel, agent_of, finds, only, verdicts
 from scripted import ScriptedModel, calls
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 CODE = """def pages(total, size):
     '''How many pages it takes.'''

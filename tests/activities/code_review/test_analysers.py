@@ -31,7 +31,7 @@ from holdfast.untrusted.redact import redact
 from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 LENSES = tuple(sorted(name for name, each in analysers().items() if not each.lacking))
 SURVEYS = {name for name, analyser in analysers().items() if analyser.survey is not None}

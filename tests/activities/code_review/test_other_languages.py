@@ -24,7 +24,7 @@ from holdfast.deployment.extras import needs
 from parameters import rest_long
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 WORKFLOW = """\
 on: pull_request_target

@@ -10,7 +10,7 @@ from holdfast.activities.review.lenses import find_idle
 from holdfast.contracts import Remark
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 RUFF = """\
 [tool.ruff]

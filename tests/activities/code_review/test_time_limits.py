@@ -25,7 +25,7 @@ from holdfast.contracts import Finding, ReviewData
 from holdfast.untrusted.process import ProgramStopped
 from repositories import Bench, Repository, remarks_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 TOOL = """
 import json, sys, time

@@ -22,6 +22,7 @@ from holdfast.rendering.remarks import code_of
 from repositories import Bench, Repository, remarks_of
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.usefixtures("secrets_found_here"),
     pytest.mark.anyio,
     pytest.mark.skipif(analysers()["uses"].lacking != "", reason=analysers()["uses"].lacking),

@@ -22,7 +22,7 @@ from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMat
 from holdfast.contracts import FileKind, Fix, PinnedInput, Remark
 from holdfast.untrusted.redact import Redactor
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 
 BASE = '''from __future__ import annotations
 
