@@ -9,6 +9,8 @@ BASE ?=
 VENV = .venv
 # Two more than a small machine has cores: tests of real processes wait for much of their time.
 TESTERS ?= 4
+# What a file sets up is set up once; the longest files begin first.
+SPREAD = --dist loadfile --no-loadscope-reorder
 PYTHON = $(VENV)/bin/python
 # What was compiled once serves the next run: rewriting the assertions takes as long as all else.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,10 +30,12 @@ test: $(STAMP) ## Style, types and what a change is most likely to break, in min
 	@$(MAKE) --no-print-directory --jobs 3 style shipped short
 
 short: $(STAMP)
-	$(PYTHON) -m pytest --testers $(TESTERS) -m "not long"
+	@# In a fresh clone one tester compiles for all, while the types are checked beside it.
+	@[ -d tests/__pycache__ ] || $(PYTHON) -m pytest --collect-only -qq >/dev/null || true
+	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"
 
 test-long: types ## The rest: types of tests, real processes killed, browsers, every page's snippets; offline
-	$(PYTHON) -m pytest --testers $(TESTERS) -m long
+	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m long
 
 lint: style types ## Style and types alone, of tests, too
 

@@ -74,6 +74,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A blow falls on one process, and calls are counted by it, however many cores there are; tests of
 # several ask for them.
 os.environ["HOLDFAST_WORKERS"] = "1"
+# Workers of tests say that they live as often as those of a deployment.
+Runtime.set_default(runtime())
 # A server of tests is small, and has no need to tidy its memory as often as a large one.
 os.environ.setdefault("GOGC", "400")
 # Several test processes share two cores: slow is not a defect of a strategy.
@@ -85,7 +87,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("shared")
 
-pytest_plugins = ["testers"]
 TEMPORAL = Path(sys.executable).parent / "temporal"
 LONGEST = (
     "test_pythons",
@@ -180,14 +181,6 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     finally:
         if folder is not None and item.stash.get(FAILED, False):
             end_all_of(folder)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def own_runtime() -> None:
-    """Let workers of tests say that they live as often as those of a deployment. Not before: its
-    threads would be lost to a process that is forked.
-    """
-    Runtime.set_default(runtime())
 
 
 @pytest.fixture(scope="session")

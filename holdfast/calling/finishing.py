@@ -188,8 +188,9 @@ def next_digest_for(state: State, subtask: Subtask) -> tuple[Ask | None, bool]:
     A digest that was given up, or that no money can come back for, is not waited for.
     """
     waits = False
-    flying = [flight.move.purpose for flight in state.flights.values()]
-    for finding in gathering.long_findings(state, subtask):
+    long = [*gathering.long_findings(state, subtask)]
+    flying = [flight.move.purpose for flight in state.flights.values()] if long else []
+    for finding in long:
         purpose = _digest_purpose(finding)
         if finding.digest or purpose in state.finishing.given_up:
             continue
@@ -223,9 +224,14 @@ def _next_digest(state: State) -> Ask | None:
         return None
     known = dict.fromkeys(each.move.purpose for each in state.flights.values())
     known |= dict.fromkeys(state.finishing.given_up)
-    for finding in state.usable:
+    aside = state.set_aside
+    for finding in state.work.undigested:
         purpose = _digest_purpose(finding)
-        if finding.digest or purpose in known or not context.is_longer(finding.content, limit):
+        if (
+            purpose in known
+            or finding.subtask_id in aside
+            or not context.is_longer(finding.content, limit)
+        ):
             continue
         # What surely does not fit need not be gathered to find that out.
         if not state.ledger.fits(least_call(state.brief, DIGEST, tokens_of(limit))):
@@ -240,6 +246,8 @@ def next_digest_ahead(state: State) -> Ask | None:
     """Return the next digest for the answer while the last subtasks are still at work. Anything
     that has yet to start comes first: it may need the money.
     """
+    if not any(state.work.undigested):
+        return None
     if not state.goal.use_models or state.out_of_reach or verifying.is_wanted(state):
         return None
     if any(choice not in state.finishing.chosen for choice in state.work.choices):

@@ -22,9 +22,10 @@ MOST_IDS = 1_000
 
 def with_new_orders(state: State) -> tuple[str, ...]:
     """Return the flights of maps that are to end their segment for an order, and are not told."""
+    flights = state.flights.items() if state.work.maps else ()
     return tuple(
         key
-        for key, flight in state.flights.items()
+        for key, flight in flights
         if isinstance(flight.move, StartMap)
         and not (flight.cut or flight.held)
         and len(state.work[flight.move.subtask_id].mapped.orders) > len(flight.move.goal.orders)
@@ -36,7 +37,7 @@ def with_open_skipped(state: State) -> tuple[str, ...]:
     any more.
     """
     found = []
-    for key, flight in state.flights.items():
+    for key, flight in state.flights.items() if state.work.maps else ():
         if isinstance(flight.move, StartMap) and not flight.cut:
             new = state.work[flight.move.subtask_id].mapped.orders[len(flight.move.goal.orders) :]
             found += [key] if any(_skips_open(each) for each in new) else []

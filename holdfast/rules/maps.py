@@ -72,7 +72,7 @@ def start_ordered(state: State) -> StartMap | None:
     """Start a segment that carries out what a person decided about rows, and asks none: it needs
     neither money nor an endpoint. None: nothing was decided, or it is still under way.
     """
-    for progress in state.work.ready:
+    for progress in state.work.ready if state.work.maps else ():
         if progress.mapped.orders and progress.stage == "work":
             return _segment(state, progress, Amount())
     return None

@@ -14,6 +14,10 @@ from holdfast.state.parts import Progress, passes_on
 
 Rank = tuple[int, str]
 """A subtask's place among others, and its id."""
+NEVER_LONG = 100
+"""Characters of a finding that no run finds too long: 400 bytes at most, of the fewest that
+`Limits.digest_above_tokens` allows.
+"""
 
 
 class Work(Mapping[str, Progress]):
@@ -37,10 +41,12 @@ class Work(Mapping[str, Progress]):
         below = graph.chain_below(subtasks)
         first = sorted(self._each, key=lambda key: -below[key])
         self._turns = {key: place for place, key in enumerate(first)}
+        self._maps = tuple(each.id for each in subtasks if each.map is not None)
         self._ready: tuple[Rank, ...] = ()
         self._asking: tuple[Rank, ...] = ()
         self._blocked: tuple[Rank, ...] = ()
         self._ending: tuple[Rank, ...] = ()
+        self._undigested: tuple[Rank, ...] = ()
         self._findings: tuple[Finding, ...] | None = None
         self._usable: tuple[Finding, ...] | None = None
         self._open = sum(each.finding is None for each in self._each.values())
@@ -68,7 +74,7 @@ class Work(Mapping[str, Progress]):
 
     def with_progress(self, key: str, progress: Progress) -> Work:
         before = self._each[key]
-        if progress.subtask.depends_on != before.subtask.depends_on:
+        if _shape_of(progress) != _shape_of(before):
             return Work({**self._each, key: progress}, self._choices)
         after = object.__new__(Work)
         after.__dict__ |= self.__dict__
@@ -103,9 +109,20 @@ class Work(Mapping[str, Progress]):
         return self._usable
 
     @property
+    def maps(self) -> tuple[str, ...]:
+        """Ids of the subtasks that are done for each item of an input, in plan order."""
+        return self._maps
+
+    @property
     def ready(self) -> Iterator[Progress]:
         """Subtasks that can start now by their dependencies, the longest remaining chain first."""
         return (self._each[key] for _, key in self._ready)
+
+    @property
+    def undigested(self) -> Iterator[Finding]:
+        """Findings without a digest that may be too long for their readers, in plan order."""
+        each = (self._each[key].finding for _, key in self._undigested)
+        return (finding for finding in each if finding is not None and passes_on(finding))
 
     @property
     def asking(self) -> tuple[str, ...]:
@@ -165,6 +182,14 @@ class Work(Mapping[str, Progress]):
         lost = waits and any(self.is_lost(edge.subtask.id) for edge in needed)
         self._blocked = _kept(self._blocked, place, belongs=lost)
         self._ending = _kept(self._ending, place, belongs=bool(each.ending) and not each.finding)
+        found = each.finding
+        may = found is not None and not found.digest and len(found.content) > NEVER_LONG
+        self._undigested = _kept(self._undigested, place, belongs=may)
+
+
+def _shape_of(progress: Progress) -> tuple[tuple[str, ...], bool]:
+    """Return what of a subtask all others are ranked by."""
+    return progress.subtask.depends_on, progress.subtask.map is not None
 
 
 def _kept(ranks: tuple[Rank, ...], rank: Rank, *, belongs: bool) -> tuple[Rank, ...]:

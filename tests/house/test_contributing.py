@@ -118,7 +118,7 @@ def outcome_of(home: Path) -> tuple[Xml.Element, str]:
         for file, names in WALKING.items()
         for name in names or ("",)
     ]
-    options = ("-p", "no:cacheprovider", f"--junitxml={report}")
+    options = ("-p", "no:cacheprovider", "-p", "no:xdist", f"--junitxml={report}")
     said = ran(home, "pytest", *options, "tests/support/added.py", *chosen)
     return Xml.parse(report).getroot(), said
 

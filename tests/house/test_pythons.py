@@ -117,7 +117,7 @@ def test_every_python_that_is_here_runs_the_program(version: str, folder: Path) 
 
     newer = OURS[OURS.index(version) + 1 :]
     part = REPLAYED if version > HERE and any(map(find_python, newer)) else PART
-    options = ("-m", "not long", "--testers", "2", "-p", "no:cacheprovider")
+    options = ("-m", "not long", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider")
     tests = subprocess.Popen(
         [programs / "python", "-m", "pytest", *options, f"--basetemp={folder / 't'}", *part],
         cwd=HOME,
