@@ -55,14 +55,15 @@ class Allowance:
         it fits only when others turn out cheaper or if the treasurer does not answer. Call it while
         holding the journal's mark: then only one attempt does so for a key.
         """
-        if not await self._binds():
+        purses = await self._needed()
+        if purses is None and self.run is None:
             return
         dollars = self._worst(model, input_tokens, max_output, searches)
         self._check_run(dollars, "call")
-        if self.purses is None or not self.purses.bind:
+        if purses is None:
             return
         try:
-            await self.purses.take(key, dollars, _requester())
+            await purses.take(key, dollars, _requester())
         except Refused as error:
             raise _refusal(str(error), over=error.over) from None
         except Unanswered as error:
@@ -72,12 +73,13 @@ class Allowance:
         """Do as `hold` for all requests of a batch. Their dollars stay set aside until it is
         settled, at the latest for as long as its endpoint may take, whatever process ends.
         """
-        if not await self._binds():
+        purses = await self._needed()
+        if purses is None and self.run is None:
             return
         most = sum((self._worst(model, each, room, 0, hour=True) for each in prompts), _ZERO)
         most *= LANE_SHARE["batch"]
         self._check_run(most, "batch")
-        if self.purses is None or not self.purses.bind:
+        if purses is None:
             return
         asked = Asked(
             slice=_batch(key),
@@ -88,7 +90,7 @@ class Allowance:
             seconds=int(BATCH_LASTS.total_seconds()),
         )
         try:
-            (given,) = await self.purses.chief.ask([asked])
+            (given,) = await purses.treasurer.ask([asked])
         except Unanswered as error:
             raise _silent(error) from None
         if given.refused:
@@ -101,7 +103,7 @@ class Allowance:
         try:
             if await self.purses.are_needed():
                 settled = Asked(slice=_batch(key), paid=dollars, seconds=1)
-                await self.purses.chief.give_back([settled])
+                await self.purses.treasurer.give_back([settled])
         except Unanswered as error:
             logger.warning("a batch counts in full towards %s: %s", MOST_DAY, error)
 
@@ -120,12 +122,12 @@ class Allowance:
         if self.purses is not None and not self.purses.give(key, _ZERO):
             await self.settle_batch(key, _ZERO)
 
-    async def _binds(self) -> bool:
-        """True if a call has to fit anything. Raise NoRoom if nobody can tell."""
-        if self.purses is None:
-            return self.run is not None
+    async def _needed(self) -> Purses | None:
+        """Return what calls take from; None: days and months have no cap. Raise NoRoom if nobody
+        can tell.
+        """
         try:
-            return await self.purses.are_needed() or self.run is not None
+            return self.purses if self.purses and await self.purses.are_needed() else None
         except Unanswered as error:
             raise _silent(error) from None
 

@@ -9,18 +9,22 @@ from dataclasses import dataclass, field, replace
 
 from temporalio import activity
 
-from holdfast.activities.asking.beginning import telling_begun
 from holdfast.activities.asking.flights import Flights
 from holdfast.activities.asking.heartbeat import Notes, Past, read_notes
 from holdfast.activities.asking.patience import finish
-from holdfast.activities.asking.replies import Asked, Conversation, Shape, Value, make_reply
+from holdfast.activities.asking.replies import (
+    HEAVY_LETTERS,
+    Asked,
+    Conversation,
+    Shape,
+    Value,
+    make_reply,
+)
 from holdfast.activities.asking.sending import Sending
+from holdfast.activities.asking.telling import telling_begun
 from holdfast.activities.asking.trip import Trip, call_key, make_request
 from holdfast.contracts import Call, Contract, Reply
 from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest, PriceOf, SoFar
-
-HEAVY_LETTERS = 2**16
-"""Characters of an answer beyond which it is read in a thread: the event loop serves every call."""
 
 
 @dataclass(frozen=True)

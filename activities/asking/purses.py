@@ -31,7 +31,7 @@ _ZERO = Decimal(0)
 logger = logging.getLogger(__name__)
 
 
-class Chief(Protocol):
+class Treasurer(Protocol):
     """The treasurer of this deployment. It raises Unanswered."""
 
     async def ask(self, asked: Sequence[Asked]) -> Sequence[Given]:
@@ -107,7 +107,7 @@ class _Purse:
 class Purses:
     """All slices of this process; one instance a worker process."""
 
-    chief: Chief
+    treasurer: Treasurer
     bind: bool = True
     """True if calls need slices. A worker whose settings have no caps looks now and then whether
     those of others have.
@@ -127,7 +127,7 @@ class Purses:
     async def are_needed(self) -> bool:
         """True if calls need slices. Raise Unanswered."""
         if not self.bind and self.clock() >= self._look_at:
-            self.bind = await self.chief.is_there()
+            self.bind = await self.treasurer.is_there()
             self._look_at = self.clock() + RENEW_SECONDS
         return self.bind
 
@@ -169,7 +169,7 @@ class Purses:
             async with self._asking:
                 held = [(each, each.wants(idle=True)) for each in self._held()]
                 if held:
-                    await self.chief.give_back([each for _, each in held])
+                    await self.treasurer.give_back([each for _, each in held])
                 for purse, each in held:
                     assert each.paid is not None
                     purse.holds, purse.told = each.under_way, each.paid
@@ -203,7 +203,7 @@ class Purses:
             purse.began, purse.asked = True, self.clock()
             if not each.began:
                 purse.holds = _ZERO
-        answers = [*await self.chief.ask([each for _, each in asked])]
+        answers = [*await self.treasurer.ask([each for _, each in asked])]
         for (purse, each), given in zip(asked, answers, strict=True):
             assert each.paid is not None
             purse.holds, purse.told = given.holds, each.paid

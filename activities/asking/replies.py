@@ -25,6 +25,8 @@ from holdfast.ports import ModelAnswer, PriceOf
 from holdfast.text import visible
 from holdfast.text.mistakes import mistakes
 
+HEAVY_LETTERS = 2**16
+"""Characters of an answer beyond which it is read in a thread: the event loop serves every call."""
 BROKEN_CHARACTERS = 20_000
 """Characters of a malformed answer that are sent back to be mended."""
 SAID = 80

@@ -1,19 +1,22 @@
-"""Tell a run which subtasks of its plan stand, while the rest of it is being written."""
+"""Tell a run of a call in flight: that its answer has begun, and which subtasks of a plan stand. A
+run that could not be told loses some seconds, and nothing else.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from temporalio import activity
 from temporalio.service import RPCError
 
-from holdfast.activities.asking.call import HEAVY_LETTERS
+from holdfast.activities.asking.replies import HEAVY_LETTERS
 from holdfast.calls.plan import PlanMaterial, stands
 from holdfast.contracts import Call, Plan
 from holdfast.contracts.plans import PlanSoFar
-from holdfast.contracts.signals import PLANNED
+from holdfast.contracts.signals import BEGUN, PLANNED
 from holdfast.ports import SoFar
 
 LOOK_SECONDS = 0.25
@@ -30,14 +33,34 @@ async def telling(
     asks for the plan with what this yields.
     """
     so_far = SoFar()
-    looking = asyncio.create_task(_look(call, material, problem, so_far))
-    try:
+    async with _beside(_look(call, material, problem, so_far)):
         yield so_far
+
+
+@asynccontextmanager
+async def telling_begun(call_id: str) -> AsyncIterator[Callable[[], None]]:
+    """Yield what is to be called when the answer begins: others wait for no more than that. The end
+    of the answer says the same.
+    """
+    begun = asyncio.Event()
+
+    async def tell() -> None:
+        await begun.wait()
+        await _tell(BEGUN, call_id)
+
+    async with _beside(tell()):
+        yield begun.set
+
+
+@asynccontextmanager
+async def _beside(telling: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(telling)
+    try:
+        yield
     finally:
-        looking.cancel()
-        # A run that could not be told loses a few seconds, and never its plan.
+        task.cancel()
         with suppress(asyncio.CancelledError, Exception):
-            await looking
+            await task
 
 
 async def _look(
@@ -53,11 +76,11 @@ async def _look(
         if problem(plan):
             return
         told = len(plan.subtasks)
-        await _tell(PlanSoFar(call=call.id, plan=plan))
+        await _tell(PLANNED, PlanSoFar(call=call.id, plan=plan))
 
 
-async def _tell(word: PlanSoFar) -> None:
+async def _tell(signal: str, word: object) -> None:
     info = activity.info()
     run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
     with suppress(RPCError):
-        await run.signal(PLANNED, word)
+        await run.signal(signal, word)

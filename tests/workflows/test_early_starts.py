@@ -40,17 +40,15 @@ def begun(*subtasks: dict[str, Any]) -> Arrived:
     return Arrived(told.removesuffix("]}") + ', {"id": "')
 
 
+def answering(*plan: Any) -> ScriptedModel:
+    """A model whose planner says these; all three subtasks are answered."""
+    parts = {"t1": [works("one")], "t2": [works("two")], "t3": [works("three")]}
+    return ScriptedModel({"plan": [*plan], **parts, "synthesize": [synthesizes("done [t3]")]})
+
+
 async def test_a_subtask_starts_while_the_planner_is_still_writing(runs: Runs) -> None:
     started = asyncio.Event()
-    model = ScriptedModel(
-        {
-            "plan": [begun(PARTS[0]), started, plans(*PARTS)],
-            "t1": [works("one")],
-            "t2": [works("two")],
-            "t3": [works("three")],
-            "synthesize": [synthesizes("done [t3]")],
-        }
-    )
+    model = answering(begun(PARTS[0]), started, plans(*PARTS))
     async with runs.worker(model), asyncio.timeout(60):
         handle = await runs.start(goal())
         # The plan is not answered before the first subtask is asked: without an early start, never.
@@ -92,15 +90,7 @@ async def test_a_lost_planner_leaves_its_subtasks_to_the_next_one(runs: Runs) ->
     """As when a worker is killed: the call counts as paid, and another one is asked."""
     started = asyncio.Event()
     lost = PossiblyBilled("dropped", Bill(model="m", calls=1, final=False))
-    model = ScriptedModel(
-        {
-            "plan": [begun(PARTS[0]), started, lost, plans(*PARTS)],
-            "t1": [works("one")],
-            "t2": [works("two")],
-            "t3": [works("three")],
-            "synthesize": [synthesizes("done [t3]")],
-        }
-    )
+    model = answering(begun(PARTS[0]), started, lost, plans(*PARTS))
     async with runs.worker(model), asyncio.timeout(60):
         handle = await runs.start(goal())
         await model.asked("t1")
