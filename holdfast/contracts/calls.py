@@ -28,6 +28,11 @@ class Usage(Contract):
             **{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields}
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            **{name: getattr(self, name) - getattr(other, name) for name in Usage.model_fields}
+        )
+
     @property
     def total(self) -> int:
         cached = self.cache_read_tokens + self.cache_write_tokens

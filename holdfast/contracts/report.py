@@ -21,7 +21,7 @@ class Share(Contract):
 
     kind: str
     """`work`, `plan`, `agent` and so on; `team`: a team that told no kinds; `lost`: paid before the
-    run was reset.
+    run was reset; `taken_back`: for what had begun before the plan was whole and is not in it.
     """
     tier: str = ""
     """Empty: not known."""

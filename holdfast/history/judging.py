@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.calls.review import Review
@@ -21,6 +22,7 @@ from holdfast.state.run import State
 from holdfast.text import group_lines
 
 ACCEPTED = "accepted"
+TAKEN_BACK = "taken back"
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,23 @@ def judge(before: State, event: Event, after: State) -> Judged | None:
             if event.move.id not in before.flights:
                 return Judged(event.move.id, "too late", "it had been given up")
             if event.move.id in before.early.back:
-                return Judged(event.move.id, "taken back", "the plan does not have it so")
+                return _take_back(event.move.id)
             last = last_try(before, after, event.move.subtask_id)
             if last is not None:
                 return Judged(event.move.id, last.verdict, last.why, of_try=True)
             return Judged(event.move.id, *_said(event, after))
     return None
+
+
+def judge_begun(before: State, after: State) -> Iterator[Judged]:
+    """Yield the verdicts on what had begun before its plan was whole and is not in it, also where
+    it had ended well.
+    """
+    yield from map(_take_back, after.early.moves[len(before.early.moves) :])
+
+
+def _take_back(flight: str) -> Judged:
+    return Judged(flight, TAKEN_BACK, "the plan does not have it so")
 
 
 def last_try(before: State, after: State, subtask_id: str) -> Try | None:

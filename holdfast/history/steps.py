@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from holdfast.contracts import Bill, Span
-from holdfast.history.judging import Judged, judge
+from holdfast.history.judging import TAKEN_BACK, Judged, judge, judge_begun
 from holdfast.ledger.ledger import Ledger
 from holdfast.state.events import (
     Abandoned,
@@ -93,6 +93,11 @@ class Step:
         return self.move.tier
 
     @property
+    def taken_back(self) -> bool:
+        """True if it was begun before its plan was whole, which does not have it so."""
+        return self.verdict == TAKEN_BACK
+
+    @property
     def worked(self) -> tuple[datetime, datetime | None]:
         """Return from when to when it was at work, less its wait for a worker where that is known.
         The end is None while it is under way.
@@ -125,6 +130,8 @@ class Steps:
                     self._end(each, None, before, after)
         if (found := judge(before, event, after)) is not None:
             self._judge(found)
+        for judged in judge_begun(before, after):
+            self._judge(judged)
 
     def _begin(self, move: Flying, before: State, after: State) -> None:
         flight = after.flights.get(move.id)

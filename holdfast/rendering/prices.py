@@ -13,6 +13,7 @@ from holdfast.rendering.amounts import calls, money
 from holdfast.rendering.blocks import Block, Column, Heading, Line, Marked, Paragraph, table
 from holdfast.rendering.reach import join_words
 from holdfast.rules.prices import LOST, percent_of
+from holdfast.state.paying import TAKEN_BACK
 from holdfast.text import pluralize
 
 ROWS = "map"
@@ -27,12 +28,14 @@ KINDS_OF_STEPS = WORDS | {
     "examine": "Lens",
     "digest": "Digest",
     LOST: "Lost by a reset of the run",
+    TAKEN_BACK: "Begun before its plan was whole, and taken back",
 }
 PARTS = {
     "planning": ("match", "choose", "plan", "replan"),
     "work": ("work", "agent", "team", ROWS),
     "checks": ("review", "refine", "prove", "fix", "critique"),
     "answer": ("digest", "judge", "synthesize"),
+    "taken back": (TAKEN_BACK,),
 }
 """The parts of a run by the kinds of their calls; the rest is rare."""
 OF_THE_RUN = {
@@ -193,10 +196,15 @@ def _of_the_run(report: Report) -> str:
     own = [each for each in report.findings if not each.reused_from]
     if report.dollars is None or not own or any(each.dollars is None for each in own):
         return ""
-    rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), Decimal(0))
-    paid_for = {each.kind for each in report.shares if not each.team and each.dollars}
+    shares = [each for each in report.shares if not each.team and each.dollars]
+    taken = [each.dollars or Decimal(0) for each in shares if each.kind == TAKEN_BACK]
+    back = sum(taken, Decimal(0))
+    rest = report.dollars - sum((each.dollars or Decimal(0) for each in own), back)
+    paid_for = {each.kind for each in shares}
     named = [name for name, kinds in OF_THE_RUN.items() if paid_for.intersection(kinds)]
-    return f"; {money(rest)} of it went into {join_words(named)}" if rest > 0 and named else ""
+    parts = [f"{money(rest)} of it went into {join_words(named)}"] if rest > 0 and named else []
+    parts += [f"{money(back)} into what was begun early and taken back"] if back else []
+    return "".join(f"; {each}" for each in parts)
 
 
 def _against_estimate(report: Report, *, over: bool) -> str:

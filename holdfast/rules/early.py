@@ -20,12 +20,18 @@ from holdfast.state.edits import begin_subtask, forget_losses, without
 from holdfast.state.events import AgentEnded, Answered, PlanGrew, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
 from holdfast.state.parts import Early, Progress
+from holdfast.state.paying import TAKEN_BACK
 from holdfast.state.run import State
 from holdfast.state.settling import note_setback
 from holdfast.state.work import Work
+from holdfast.text import group_lines, one_line
 
 Started = Ask | StartAgent
 Landed = Answered | Unanswered | AgentEnded
+MOST_QUOTED = 160
+"""Letters of what was wrong with a plan."""
+OF_NOBODY = {"subtask_id": "", "kind": TAKEN_BACK}
+"""What a call that was taken back is settled as: another subtask may have its id."""
 
 
 def grow(state: State, event: PlanGrew) -> State:
@@ -88,9 +94,22 @@ def _asked(move: Started) -> WorkMaterial:
     return material
 
 
-def end_writing(state: State) -> State:
-    """Return the state in which no plan is being written any more."""
-    return replace(state, early=replace(state.early, call="", plan=None))
+def why_otherwise(state: State) -> str:
+    """Return why a valid plan may have otherwise what was started for it."""
+    if state.plan_errors:
+        errors = one_line(group_lines(state.plan_errors))
+        cut = errors if len(errors) <= MOST_QUOTED else f"{errors[:MOST_QUOTED]}…"
+        return f"the plan before could not be used ({cut}), and the next has it otherwise"
+    if state.numbers.get("plan", 0) > 1:
+        return "the plan before did not come whole, and the next has it otherwise"
+    return "the whole plan has it otherwise"
+
+
+def end_writing(state: State, why: str) -> State:
+    """Return the state in which no plan is being written any more. `why`: why the plan may have
+    otherwise what was started.
+    """
+    return replace(state, early=replace(state.early, call="", plan=None, why=why))
 
 
 def join(state: State, begun: Work) -> State:
@@ -100,8 +119,9 @@ def join(state: State, begun: Work) -> State:
     for key, progress in begun.items():
         fresh = state.work.get(key)
         if fresh is None or not _is_same(state, fresh, early.begun[key]):
-            state = _take_back(state, key, progress)
+            state = _take_back(state, early.begun[key], progress)
             continue
+        state = replace(state, early=replace(state.early, kept=state.early.kept + 1))
         own = replace(progress, subtask=fresh.subtask)
         state = replace(state, work=state.work.with_progress(key, own))
         if own.finding is not None:
@@ -124,14 +144,17 @@ def _is_same(state: State, fresh: Progress, move: Started) -> bool:
 
 def drop(state: State) -> State:
     """Take back all that was started for a plan that will not come."""
+    begun = state.early.begun
     for key, progress in state.work.items():
-        state = _take_back(state, key, progress)
-    early = replace(state.early, call="", plan=None, begun={})
+        state = _take_back(state, begun[key], progress)
+    early = replace(state.early, call="", plan=None, begun={}, why="no plan came")
     return replace(state, early=early, work=Work())
 
 
-def _take_back(state: State, key: str, progress: Progress) -> State:
-    early, purpose = state.early, f"work-{key}"
+def _take_back(state: State, move: Started, progress: Progress) -> State:
+    early, key = state.early, progress.subtask.id
+    purpose = f"work-{key}"
+    state = paying.take_back(state, move, progress)
     state = replace(
         forget_losses(state, key),
         broken=without(state.broken, purpose),
@@ -141,6 +164,7 @@ def _take_back(state: State, key: str, progress: Progress) -> State:
     early = replace(
         early,
         taken=(*early.taken, key),
+        moves=(*early.moves, move.id),
         back=(*early.back, *flying),
         dollars=early.dollars + (progress.paid.dollars or 0),
     )
@@ -148,23 +172,24 @@ def _take_back(state: State, key: str, progress: Progress) -> State:
 
 
 def settle(state: State, event: Landed) -> State:
-    """Pay for what was taken back, and judge nothing of it: another subtask may have its id."""
+    """Pay for what was taken back, and judge nothing of it."""
     id, before = event.move.id, state
     match event:
         case Answered(move=move, reply=reply):
-            call = move.call.model_copy(update={"subtask_id": ""})
+            call = move.call.model_copy(update=OF_NOBODY)
             state = paying.pay(state, call, reply.bill)
         case Unanswered(move=move, trouble=trouble):
-            call = move.call.model_copy(update={"subtask_id": ""})
+            call = move.call.model_copy(update=OF_NOBODY)
             bill = paying.bill_of_loss(trouble)
             freed = replace(state, ledger=state.ledger.release(id)) if bill is None else state
             state = freed if bill is None else paying.pay(state, call, bill)
             state = paying.note_no_answer(before, state, call, trouble.why)
         case AgentEnded(move=move, report=None):
-            state = paying.book_lost(state, event, priced=bool(move.goal.model.prices))
+            priced = bool(move.goal.model.prices)
+            state = paying.book_lost(state, event, priced=priced, kind=TAKEN_BACK)
         case AgentEnded(move=move, report=report):
             assert report is not None
-            share = paying.share_of_flight(move, report.bill)
+            share = paying.share_of(report.bill, TAKEN_BACK, move.tier)
             state = paying.book(state, id, report.bill, [share], report.tokens)
     paid = state.ledger.spent.dollars - before.ledger.spent.dollars
     back = tuple(each for each in state.early.back if each != id)
@@ -185,5 +210,5 @@ def notes(early: Early) -> Iterator[str]:
         were = "were" if len(early.taken) > 1 else "was"
         yield (
             f"{', '.join(early.taken)} {were} started before the plan was whole, and taken back"
-            f" ({format_price(early.dollars)})."
+            f" ({format_price(early.dollars)}): {early.why}."
         )

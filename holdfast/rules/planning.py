@@ -58,7 +58,7 @@ def judge_plan(state: State, plan: Plan | None, why: str) -> State:
     """Take over a valid plan; send an invalid one back with its errors, at most twice."""
     state = replace(state, plan_tries=state.plan_tries + 1)
     if plan is not None:
-        return _propose(state, plan)
+        return _propose(state, plan, early.why_otherwise(state))
     state = replace(state, plan_errors=tuple(why.splitlines()))
     return fall_back(state) if state.plan_tries > policies.REPAIRS else state
 
@@ -91,12 +91,14 @@ def fall_back(state: State) -> State:
         f"The planner gave no valid plan ({group_lines(state.plan_errors)}): one agent took it all."
     )
     state = replace(state, notes=(*state.notes, note))
-    return _propose(state, plan)
+    return _propose(state, plan, "one agent took the whole goal")
 
 
-def _propose(state: State, plan: Plan) -> State:
-    """Take over a plan with its price; it waits for a person if the goal says so."""
-    begun, state = state.work, adopt(early.end_writing(state), plan)
+def _propose(state: State, plan: Plan, otherwise: str) -> State:
+    """Take over a plan with its price; it waits for a person if the goal says so. `otherwise`: why
+    it may have otherwise what was started before.
+    """
+    begun, state = state.work, adopt(early.end_writing(state, otherwise), plan)
     state = early.join(replace(state, estimate=predict(state, compares=False)), begun)
     if not (state.goal.plan_only or needs_approval(state)):
         return state

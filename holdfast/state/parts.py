@@ -269,8 +269,14 @@ class Early:
     """What stands of it; None: it is whole, or nothing stands yet."""
     begun: Mapping[str, Ask | StartAgent] = field(default_factory=dict)
     """What was started, by subtask, until the plan is whole."""
+    kept: int = 0
+    """Subtasks that went on as the plan has them."""
     taken: tuple[str, ...] = ()
     """Subtasks that were taken back."""
+    moves: tuple[str, ...] = ()
+    """The calls and agents that these had, also those that had ended."""
+    why: str = ""
+    """Why the plan has them otherwise."""
     back: tuple[str, ...] = ()
     """Flights that were taken back and have not landed."""
     dollars: Decimal = Decimal(0)

@@ -11,9 +11,12 @@ from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.ledger.ranges import total_of
 from holdfast.state.edits import add_bill, note_author, update
 from holdfast.state.events import AgentEnded, MapEnded, TeamEnded, Trouble
-from holdfast.state.moves import Flying, StartAgent, StartMap, StartTeam
+from holdfast.state.moves import Ask, Flying, StartAgent, StartMap, StartTeam
+from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
+TAKEN_BACK = "taken_back"
+"""Kind of what was paid for subtasks that the plan has otherwise than they were started."""
 MOST_NAMED = 5
 """Calls that one note names; the others are counted."""
 DEARER = "by our prices it cost more than was reserved for it"
@@ -91,14 +94,15 @@ def settle_lost(
 
 
 def book_lost(
-    state: State, event: TeamEnded | AgentEnded | MapEnded, *, priced: bool = True
+    state: State, event: TeamEnded | AgentEnded | MapEnded, *, priced: bool = True, kind: str = ""
 ) -> State:
-    """Do as `settle_lost`, for what no subtask pays."""
+    """Do as `settle_lost`, for what no subtask pays. `kind`: of its share, if not the flight's."""
     move = event.move
     if event.unpaid:
         return replace(state, ledger=state.ledger.release(move.id))
     whole, rows = _whole_slice(move, priced=priced), isinstance(move, StartMap)
-    return book(state, move.id, whole, [share_of_flight(move, whole)], rows=rows)
+    share = share_of(whole, kind, move.tier) if kind else share_of_flight(move, whole)
+    return book(state, move.id, whole, [share], rows=rows)
 
 
 def _whole_slice(move: StartTeam | StartAgent | StartMap, *, priced: bool) -> Bill:
@@ -128,6 +132,18 @@ def book(
     """
     ledger = state.ledger.settle(id, bill, tokens, rows=rows)
     return replace(state, ledger=ledger, shares=add_shares(state.shares, shares))
+
+
+def take_back(state: State, move: Ask | StartAgent, progress: Progress) -> State:
+    """Count what a subtask has paid as taken back, and no longer as work."""
+    if not progress.paid.calls:
+        return state
+    paid = progress.paid.model_copy(update={"usage": progress.usage})
+    key = (move.kind, move.tier, "")
+    left = {**state.shares, key: _less(state.shares[key], share_of(paid, *key[:2]))}
+    if not left[key].calls:
+        del left[key]
+    return replace(state, shares=add_shares(left, [share_of(paid, TAKEN_BACK, move.tier)]))
 
 
 def share_of(bill: Bill, kind: str, tier: str, team: str = "") -> Share:
@@ -179,6 +195,18 @@ def _add(one: Share, other: Share) -> Share:
             "usage": one.usage + other.usage,
             "dollars": total_of((one.dollars, other.dollars)),
             "assumed": one.assumed + other.assumed,
+        }
+    )
+
+
+def _less(one: Share, other: Share) -> Share:
+    unknown = one.dollars is None or other.dollars is None
+    return one.model_copy(
+        update={
+            "calls": one.calls - other.calls,
+            "usage": one.usage - other.usage,
+            "dollars": None if unknown else (one.dollars or 0) - (other.dollars or 0),
+            "assumed": one.assumed - other.assumed,
         }
     )
 

@@ -25,8 +25,15 @@ from holdfast.contracts import (
     Subtask,
     Usage,
 )
-from holdfast.rules.reporting import notes
-from holdfast.state.events import AgentEnded, Answered, PlanGrew, Trouble, Unanswered
+from holdfast.history.steps import Steps
+from holdfast.ledger.ranges import format_price
+from holdfast.rendering import prices
+from holdfast.rendering.amounts import money
+from holdfast.rendering.html.page import as_html
+from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.running import run_view
+from holdfast.rules.reporting import notes, report
+from holdfast.state.events import AgentEnded, Answered, Event, PlanGrew, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
 from scripted import plans
 from scripted import subtask as scripted
@@ -125,10 +132,53 @@ def test_what_the_plan_has_otherwise_is_cut_paid_and_told(other: Plan) -> None:
     assert paid == old.amount.dollars * HALF == drive.state.early.dollars
     assert any(
         each.startswith("t1 was started before the plan was whole, and taken back ($0.")
+        and each.endswith(": the whole plan has it otherwise.")
         for each in notes(drive.state)
     )
     fresh = [each for each in drive.state.work.values() if not each.subtask.depends_on]
     assert all(each.flight and not each.paid.calls for each in fresh), "it begins anew, unpaid"
+
+
+class Followed(Drive):
+    """A run whose steps are read along."""
+
+    def _apply(self, event: Event) -> None:
+        before = self.state
+        super()._apply(event)
+        self.__dict__.setdefault("steps", Steps()).take(before, event, self.state)
+
+
+def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() -> None:
+    drive = Followed(None, limits=LIMITS)
+    grow(drive, plan_of(subtask("t1"), subtask("t7")))
+    drive.wait(5)
+    for name in ("t1", "t7"):
+        answer(drive, f"work-{name}-1", done("early"))
+    refuse(drive, "plan-1", "t6: unknown role 'nobody'")
+    answer(drive, "plan-2", plan_of(subtask("t1", role="researcher"), subtask("t2")))
+    drive.wait(5)
+    answer(drive, "work-t1-2", done("late"))
+
+    why = "the plan before could not be used (t6: unknown role 'nobody'), and the next has it"
+    back = drive.state.early.dollars
+    told = f"t1, t7 were started before the plan was whole, and taken back ({format_price(back)})"
+    assert f"{told}: {why} otherwise." in notes(drive.state)
+    made = report(drive.state)
+    [share] = [each for each in made.shares if each.kind == "taken_back"]
+    assert (share.calls, share.dollars) == (2, back)
+    work = [each.calls for each in made.shares if each.kind == "work"]
+    assert sum(work) == 2, "one that is done, and one in flight"
+    assert f"; {money(back)} into what was begun early and taken back:" in prices.paid(made)
+
+    steps = {each.id: each for each in drive.__dict__["steps"].by_id.values()}
+    assert [each for each in steps if steps[each].taken_back] == ["work-t1-1", "work-t7-1"]
+    page = as_html(
+        Pictured(made, "{} {}".format, (*steps.values(),), run_view(drive.state), over=False)
+    )
+    marked = "Not accepted: taken back: the plan does not have it so"
+    assert page.count(marked) == 2 and "work-t7-1" in page, "also what no subtask of the plan is"
+    assert "t1 Subtask t1: 5.0 s at work in 1 steps" in page
+    assert "Begun, and taken back: 10 s at work in 2 steps" in page
 
 
 def test_an_agent_with_tools_starts_early_too_and_is_taken_back_with_its_slice() -> None:

@@ -26,6 +26,8 @@ def agents(run: Pictured) -> Node:
 def supervisor(run: Pictured) -> Node:
     """Return what the supervisor asked for the run as a whole."""
     own = [each for each in run.steps if not each.subtask_id and each.kind in WORDS]
+    # What no subtask of the plan can show.
+    own += [each for each in run.steps if each.taken_back and each.subtask_id not in run.anchors]
     told = [exchange(each, run, h3) for each in own if each.kind not in ("prepare", "reach")]
     return section("supervisor", told) if told else None
 

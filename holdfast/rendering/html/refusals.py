@@ -22,7 +22,7 @@ GOOD = ("", ACCEPTED, "answered", "more", "asks")
 
 def why_not(step: Step) -> str:
     """Return why what came back was not what was asked for; empty if it was, or is under way."""
-    return _landed(step) or _judged(step)
+    return _judged(step) if step.taken_back else _landed(step) or _judged(step)
 
 
 def _judged(step: Step) -> str:

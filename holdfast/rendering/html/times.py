@@ -84,8 +84,11 @@ def _lines(run: Pictured) -> Iterator[Bar]:
     first = [kind for kind in (PREPARE, "plan") if kind in own]
     for kind in first:
         yield Bar(WORDS[kind], "", tuple(own[kind]))
+    if back := tuple(each for each in run.steps if each.taken_back):
+        yield Bar("Begun, and taken back", "notes", back)
     for subtask in run.subtasks.values():
-        found, steps = run.findings.get(subtask.id), tuple(run.steps_of(subtask.id))
+        found = run.findings.get(subtask.id)
+        steps = tuple(each for each in run.steps_of(subtask.id) if not each.taken_back)
         begun = found.started if found else steps[0].begun if steps else None
         if (found and found.reused_from) or begun is None:
             continue
