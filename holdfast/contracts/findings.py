@@ -480,6 +480,8 @@ class Timings(Contract):
     """Seconds from the first start to the last end of a subtask."""
     critical_path: float = 0.0
     """The longest chain of dependent subtasks, without what the run waited meanwhile."""
+    early: int = 0
+    """Subtasks that began while the plan was being written, and are in it."""
 
 
 class Revision(Contract):

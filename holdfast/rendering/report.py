@@ -336,7 +336,11 @@ def took(
     if times.critical_path:
         chain = f" The longest chain of subtasks took {seconds(times.critical_path)}"
         chain += ", that waiting not counted." if times.waited else "."
-    return f"{said}.{chain}"
+    early = ""
+    if times.early and report.plan:
+        count = pluralize(len(report.plan.subtasks), "subtask")
+        early = f" {times.early} of {count} began while the plan was being written."
+    return f"{said}.{chain}{early}"
 
 
 # ---------------------------------------------------------------- what it read

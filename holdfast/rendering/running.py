@@ -11,7 +11,7 @@ from holdfast.calling import outages
 from holdfast.contracts import RoleTier, policies
 from holdfast.contracts.remarks import summarize
 from holdfast.contracts.view import Question, Row, RunView
-from holdfast.rules import agents, approvals, steering
+from holdfast.rules import agents, approvals, early, steering
 from holdfast.rules.keeping import round_up
 from holdfast.rules.reporting import notes, status_of
 from holdfast.state.moves import Ask, Prepare
@@ -47,7 +47,7 @@ def run_view(state: State) -> RunView:
         tiers=tiers_in_flight(state),
         waiting=waiting(state),
         preview=state.estimate,
-        notes=(*_standstill(state), *notes(state)),
+        notes=(*_standstill(state), *_anew(state), *notes(state)),
         answer=state.answer if closed else "",
         verdict=_verdict(written.data) if written else "",
         flags=written.flags if written else (),
@@ -67,6 +67,12 @@ def _standstill(state: State) -> Iterator[str]:
         yield f"waiting: {away}"
     for key, word in state.waiting_teams.items():
         yield f"waiting: the team of {state.flights[key].move.subtask_id}: {word.why}"
+
+
+def _anew(state: State) -> Iterator[str]:
+    """Yield why there is no plan yet although one has come."""
+    if state.phase == "planning" and state.plan_errors:
+        yield f"the plan is made anew, as one could not be used: {early.quote_errors(state)}"
 
 
 def outage(state: State) -> str:

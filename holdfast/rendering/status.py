@@ -80,7 +80,17 @@ def standing(view: RunView) -> str:
     """Return where an open run stands, or how it ended."""
     if view.held:
         return view.held
-    return _flagged(STATUS[view.status] if view.status else PHASES[view.phase], view.flags)
+    return _flagged(STATUS[view.status] if view.status else phase(view), view.flags)
+
+
+def phase(view: RunView) -> str:
+    """Return what an open run does; of one that plans, also what has begun meanwhile."""
+    if view.phase != "planning" or not view.rows:
+        return PHASES[view.phase]
+    settled = sum(row.status in SETTLED for row in view.rows)
+    at_work = sum(row.status in ("running", "paused") for row in view.rows)
+    begun = f"{pluralize(len(view.rows), 'subtask')} so far, {at_work} at work"
+    return f"{PHASES['planning']} · {begun}{f', {settled} settled' if settled else ''}"
 
 
 def _flagged(said: str, flags: tuple[str, ...]) -> str:

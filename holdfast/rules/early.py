@@ -94,12 +94,17 @@ def _asked(move: Started) -> WorkMaterial:
     return material
 
 
+def quote_errors(state: State) -> str:
+    """Return in a line why the last plan could not be used."""
+    said = one_line(group_lines(state.plan_errors))
+    return said if len(said) <= MOST_QUOTED else f"{said[:MOST_QUOTED]}…"
+
+
 def why_otherwise(state: State) -> str:
     """Return why a valid plan may have otherwise what was started for it."""
     if state.plan_errors:
-        errors = one_line(group_lines(state.plan_errors))
-        cut = errors if len(errors) <= MOST_QUOTED else f"{errors[:MOST_QUOTED]}…"
-        return f"the plan before could not be used ({cut}), and the next has it otherwise"
+        before = f"the plan before could not be used ({quote_errors(state)})"
+        return f"{before}, and the next has it otherwise"
     if state.numbers.get("plan", 0) > 1:
         return "the plan before did not come whole, and the next has it otherwise"
     return "the whole plan has it otherwise"

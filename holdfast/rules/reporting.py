@@ -407,4 +407,5 @@ def timings(state: State) -> Timings:
         waited=waited,
         work=round(work, 3),
         critical_path=round(graph.critical_path(state.plan.subtasks, seconds), 3),
+        early=state.early.kept,
     )

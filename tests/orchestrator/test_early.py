@@ -14,6 +14,7 @@ import pytest
 
 from driving import BRIEFING, Drive, bill_of, subtask
 from holdfast.calls.plan import PlanAnswer, stands, to_plan
+from holdfast.cli.screen.board import changes, headline
 from holdfast.contracts import (
     Approval,
     Draft,
@@ -31,7 +32,9 @@ from holdfast.rendering import prices
 from holdfast.rendering.amounts import money
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.report import took
 from holdfast.rendering.running import run_view
+from holdfast.rendering.status import standing
 from holdfast.rules.reporting import notes, report
 from holdfast.state.events import AgentEnded, Answered, Event, PlanGrew, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
@@ -179,6 +182,25 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
     assert page.count(marked) == 2 and "work-t7-1" in page, "also what no subtask of the plan is"
     assert "t1 Subtask t1: 5.0 s at work in 1 steps" in page
     assert "Begun, and taken back: 10 s at work in 2 steps" in page
+
+
+def test_whoever_watches_reads_that_work_goes_on_before_the_plan_is_whole() -> None:
+    drive = planning()
+    before = run_view(drive.state)
+    parts = subtask("t1"), subtask("t2")
+    grow(drive, plan_of(*parts))
+    shown = run_view(drive.state)
+    assert standing(shown) == "making a plan · 2 subtasks so far, 2 at work"
+    assert changes(before, shown)[0].endswith("the plan is still being written; what stands begins")
+    answer(drive, "work-t1-1", done())
+    told = headline(run_view(drive.state), 5)
+    assert told.startswith("making a plan · 2 subtasks so far, 1 at work, 1 settled · $")
+    refuse(drive, "plan-1", "t6: unknown role 'nobody'")
+    anew = "the plan is made anew, as one could not be used: t6: unknown role 'nobody'"
+    assert anew in run_view(drive.state).notes
+    answer(drive, "plan-2", plan_of(*parts, subtask("t3", "t1")))
+    assert "2 of 3 subtasks began while the plan was being written." in took(report(drive.state))
+    assert anew not in run_view(drive.state).notes
 
 
 def test_an_agent_with_tools_starts_early_too_and_is_taken_back_with_its_slice() -> None:

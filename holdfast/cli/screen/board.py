@@ -25,12 +25,13 @@ WIDE = 80
 """Columns below which role and note are left out."""
 ASKED = 400
 """Letters of a question that a screen which is redrawn shows."""
+EARLY = "the plan is still being written; what stands begins"
 
 
 def headline(view: RunView, elapsed: float) -> str:
     """Return where the run stands, in one line."""
     parts = [standing(view)]
-    if view.rows and view.phase != "approval":
+    if view.rows and view.phase not in ("planning", "approval"):
         settled = sum(row.status in SETTLED for row in view.rows)
         parts.append(f"{settled} of {len(view.rows)} settled")
     parts += [spent(view), seconds(elapsed)]
@@ -114,6 +115,8 @@ def changes(before: RunView | None, after: RunView, *, at: datetime | None = Non
     stamp = _stamp(after, after.now)
     phase = [f"{stamp}  {PHASES[after.phase]}"] * (before is None or before.phase != after.phase)
     rows = [f"{stamp}  {one_line(line)}" for line in _told(_moved(before, after))]
+    if after.phase == "planning" and after.rows and not (before and before.rows):
+        rows.insert(0, f"{stamp}  {EARLY}")
     if after.preview and not (before and before.preview) and after.phase != "approval":
         rows.insert(0, f"{stamp}  {one_line(proposed(after))}")
     told = before.notes if before else ()

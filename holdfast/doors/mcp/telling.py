@@ -20,7 +20,7 @@ from holdfast.errors import HoldfastError, NoSuchRun
 from holdfast.rendering import markdown
 from holdfast.rendering.amounts import money, seconds
 from holdfast.rendering.preview import lane_tables, plan_table, price, totals
-from holdfast.rendering.status import ANSWERED_BY, PHASES, STATUS, question_text
+from holdfast.rendering.status import ANSWERED_BY, STATUS, phase, question_text
 from holdfast.rendering.verdict import judge
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -94,7 +94,7 @@ class Seen:
         if self.report:
             planned = self.report.status == "declined" and self.state_plan_only
             return "planned only, as asked" if planned else STATUS[self.report.status]
-        return PHASES[self.view.phase] if self.view else "starting"
+        return phase(self.view) if self.view else "starting"
 
     @property
     def state_plan_only(self) -> bool:

@@ -56,7 +56,7 @@ from holdfast.rendering.html.steering import Live, lost, scripted, steering
 from holdfast.rendering.html.style import STYLE
 from holdfast.rendering.html.times import times
 from holdfast.rendering.report import CHAPTERS, facts
-from holdfast.rendering.status import OF_REPORT, PHASES, question_text, verdict
+from holdfast.rendering.status import OF_REPORT, phase, question_text, verdict
 from holdfast.rendering.verdict import judge
 from holdfast.text import sentence, visible
 from holdfast.text.marks import LOOK_FIRST, mark_unsupported
@@ -164,7 +164,7 @@ def _status(run: Pictured, *, away: bool) -> Element:
         # Green would say that there is nothing to look at.
         look = "escalated" if status == "complete" and report.flags else status
         return status_chip(look, verdict(report), "verdict")
-    said = PHASES[view.phase] if view else ""
+    said = phase(view) if view else ""
     if away:
         return status_chip("cancelled", f"cannot be seen; it was {said}", "verdict")
     if view and view.waiting:
