@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -140,12 +141,17 @@ def stands(text: str, most: int) -> Plan | None:
     """Return what stands of a plan whose answer breaks off: its first subtasks that wait for no
     other, at most so many. None: nothing stands, or it is no plan. The text is untrusted.
     """
+    # Not every endpoint keeps to a form: there may be thoughts, a sentence or a fence before it.
+    said = text.rpartition("</think>")[2]
+    begins = _BEGINNING.search(said)
+    if begins is None or "<think>" in said[: begins.start()]:
+        return None
     try:
-        # Not every endpoint keeps to a form: there may be a fence or a sentence before it.
-        found = _JSON.validate_json(text[text.find("{") :], experimental_allow_partial=True)
-        # The last one may have more to come, until something else has begun.
-        whole = found["subtasks"] if "choices" in found else found["subtasks"][:-1]
-        if "choices" in found and len(whole) == 1:
+        found = _JSON.validate_json(said[begins.start() :], experimental_allow_partial=True)
+        # The last one may have more to come, until something else has begun behind them.
+        closed = [*found][-1] != "subtasks"
+        whole = found["subtasks"] if closed else found["subtasks"][:-1]
+        if closed and len(whole) == 1:
             # One agent gets the whole goal, in other words.
             return None
         answer = PlanAnswer.model_validate({**found, "subtasks": whole, **_TO_COME})
@@ -158,6 +164,7 @@ def stands(text: str, most: int) -> Plan | None:
 
 
 _JSON = TypeAdapter[Any](Any)
+_BEGINNING = re.compile(rf'{{\s*"(?:{"|".join(MappingPlanAnswer.model_fields)})"\s*:')
 _TO_COME: dict[str, object] = {"choices": [], "bounds": []}
 """What a planner writes behind the subtasks."""
 

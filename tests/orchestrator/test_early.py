@@ -361,8 +361,32 @@ def test_of_a_plan_cut_anywhere_only_whole_subtasks_stand() -> None:
         assert plan is None or {*plan.subtasks} <= {*whole.subtasks}
         seen += [ids] if ids not in seen else []
     assert seen == [[], ["t1"], ["t1", "t3"]], "t2 waits for another one"
-    first = stands("Here it is:\n```json\n" + text, 1)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Here it is:\n```json\n",
+        'A plan for {all} of it, not {"any": 1}: ',
+        '<think>{"goal": "none", "subtasks": []}</think>',
+    ],
+)
+def test_thoughts_a_sentence_or_a_fence_before_a_plan_keep_nothing_from_starting(
+    before: str,
+) -> None:
+    text = json.dumps(WHOLE)
+    first = stands(before + text[: text.find('"choices"')] + '"choices"', 1)
     assert first is not None and [each.id for each in first.subtasks] == ["t1"]
+    assert stands(f"<think>Perhaps {text}", 1) is None, "it is only a thought"
+
+
+def test_the_last_subtask_has_more_to_come_until_something_follows_all_of_them() -> None:
+    """Without a form the fields may be in any order."""
+    last = {key: WHOLE[key] for key in WHOLE if key != "subtasks"}
+    text = json.dumps({**last, "subtasks": WHOLE["subtasks"]})
+    for end in range(len(text)):
+        plan = stands(text[:end], 3)
+        assert plan is None or [each.id for each in plan.subtasks] == ["t1"]
 
 
 def test_a_subtask_that_is_all_of_a_plan_does_not_stand() -> None:
