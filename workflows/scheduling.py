@@ -69,14 +69,18 @@ class _Where(TypedDict):
     priority: Priority
 
 
-async def ask(call: Call, material: Contract, options: Options) -> Reply[Any]:
-    """Schedule a call, after a reducer has reserved its worst case. No other function does."""
+async def ask(
+    call: Call, material: Contract, options: Options, *, anew: bool = False
+) -> Reply[Any]:
+    """Schedule a call, after a reducer has reserved its worst case. No other function does. `anew`:
+    what its subtask had begun with was taken back.
+    """
     return await workflow.execute_activity_method(
         ACTIVITIES[call.kind],
         args=[call, material],
         activity_id=call.id,
         **_where(asks=call.model is not None or call.kind == "reach"),
-        summary=call_summary(call),
+        summary=call_summary(call, material, anew=anew),
         **options,
     )
 

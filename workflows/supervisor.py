@@ -30,7 +30,7 @@ from holdfast.history.signals import parse_signal
 from holdfast.rendering import listing, running
 from holdfast.rendering.board import agent_summary, board
 from holdfast.rendering.maps import map_summary
-from holdfast.rules import next_moves, reducer, reporting, steering
+from holdfast.rules import early, next_moves, reducer, reporting, steering
 from holdfast.rules.timers import timers, to_datetime
 from holdfast.state.events import RUN_FAILED, Event, Started, Steered, cancel_event
 from holdfast.state.moves import (
@@ -219,14 +219,16 @@ class SupervisorWorkflow:
             case Prepare() as move:
                 return await scheduling.prepare(move, self._state.goal, flight.timeouts)
             case Ask() as move:
-                return await scheduling.ask(move.call, move.material, flight.timeouts)
+                anew = early.is_anew(self._state, move)
+                return await scheduling.ask(move.call, move.material, flight.timeouts, anew=anew)
             case Examine() as move:
                 return await scheduling.examine(move, flight.timeouts)
             case StartTeam() as move:
                 said = f"team of {move.subtask_id}"
                 return await self._below.run(SupervisorWorkflow.run, move, said)
             case StartAgent() as move:
-                return await self._below.run(AgentWorkflow.run, move, agent_summary(move.goal))
+                said = agent_summary(move.goal, anew=early.is_anew(self._state, move))
+                return await self._below.run(AgentWorkflow.run, move, said)
             case StartMap() as move:
                 return await self._below.run(MapWorkflow.run, move, map_summary(move.goal))
 

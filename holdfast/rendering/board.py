@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from holdfast.agent.state import AgentState, UseTool
 from holdfast.calls import KINDS
 from holdfast.calls.turn import TAKE_TURN, AgentGoal
-from holdfast.contracts import Call, Subtask
+from holdfast.contracts import Call, Contract, Subtask
 from holdfast.contracts.view import Row, RunView
 from holdfast.rendering import markdown
 from holdfast.rendering.amounts import at_most, calls, hands, money, seconds
@@ -206,16 +206,22 @@ def agent_board(state: AgentState) -> str:
 # ---------------------------------------------------------------- lines of the timeline
 
 
-def agent_summary(goal: AgentGoal) -> str:
+ANEW = "as planned anew"
+"""Said of the first work for a subtask that had begun otherwise before its plan was whole."""
+
+
+def agent_summary(goal: AgentGoal, *, anew: bool = False) -> str:
     """Return the line of an agent's workflow: `t3 researcher · sonnet · from turn 4 · title`."""
     subtask = goal.work.subtask
-    going_on = f"from turn {goal.resume.turns + 1}" if goal.resume.turns else ""
+    going_on = f"from turn {goal.resume.turns + 1}" if goal.resume.turns else ANEW * anew
     parts = (f"{subtask.id} {goal.role.name}", goal.model.tier, going_on, _title(subtask))
     return " · ".join(filter(None, parts))
 
 
-def call_summary(call: Call) -> str:
-    """Return the line of a model call, behind its activity type: `t3 analyst · sonnet · 2`."""
+def call_summary(call: Call, material: Contract | None = None, *, anew: bool = False) -> str:
+    """Return the line of a model call, behind its activity type: `t3 analyst · sonnet · 2 · title`,
+    with the title where its material has the subtask.
+    """
     kind = KINDS[call.kind]
     if call.model is None:
         return kind.free_words or "no model"
@@ -225,8 +231,10 @@ def call_summary(call: Call) -> str:
     what = f"{call.subtask_id} {call.role}" if call.subtask_id else kind.words
     if call.mending:
         what = f"{what.strip()}, its shape mended"
-    number = str(call.number) if call.number > 1 else ""
-    return " · ".join(part for part in (what.strip(), call.tier, number) if part)
+    number = ANEW if anew else str(call.number) if call.number > 1 else ""
+    subtask = getattr(material, "subtask", None)
+    title = _title(subtask) if isinstance(subtask, Subtask) else ""
+    return " · ".join(part for part in (what.strip(), call.tier, number, title) if part)
 
 
 def lens_summary(subtask: Subtask) -> str:

@@ -176,6 +176,12 @@ def _take_back(state: State, move: Started, progress: Progress) -> State:
     return replace(state, early=early)
 
 
+def is_anew(state: State, move: Started) -> bool:
+    """True if what its subtask had begun with was taken back, and this is the next that it has."""
+    number = move.call.number if isinstance(move, Ask) else move.number
+    return f"{move.purpose}-{number - 1}" in state.early.moves
+
+
 def settle(state: State, event: Landed) -> State:
     """Pay for what was taken back, and judge nothing of it."""
     id, before = event.move.id, state

@@ -8,6 +8,7 @@ import pytest
 
 from boards import row, view
 from holdfast.calls import KINDS
+from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Call, ModelCard, Subtask
 from holdfast.rendering.board import ANSWER_CHARACTERS, board, call_summary, lens_summary
 
@@ -115,6 +116,14 @@ def test_a_line_of_the_timeline_says_more_than_its_activity_type(
     base: dict[str, object] = {"purpose": "work-t3", "model": MODEL}
     call = Call.model_validate({**base, **fields})
     assert call_summary(call) == shown
+
+
+def test_the_line_of_work_has_its_title_and_says_that_it_was_begun_otherwise() -> None:
+    call = Call(kind="work", purpose="work-t3", number=2, subtask_id="t3", model=MODEL)
+    subtask = Subtask(id="t3", title="Find\n\u202ebugs", instruction="i", role="analyst")
+    shown = call_summary(call, WorkMaterial(subtask=subtask), anew=True)
+    assert shown == "t3 · sonnet · as planned anew · Find \\u202ebugs"
+    assert call_summary(call, WorkMaterial(subtask=subtask)) == "t3 · sonnet · 2 · Find \\u202ebugs"
 
 
 def test_a_call_of_every_kind_has_its_line() -> None:

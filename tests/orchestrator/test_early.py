@@ -35,6 +35,7 @@ from holdfast.rendering.html.pictured import Pictured
 from holdfast.rendering.report import took
 from holdfast.rendering.running import run_view
 from holdfast.rendering.status import standing
+from holdfast.rules.early import is_anew
 from holdfast.rules.reporting import notes, report
 from holdfast.state.events import AgentEnded, Answered, Event, PlanGrew, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
@@ -159,6 +160,8 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
         answer(drive, f"work-{name}-1", done("early"))
     refuse(drive, "plan-1", "t6: unknown role 'nobody'")
     answer(drive, "plan-2", plan_of(subtask("t1", role="researcher"), subtask("t2")))
+    assert is_anew(drive.state, flying(drive, "work-t1-2"))
+    assert not is_anew(drive.state, flying(drive, "work-t2-1"))
     drive.wait(5)
     answer(drive, "work-t1-2", done("late"))
 
