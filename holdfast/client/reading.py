@@ -35,6 +35,7 @@ from holdfast.contracts.search import WORKFLOW
 from holdfast.contracts.view import RunView
 from holdfast.deployment.invocation import to_type
 from holdfast.embedded.starting import SPACE_BYTES
+from holdfast.embedded.supervision import is_starting
 from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
 from holdfast.history.executions import AGENT
@@ -67,6 +68,7 @@ AGENTS_SECONDS = 1.0
 """The pause between two looks at what agents do."""
 STARTING_SECONDS = 20.0
 """How long a run that has not begun may lack a worker before that is said: one may be starting."""
+STARTING = "the worker is starting"
 NEW_WORKER_SECONDS = 60.0
 """How long a worker that took the place of another may take until it is called missing."""
 STUCK_ATTEMPTS = 3
@@ -263,6 +265,8 @@ class Reader:
         elif self.connection.new_worker and time.monotonic() < self.began + NEW_WORKER_SECONDS:
             # Nobody is missing: whoever reads this run has asked for the change.
             lines = (self.connection.new_worker,)
+        elif target.embedded and await asyncio.to_thread(is_starting, self.connection.settings):
+            lines = (STARTING,)
         with suppress(RPCError):
             for tier in tiers:
                 rate = await read_rate(client, target.task_queue, tier)

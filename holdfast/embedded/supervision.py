@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ Caller = Literal["starter", "watcher", "worker"]
 WORKER_STOP_SECONDS = 5.0
 SEVERAL = "several projects"
 """Stands before the folders of a worker that serves several projects."""
+JUST_UP_SECONDS = 20.0
+"""How long a worker that came up may take until the server knows that it asks for work."""
 FAILED_STARTS = 3
 """This many workers in a row that never came up are an error, not an accident."""
 
@@ -188,6 +191,20 @@ def status(settings: Settings) -> Status:
         held=state.hold.exists(),
         leases=is_leased(state),
     )
+
+
+def is_starting(settings: Settings) -> bool:
+    """True if a worker lives that has not come up, or did so a moment ago: on a busy machine it may
+    not ask for work yet.
+    """
+    state = StateDir.of(settings)
+    pid = running_pid(state, "worker")
+    if pid is None or _came_up(state) != pid:
+        return pid is not None
+    try:
+        return time.time() - state.ready.stat().st_mtime < JUST_UP_SECONDS
+    except OSError:
+        return False
 
 
 def _project(settings: Settings) -> str:

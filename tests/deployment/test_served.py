@@ -5,6 +5,7 @@ seconds, and the words name what heals it.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import uuid
@@ -27,12 +28,12 @@ from boards import view
 from holdfast.cli.checks.endpoint import check_models, check_worker
 from holdfast.cli.commands.care import doctor
 from holdfast.client import connecting as connection
-from holdfast.client.reading import Reader
+from holdfast.client.reading import STARTING, Reader
 from holdfast.contracts import Goal, Report
 from holdfast.contracts.view import RunView
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import HOME, Settings
-from holdfast.embedded import Endpoint, StateDir, down, ensure_up, up
+from holdfast.embedded import Endpoint, StateDir, down, ensure_up, supervision, up
 from holdfast.embedded.processes import Record
 from holdfast.intake.connection import Connection
 from holdfast.serving.throttle_notes import with_throttles
@@ -203,6 +204,31 @@ async def test_while_a_worker_takes_the_place_of_another_nobody_is_called_missin
     seen.return_value = (missing,)
     await reader.find_held_up()
     assert reader.held_up == (missing,), "it was there, and is not any more"
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_lives_and_has_not_come_up_is_said_to_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reader = Reader(Connection(Settings(state_dir=tmp_path), KNOWN.target, Mock()), "r")
+    missing = describe_missing("q", embedded=True, any_worker=False)
+    monkeypatch.setattr(served, "find_unserved", AsyncMock(return_value=(missing,)))
+    living: list[int | None] = [None]
+    monkeypatch.setattr(supervision, "running_pid", lambda *_: living[-1])
+
+    async def said() -> tuple[str, ...]:
+        await reader.find_held_up()
+        return reader.held_up
+
+    up_file = StateDir.of(reader.connection.settings).ready
+    up_file.write_text("7")
+    assert await said() == (missing,), "it died"
+    living.append(8)
+    assert await said() == (STARTING,), "another one came up"
+    up_file.write_text("8")
+    assert await said() == (STARTING,), "a moment ago"
+    os.utime(up_file, (0, 0))
+    assert await said() == (missing,), "it lives and stays silent"
 
 
 @pytest.mark.anyio
