@@ -47,7 +47,7 @@ def merge(material: SynthesisMaterial) -> Synthesis:
         answer="\n\n".join(parts) or "Nothing was found out.",
         confidence=_confidence(material),
         gaps=gaps,
-        conflicts=find_contradictions(shown),
+        conflicts=find_contradictions(shown, material.subtasks, material.goal),
         by_template=True,
     )
 

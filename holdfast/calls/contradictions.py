@@ -1,7 +1,9 @@
 """Find findings that contradict each other in a figure or a date, by code. Pure.
 
 Two statements are about the same thing if they use nearly the same words; they contradict each
-other if they then differ in exactly one figure or date. What they mean is a model's to judge.
+other if they then differ in exactly one figure or date. Findings on different inputs may each speak
+of their own: what these say without a name in common is told only if they agree in something else.
+What they mean is a model's to judge.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, islice
 
-from holdfast.contracts import Finding
+from holdfast.contracts import Finding, Subtask
 from holdfast.text import one_line
 
 MOST = 5
@@ -50,18 +53,76 @@ class Statement:
     """Its dates and figures, in their order."""
 
 
-def find_contradictions(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return the contradictions between findings, each in a sentence with both sides."""
+def find_contradictions(
+    findings: Iterable[Finding], subtasks: Iterable[Subtask] = (), goal: str = ""
+) -> tuple[str, ...]:
+    """Return the contradictions between findings of these subtasks, each in a sentence with both
+    sides.
+    """
     told = [each for each in findings if each.status in ("complete", "escalated")]
     every = (each for finding in told for each in _statements(finding))
     said = [*islice(every, MOST_IN_ALL)]
+    named = _Named(told, subtasks, goal)
     found: dict[str, None] = {}
+    doubtful: dict[frozenset[str], dict[str, None]] = {}
+    agreeing: set[frozenset[str]] = set()
     for left, right in islice(_pairs(said), MOST_COMPARED):
-        if _contradict(left, right):
+        differing = _count_differing(left, right)
+        if differing is None:
+            continue
+        both = frozenset((left.subtask_id, right.subtask_id))
+        if not differing:
+            agreeing.add(both)
+        elif differing == 1 and named.is_one_thing(left, right):
             found[f"{_quote(left)}; {_quote(right)}"] = None
+        elif differing == 1 and len(same := doubtful.setdefault(both, {})) < MOST:
+            same[f"{_quote(left)}; {_quote(right)}"] = None
         if len(found) == MOST:
             break
-    return tuple(found)
+    more = (each for both, same in doubtful.items() if both in agreeing for each in same)
+    return tuple(islice((*found, *more), MOST))
+
+
+class _Named:
+    """Tells whether two statements have a name in common, where they need one."""
+
+    def __init__(self, findings: Sequence[Finding], subtasks: Iterable[Subtask], goal: str) -> None:
+        self._findings, self._goal = findings, goal
+        self._subtasks = {each.id: each for each in subtasks}
+        self._known: dict[str, set[str]] = {}
+
+    @cached_property
+    def _inside(self) -> set[str]:
+        """Words that have a capital also where no sentence begins."""
+        titles = [each.title for each in self._subtasks.values()]
+        contents = (each.content[:MOST_LETTERS] for each in self._findings)
+        parts = (part for each in contents for part in _SENTENCE.split(each))
+        texts = (self._goal, *titles, *islice(parts, MOST_IN_ALL))
+        return {word for text in texts for word in _capitals(text)[1:] if word}
+
+    def is_one_thing(self, left: Statement, right: Statement) -> bool:
+        """True if both have a name in common, or their subtasks do not read different inputs."""
+        one, other = (self._subtasks.get(each.subtask_id) for each in (left, right))
+        if one is None or other is None or not (one.inputs and other.inputs):
+            return True
+        if {*one.inputs} & {*other.inputs} or one.id in other.depends_on:
+            return True
+        return other.id in one.depends_on or bool(self._names(left) & self._names(right))
+
+    def _names(self, statement: Statement) -> set[str]:
+        if (known := self._known.get(statement.text)) is None:
+            first, *rest = _capitals(statement.text)
+            known = {*filter(None, rest), *({first} & self._inside)}
+            self._known[statement.text] = known
+        return known
+
+
+def _capitals(text: str) -> list[str]:
+    """Return the words of a statement, those that begin with a small letter as nothing. Whoever
+    writes without capitals has names only.
+    """
+    words = re.findall(r"[^\W\d_]\w*", _DATE.sub(" ", _CITED.sub(" ", text)))
+    return ["" if each[0].islower() else each for each in words] or [""]
 
 
 def _pairs(said: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
@@ -88,12 +149,15 @@ def _statements(finding: Finding) -> Iterator[Statement]:
             yield Statement(finding.subtask_id, text, words, (*dates, *figures))
 
 
-def _contradict(left: Statement, right: Statement) -> bool:
+def _count_differing(left: Statement, right: Statement) -> int | None:
+    """Return how many values two statements about the same thing have otherwise; None: they are
+    about different things.
+    """
     if len(left.values) != len(right.values):
-        return False
-    differing = sum(a != b for a, b in zip(left.values, right.values, strict=True))
-    common = len(left.words & right.words)
-    return differing == 1 and common >= ALIKE * len(left.words | right.words)
+        return None
+    if len(left.words & right.words) < ALIKE * len(left.words | right.words):
+        return None
+    return sum(a != b for a, b in zip(left.values, right.values, strict=True))
 
 
 def _quote(statement: Statement) -> str:

@@ -125,7 +125,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
         parts.append(envelope("your previous answer", material.previous))
         parts.append(envelope("what you said beside it", material.beside))
         parts.append(envelope("what must change", wanted))
-    elif against := find_contradictions(material.findings):
+    elif against := find_contradictions(material.findings, material.subtasks, material.goal):
         parts.append(envelope(AGAINST, "\n".join(against)))
     parts.append(section("goal", material.goal))
     parts.append(section("instruction", material.instruction or "Answer the goal."))

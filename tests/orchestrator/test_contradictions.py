@@ -7,7 +7,7 @@ import pytest
 from holdfast.calls import contradictions
 from holdfast.calls.contradictions import MOST, MOST_COMPARED, Statement, find_contradictions
 from holdfast.calls.synthesize import SynthesisMaterial, synthesis_prompt
-from holdfast.contracts import Finding
+from holdfast.contracts import Finding, Subtask
 
 
 def said(id: str, content: str) -> Finding:
@@ -56,6 +56,57 @@ def test_what_one_finding_says_and_what_failed_is_not_compared_and_few_are_told(
     assert len(find_contradictions((said("t1", one), said("t2", other)))) == MOST
 
 
+DEPOTS = (
+    "- Date of the report: 3 March 2026\n- Electric buses in service: 42\n- diesel buses here: 118",
+    "- Date of the report: 9 March 2026\n- Electric buses in service: 31\n- diesel buses here: 64",
+)
+
+
+def reads(id: str, *inputs: str, needs: tuple[str, ...] = ()) -> Subtask:
+    return Subtask(
+        id=id, title="", instruction="Read", role="analyst", inputs=inputs, depends_on=needs
+    )
+
+
+@pytest.mark.parametrize(
+    ("subtasks", "more", "count"),
+    [
+        ((reads("t1", "a"), reads("t2", "b")), ("", ""), 0),
+        ((reads("t1", "a"), reads("t2", "a", "b")), ("", ""), 3),
+        ((reads("t1"), reads("t2", "b")), ("", ""), 3),
+        ((reads("t1", "a"), reads("t2", "b", needs=("t1",))), ("", ""), 3),
+        # The same elsewhere: then both may speak of one thing.
+        ((reads("t1", "a"), reads("t2", "b")), ("\nParking places in town: 9",) * 2, 3),
+        ((reads("t1", "a"), reads("t2", "b")), ("\nTern has 4 offices", "\nTern has 5 offices"), 0),
+        (
+            (reads("t1", "a"), reads("t2", "b")),
+            ("\nTern has 4 offices. It is Tern.", "\nTern has 5 offices"),
+            1,
+        ),
+        (
+            (reads("t1", "a"), reads("t2", "b")),
+            ("\nThe lease of office A costs 12.", "\nThe lease of office A costs 13."),
+            1,
+        ),
+    ],
+)
+def test_findings_on_different_inputs_contradict_each_other_about_what_both_name(
+    subtasks: tuple[Subtask, ...], more: tuple[str, str], count: int
+) -> None:
+    one, other = (f"{text}{end}" for text, end in zip(DEPOTS, more, strict=True))
+    found = find_contradictions((said("t1", one), said("t2", other)), subtasks)
+    assert len(found) == count
+
+
+def test_a_name_at_the_beginning_is_one_if_the_goal_or_a_title_has_it() -> None:
+    findings = said("t1", "Tern has 4 offices"), said("t2", "Tern has 5 offices")
+    apart = reads("t1", "a"), reads("t2", "b")
+    assert not find_contradictions(findings, apart, "How many offices are there?")
+    assert find_contradictions(findings, apart, "How many offices has Tern?")
+    titled = (apart[0].model_copy(update={"title": "The offices of Tern"}), apart[1])
+    assert find_contradictions(findings, titled)
+
+
 def test_whoever_writes_the_answer_is_told_before_it_is_written() -> None:
     findings = (
         said("t1", "The lease of A costs 12 euro."),
@@ -70,12 +121,11 @@ def test_findings_of_thousands_of_figures_are_compared_no_further_than_a_bound()
     findings = [said(f"t{number}", lines.format(number)) for number in range(30)]
     compared = 0
 
-    def count(left: Statement, right: Statement) -> bool:
+    def count(left: Statement, right: Statement) -> None:
         nonlocal compared
         compared += 1
-        return False
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(contradictions, "_contradict", count)
+        patched.setattr(contradictions, "_count_differing", count)
         assert find_contradictions(findings) == ()
     assert compared == MOST_COMPARED
