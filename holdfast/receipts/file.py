@@ -140,7 +140,7 @@ def words(name: str) -> str:
     """Return the name of a leaf for people."""
     kind, _, rest = name.partition("/")
     said = _KINDS.get(kind, "leaf {}" if rest else f"leaf {kind}")
-    return visible(said.format(rest))[:200]
+    return visible(said.replace("{}", rest))[:200]
 
 
 def _texts(lines: list[bytes]) -> Iterator[str]:

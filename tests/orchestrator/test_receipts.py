@@ -273,6 +273,7 @@ def flip(times: int, seed: int) -> None:
 
 
 def test_a_flipped_bit_is_named_wherever_it_is() -> None:
+    assert words("an{wer") == "leaf an{wer"
     flip(300, 1)
 
 
