@@ -28,7 +28,7 @@ from holdfast.text import group_lines, one_line
 
 Started = Ask | StartAgent
 Landed = Answered | Unanswered | AgentEnded
-MOST_QUOTED = 160
+MOST_QUOTED = 80
 """Letters of what was wrong with a plan."""
 OF_NOBODY = {"subtask_id": "", "kind": TAKEN_BACK}
 """What a call that was taken back is settled as: another subtask may have its id."""
@@ -104,10 +104,10 @@ def why_otherwise(state: State) -> str:
     """Return why a valid plan may have otherwise what was started for it."""
     if state.plan_errors:
         before = f"the plan before could not be used ({quote_errors(state)})"
-        return f"{before}, and the next has it otherwise"
+        return f"{before}, and the next asks otherwise"
     if state.numbers.get("plan", 0) > 1:
-        return "the plan before did not come whole, and the next has it otherwise"
-    return "the whole plan has it otherwise"
+        return "the plan before did not come whole, and the next asks otherwise"
+    return "the whole plan asks otherwise"
 
 
 def end_writing(state: State, why: str) -> State:

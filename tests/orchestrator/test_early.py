@@ -136,7 +136,7 @@ def test_what_the_plan_has_otherwise_is_cut_paid_and_told(other: Plan) -> None:
     assert paid == old.amount.dollars * HALF == drive.state.early.dollars
     assert any(
         each.startswith("t1 was started before the plan was whole, and taken back ($0.")
-        and each.endswith(": the whole plan has it otherwise.")
+        and each.endswith(": the whole plan asks otherwise.")
         for each in notes(drive.state)
     )
     fresh = [each for each in drive.state.work.values() if not each.subtask.depends_on]
@@ -165,7 +165,7 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
     drive.wait(5)
     answer(drive, "work-t1-2", done("late"))
 
-    why = "the plan before could not be used (t6: unknown role 'nobody'), and the next has it"
+    why = "the plan before could not be used (t6: unknown role 'nobody'), and the next asks"
     back = drive.state.early.dollars
     told = f"t1, t7 were started before the plan was whole, and taken back ({format_price(back)})"
     assert f"{told}: {why} otherwise." in notes(drive.state)
