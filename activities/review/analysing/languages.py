@@ -36,7 +36,7 @@ class _Rows:
 
 @cache
 def _rows() -> _Rows:
-    data: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text("utf-8"))
+    data: dict[str, dict[str, Any]] = yaml.load(DATA.read_text("utf-8"), yaml.CSafeLoader)
 
     def turned(what: str) -> dict[str, str]:
         return {key: name for name, row in data.items() for key in row.get(what, ())}

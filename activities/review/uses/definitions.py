@@ -194,7 +194,7 @@ def unfit_call(
 
 @cache
 def _common() -> frozenset[str]:
-    return frozenset(yaml.safe_load(COMMON_NAMES.read_text("utf-8")))
+    return frozenset(yaml.load(COMMON_NAMES.read_text("utf-8"), yaml.CSafeLoader))
 
 
 def is_telling(name: str) -> bool:

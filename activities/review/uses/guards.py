@@ -93,7 +93,7 @@ class Kind:
 
 @cache
 def kinds() -> tuple[Kind, ...]:
-    told: dict[str, dict[str, str]] = yaml.safe_load(DATA.read_text("utf-8"))
+    told: dict[str, dict[str, str]] = yaml.load(DATA.read_text("utf-8"), yaml.CSafeLoader)
 
     def pattern(row: dict[str, str], key: str) -> re.Pattern[str] | None:
         return re.compile(row[key], re.IGNORECASE) if key in row else None

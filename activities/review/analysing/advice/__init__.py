@@ -40,7 +40,7 @@ def advice_of(lens: str) -> dict[str, Advice]:
     path = FOLDER / f"{lens}.yaml"
     if path.parent != FOLDER or not path.is_file():
         return {}
-    rows = yaml.safe_load(path.read_text("utf-8"))
+    rows = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
     return {str(rule): Advice(**row) for rule, row in rows.items()}
 
 

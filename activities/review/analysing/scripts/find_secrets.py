@@ -365,7 +365,7 @@ def find_in_long_lines(lines: list[str], own: Kinds) -> Iterator[Secret]:
 def own_kinds(path: str) -> Kinds:
     """Return kind and pattern of what the library does not have, from the file that lists them."""
     with open(path, encoding="utf-8") as file:
-        shapes: dict[str, str] = yaml.safe_load(file)
+        shapes: dict[str, str] = yaml.load(file, yaml.CSafeLoader)
     return [(kind, make_pattern(rf"\b{shape}(?:\b|$)")) for kind, shape in shapes.items()]
 
 
