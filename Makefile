@@ -31,7 +31,7 @@ test: $(STAMP) ## Style, types and what a change is most likely to break, in min
 
 short: $(STAMP)
 	@# In a fresh clone one tester compiles for all, while the types are checked beside it.
-	@[ -d tests/__pycache__ ] || $(PYTHON) -m pytest --collect-only -qq >/dev/null || true
+	@[ -d tests/__pycache__ ] || $(PYTHON) -m pytest --collect-only -qq -m "not long" >/dev/null || true
 	$(PYTHON) -m pytest -n $(TESTERS) $(SPREAD) -m "not long"
 
 test-long: types ## The rest: types of tests, real processes killed, browsers, every page's snippets; offline

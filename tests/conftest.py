@@ -130,15 +130,20 @@ the end, when nothing else can be done meanwhile.
 """
 MARKS_LONG = re.compile(r"\bmark\.long\b|\brest_long\b")
 """What stands in each file that has a long test."""
+ALL_LONG = re.compile(r"^pytestmark = (?:pytest\.|\[[^\]]*\b)mark\.long\b", re.MULTILINE)
+"""What stands in a file that has no others."""
 Handle = WorkflowHandle[SupervisorWorkflow, Report]
 FAILED = pytest.StashKey[bool]()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import only files with a long test if no other is wanted: each tester imports all of them."""
-    if config.option.markexpr != "long" or not collection_path.match("test_*.py"):
+    """Import no file of which nothing is wanted: each tester imports all the others."""
+    wanted = config.option.markexpr
+    if wanted not in ("long", "not long") or not collection_path.match("test_*.py"):
         return None
-    return True if not MARKS_LONG.search(collection_path.read_text("utf-8")) else None
+    text = collection_path.read_text("utf-8")
+    idle = ALL_LONG.search(text) if wanted == "not long" else not MARKS_LONG.search(text)
+    return True if idle else None
 
 
 @pytest.hookimpl(tryfirst=True)

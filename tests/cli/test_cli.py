@@ -191,6 +191,7 @@ def test_a_plan_of_the_wrong_shape_is_refused_with_every_place(
     assert "line 1 column 2" in refused(capsys, "run goal --plan plan.json")
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_history_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.json").write_text('{"events": 3}')
     assert "not a history" in refused(capsys, "replay other.json")

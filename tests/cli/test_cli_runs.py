@@ -83,6 +83,7 @@ async def test_the_same_id_and_goal_attaches_and_another_goal_is_refused(
     assert "attached" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_finding_of_a_run_that_closed_is_the_reports_also_where_its_history_says_less(
     runs: Runs,
@@ -241,6 +242,7 @@ async def test_an_unknown_run_is_refused_by_every_command_that_takes_an_id(
         assert exit_of(refusal.value).code == Code.REFUSED
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_watcher_waits_for_the_first_worker_and_through_the_death_of_another(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]

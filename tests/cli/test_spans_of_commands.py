@@ -119,6 +119,7 @@ async def test_start_ends_its_span_when_the_run_has_started_in_a_trace_of_its_ow
     assert span.end_time_unix_nano < run.end_time_unix_nano
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_what_the_caller_handed_on_reaches_the_run_where_the_command_has_no_backend(
     runs: Runs, server: Connection, monkeypatch: pytest.MonkeyPatch
@@ -131,6 +132,7 @@ async def test_what_the_caller_handed_on_reaches_the_run_where_the_command_has_n
     assert (run.trace_id.hex(), run.parent_span_id.hex()) == (TRACE, SPAN)
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_nothing_is_sent_of_a_trace_that_its_caller_does_not_keep(
     runs: Runs, server: Connection, backend: Received, monkeypatch: pytest.MonkeyPatch

@@ -91,6 +91,7 @@ async def test_a_stream_that_is_cut_at_any_event_goes_on_behind_it(
             assert [each.id for each in behind] == ids[number + 1 :]
 
 
+@pytest.mark.long
 async def test_a_stream_that_is_cut_after_each_event_while_the_run_goes_on_loses_and_doubles_none(
     runs: Runs, hf: Holdfast
 ) -> None:
@@ -179,6 +180,7 @@ async def test_a_cancelled_run_keeps_what_it_had_and_a_fork_goes_on_from_it(
     assert {"py-cancel", "py-fork"} <= listed
 
 
+@pytest.mark.long
 async def test_a_fork_of_a_plan_that_a_person_rejected_waits_for_a_person_again(
     runs: Runs, hf: Holdfast
 ) -> None:
@@ -328,6 +330,7 @@ def test_places_are_in_the_order_of_the_history() -> None:
     assert all(one < other for one, other in itertools.pairwise(places))
 
 
+@pytest.mark.long
 async def test_a_second_look_folds_only_what_is_new_and_one_in_vain_is_made_anew(
     runs: Runs, hf: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,7 @@ def test_what_was_killed_comes_back_on_the_same_ports_and_queue(settings: Settin
         assert (healed.worker_pid != now.worker_pid) == ("worker" in victims)
 
 
+@pytest.mark.long
 def test_a_port_that_somebody_took_is_replaced_and_the_others_stay(settings: Settings) -> None:
     before = ensure_up(settings, programs=SLEEPER)
     killed(before.server_pid)
@@ -285,6 +286,7 @@ def test_a_pid_that_another_program_got_is_neither_ours_nor_stopped(settings: Se
     assert os.getpid() not in down(settings)
 
 
+@pytest.mark.long
 def test_a_lease_is_seen_while_it_is_held_and_ends_with_its_process(settings: Settings) -> None:
     assert not status(settings).leases
     with lease(settings):

@@ -130,6 +130,7 @@ async def test_what_was_said_is_in_no_span_unless_it_is_asked_for_and_a_secret_n
     assert "Tell [redacted]" in said and "very-secret" not in said
 
 
+@pytest.mark.long
 async def test_who_is_killed_before_it_noted_what_was_sent_sends_the_same_ids_again(
     runs: Runs, backend: Received
 ) -> None:
@@ -216,6 +217,7 @@ def test_what_a_backend_is_given_to_let_spans_in_is_a_secret(
     assert "abcdef-123456" in Settings(_env_file=None).secrets
 
 
+@pytest.mark.long
 async def test_of_a_run_that_was_reset_only_the_execution_that_goes_on_is_sent(
     runs: Runs, backend: Received
 ) -> None:

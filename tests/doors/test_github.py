@@ -235,6 +235,7 @@ async def test_two_jobs_at_once_leave_one_summary_and_no_thread_twice(desk: Desk
     assert desk.open() == ["shop.py:6", "shop.py:10"] and len(desk.summaries) == 1
 
 
+@pytest.mark.long
 async def test_doubles_are_deleted_later_but_for_what_a_person_answered_or_closed(
     desk: Desk,
 ) -> None:
@@ -294,6 +295,7 @@ async def test_a_limit_of_an_hour_is_said_and_the_rest_is_done(desk: Desk) -> No
     assert len(desk.github.talks) == 1 and len(desk.summaries) == 1
 
 
+@pytest.mark.long
 async def test_who_is_killed_between_two_requests_does_the_rest_and_doubles_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +332,7 @@ async def test_who_is_killed_between_two_requests_does_the_rest_and_doubles_noth
     assert [each["status"] for each in desk.github.checks] == ["completed"] * 2
 
 
+@pytest.mark.long
 async def test_a_check_that_was_left_unfinished_is_closed_before_another_is_made(
     desk: Desk,
 ) -> None:
@@ -350,6 +353,7 @@ async def test_a_check_that_was_left_unfinished_is_closed_before_another_is_made
     assert said == ["cancelled", "failure", "success", "failure"]
 
 
+@pytest.mark.long
 async def test_thirty_threads_are_opened_at_a_commit_however_often_it_is_reviewed(
     desk: Desk,
 ) -> None:
@@ -500,6 +504,7 @@ async def test_a_token_that_nobody_has_is_no_success_and_one_that_ends_midway_is
     assert [each.partition(":")[0] for each in teller.left_out] == ["SARIF"]
 
 
+@pytest.mark.long
 async def test_what_an_agent_said_and_no_thread_keeps_is_looked_for_again(desk: Desk) -> None:
     said = Remark(
         severity="critical",

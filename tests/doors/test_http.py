@@ -181,6 +181,7 @@ async def test_an_agui_agent_starts_a_run_asks_is_resumed_and_finishes(
     assert second.status_code == 409 and "another goal needs another thread" in second.text
 
 
+@pytest.mark.long
 async def test_an_agui_plan_that_is_not_wanted_is_rejected(runs: Runs, door: Door) -> None:
     caller = door.caller("ui")
     props = {"holdfast": {"approval": "always", "dollars": 2}}
@@ -303,6 +304,7 @@ async def test_a_token_may_do_no_more_than_its_scopes(
     assert report.status == "declined" and report.orders[0].order.by == "decides"
 
 
+@pytest.mark.long
 async def test_a_question_interrupts_the_run_of_an_interface_and_its_answer_goes_on(
     runs: Runs, connection: Connection, door: Door
 ) -> None:

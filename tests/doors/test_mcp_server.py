@@ -121,6 +121,7 @@ async def test_a_run_is_started_looked_at_and_read(
     assert await runs_of(connection) == ["m-run"]
 
 
+@pytest.mark.long
 async def test_who_has_lost_the_id_finds_the_latest_runs_of_such_doors(
     runs: Runs, connection: Connection, speak: Speak
 ) -> None:
@@ -213,6 +214,7 @@ async def test_no_run_may_cost_more_than_the_leash_and_none_more_than_is_left_of
         assert await spent_today(connection) < before + 1
 
 
+@pytest.mark.long
 async def test_two_doors_at_once_do_not_find_the_same_money_left(
     runs: Runs, connection: Connection, speak: Speak
 ) -> None:
@@ -232,6 +234,7 @@ async def test_two_doors_at_once_do_not_find_the_same_money_left(
         await until(one, taken, "completed")
 
 
+@pytest.mark.long
 async def test_a_run_that_a_person_started_counts_for_no_door(
     runs: Runs, connection: Connection, speak: Speak
 ) -> None:
@@ -340,6 +343,7 @@ async def test_bad_input_is_one_line_with_a_code_and_starts_nothing(
     assert await runs_of(connection) == []
 
 
+@pytest.mark.long
 async def test_an_order_for_a_run_that_is_over_is_refused(runs: Runs, speak: Speak) -> None:
     async with runs.worker(script()), speak(DECIDES) as host:
         await host.call_tool("run", {**GOAL, "id": "m-over"})

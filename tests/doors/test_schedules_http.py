@@ -149,6 +149,7 @@ async def test_what_cannot_be_meant_is_refused_by_the_names_of_the_fields(
     assert why in refused.json()["detail"] and "--" not in refused.text
 
 
+@pytest.mark.long
 async def test_a_path_that_leads_elsewhere_when_its_time_comes_is_read_by_no_run(
     runs: Runs, door: Door, allowed: Path, tmp_path: Path
 ) -> None:

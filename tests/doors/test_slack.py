@@ -309,6 +309,7 @@ async def test_an_agent_that_asks_is_answered_in_a_dialog(stand: Stand) -> None:
     assert answer.order.by == f"slack:{ADA} (Ada)"
 
 
+@pytest.mark.long
 async def test_limits_and_lost_answers_of_slack_double_nothing_and_lose_nothing(
     stand: Stand,
 ) -> None:
@@ -376,6 +377,7 @@ async def test_a_question_is_answered_and_a_cap_raised_within_what_the_channel_a
         await stand.part(said, "report", lambda text: "Cancelled" in text or "Complete" in text)
 
 
+@pytest.mark.long
 async def test_a_mention_that_no_door_has_started_is_started_by_the_next(stand: Stand) -> None:
     missed = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
     stand.slack.write("Nobody is asked here.")
@@ -396,6 +398,7 @@ async def test_a_mention_that_no_door_has_started_is_started_by_the_next(stand: 
     assert await stand.count() == 2
 
 
+@pytest.mark.long
 async def test_a_dialog_that_was_altered_decides_nothing_else(stand: Stand) -> None:
     async with stand.door():
         said = stand.slack.write(f"<@{BOT_USER}> Which rates changed?")
@@ -436,6 +439,7 @@ async def test_who_is_taken_out_of_the_file_decides_nothing_from_then_on(stand: 
     assert logging.getLogger("holdfast.slack").isEnabledFor(logging.WARNING), "the SDK's is its own"
 
 
+@pytest.mark.long
 async def test_a_run_that_no_list_told_of_while_it_was_open_is_told_once_it_has_ended(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:

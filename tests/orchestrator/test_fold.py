@@ -126,6 +126,7 @@ async def test_of_a_cancelled_run(runs: Runs) -> None:
     assert await compared(runs, handle) > 3
 
 
+@pytest.mark.long
 async def test_of_a_run_with_a_team_and_of_the_team(runs: Runs) -> None:
     model = ScriptedModel(
         {
@@ -146,6 +147,7 @@ async def test_of_a_run_with_a_team_and_of_the_team(runs: Runs) -> None:
     assert await compared(runs, team) > 4
 
 
+@pytest.mark.long
 async def test_of_a_run_with_an_outage(runs: Runs) -> None:
     lost = EndpointUnreachable(Unreached(address="http://127.0.0.1:1", why="refused"))
     model = ScriptedModel(
@@ -200,6 +202,7 @@ async def planned_by_nobody(runs: Runs, wanted: Goal, model: ScriptedModel) -> H
     return handle
 
 
+@pytest.mark.long
 async def test_a_team_that_is_cut_in_the_task_that_starts_it_ends_at_once(runs: Runs) -> None:
     """A cancellation comes in one batch with the plan."""
     model = ScriptedModel({})
@@ -233,6 +236,7 @@ async def test_a_team_whose_name_is_taken_fails_its_subtask_and_costs_nothing(ru
     assert await compared(runs, handle) >= 3
 
 
+@pytest.mark.long
 async def test_a_team_that_was_terminated_is_lost_to_a_reader_as_to_its_run(runs: Runs) -> None:
     held = asyncio.Event()
     model = ScriptedModel({"plan": [held], "t2": [works("two")], "synthesize": [synthesizes("-")]})

@@ -188,6 +188,7 @@ async def test_an_agent_that_uses_all_its_turns_is_tried_by_a_stronger_model_wit
     assert "So far: the limit may be 40." in first and "all its 2 turns" in first
 
 
+@pytest.mark.long
 async def test_an_agent_that_uses_all_its_turns_again_goes_to_the_fallback_and_hands_up_what_it_has(
     runs: Runs,
 ) -> None:
@@ -247,6 +248,7 @@ async def test_a_turn_whose_answer_was_lost_is_asked_again_and_no_tool_runs_twic
     assert report.assumed > 0 and report.model_calls == 3
 
 
+@pytest.mark.long
 async def test_an_endpoint_that_is_gone_between_two_turns_is_waited_for_and_the_talk_goes_on(
     runs: Runs,
 ) -> None:
@@ -258,6 +260,7 @@ async def test_an_endpoint_that_is_gone_between_two_turns_is_waited_for_and_the_
     assert done.count("tool-1-1") == 1
 
 
+@pytest.mark.long
 async def test_a_person_who_ends_the_subtask_cuts_its_agent(runs: Runs) -> None:
     never = asyncio.Event()
     model = ScriptedModel({"t1": [READS, never]})

@@ -162,6 +162,7 @@ async def test_what_stays_out_of_its_form_is_given_as_text_and_said_to_be(runs: 
     assert answer_file(report) is None
 
 
+@pytest.mark.long
 async def test_a_template_in_the_place_of_the_model_is_said_not_to_have_the_form(
     runs: Runs,
 ) -> None:
@@ -225,6 +226,7 @@ async def test_data_cites_in_its_texts_and_what_no_finding_says_is_flagged(runs:
     )
 
 
+@pytest.mark.long
 async def test_a_revision_that_leaves_the_form_leaves_the_answer_that_has_it(runs: Runs) -> None:
     issue = {"severity": "critical", "problem": "No price.", "fix": "Say it."}
     model = script(says(GOOD), *[says("words")] * 3, critique=[{"issues": [issue]}])

@@ -147,6 +147,7 @@ async def test_nobody_is_asked_about_a_call_whose_arguments_do_not_fit(
     assert "txt" in wrong["content"] and "written: 40" in made["content"]
 
 
+@pytest.mark.long
 async def test_a_worker_that_goes_away_while_a_person_thinks_loses_nothing(
     runs: Runs, written: list[str]
 ) -> None:
@@ -170,6 +171,7 @@ async def test_nobody_who_comes_within_a_day_is_a_no(runs: Runs, written: list[s
     assert any("Nobody decided on call 1 of t1 (write)" in each for each in report.notes)
 
 
+@pytest.mark.long
 async def test_a_person_is_shown_what_is_called_however_it_looks(
     runs: Runs, written: list[str]
 ) -> None:
@@ -203,6 +205,7 @@ async def test_nobody_is_asked_about_a_call_that_holds_a_key_of_the_deployment(
     assert SECRET not in events
 
 
+@pytest.mark.long
 async def test_a_call_too_long_to_be_read_is_not_asked_about(
     runs: Runs, written: list[str]
 ) -> None:
@@ -246,6 +249,7 @@ async def test_the_file_of_servers_says_which_of_their_tools_ask(runs: Runs) -> 
     assert "2130" in told(model, 1)[0]["content"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("servers_asked_here")
 async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(runs: Runs) -> None:
     model = script(calls(("mcp__own__fine", {"names": ["a"]})))
@@ -257,6 +261,7 @@ async def test_nobody_is_asked_about_a_call_that_a_server_s_schema_does_not_fit(
     assert "these arguments do not fit:" in said and "'row' is a required property" in said
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("servers_asked_here")
 async def test_a_tool_that_no_server_offers_cannot_be_named_to_ask(runs: Runs) -> None:
     file, model = servers(runs.folder, ["fien"]), ScriptedModel({})

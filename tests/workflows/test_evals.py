@@ -89,6 +89,7 @@ async def made(runs: Runs, handle: WorkflowHandle[Any, EvalReport]) -> dict[str,
     return {each.case: each for each in report.marks}
 
 
+@pytest.mark.long
 async def test_every_planted_fault_is_found_and_nothing_else(
     runs: Runs, connection: Connection
 ) -> None:

@@ -65,6 +65,7 @@ async def test_a_run_that_failed_fails_its_workflow_with_the_report_as_the_failu
     assert (exit_code(ended), ended.report) == (Code.FAILED, report)
 
 
+@pytest.mark.long
 async def test_a_report_above_the_blob_limit_is_kept_whole_outside_of_history(runs: Runs) -> None:
     huge = ("All work and no play. " * 140_000).strip()
     given_back = works(huge, status="escalate", reason="timeout", why="too big")

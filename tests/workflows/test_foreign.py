@@ -19,6 +19,7 @@ from conftest import Runs
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Order
 from holdfast.contracts.signals import BEGUN, HOLD, RESET, STANDSTILL
+from parameters import rest_long
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ async def started(runs: Runs, kind: str, given: list[Any]) -> WorkflowHandle[Any
 
 
 @pytest.mark.parametrize(
-    ("kind", "takes"), [("SupervisorWorkflow", "Goal"), ("AgentWorkflow", "AgentGoal")]
+    ("kind", "takes"), rest_long([("SupervisorWorkflow", "Goal"), ("AgentWorkflow", "AgentGoal")])
 )
 async def test_a_start_without_a_goal_closes_failed_with_one_clear_line(
     kind: str, takes: str, runs: Runs

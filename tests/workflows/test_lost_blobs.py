@@ -30,6 +30,7 @@ from holdfast.contracts.errors import BlobLost, PossiblyBilled
 from holdfast.contracts.policies import TRANSPORT_TRIES
 from holdfast.storage import DirectoryStore
 from holdfast.temporal.connection import plugin
+from parameters import rest_long
 from scripted import Line, ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +129,7 @@ async def test_a_damaged_argument_of_a_call_is_written_anew_by_the_next_one(runs
     assert len(await refusals(runs.handles[-1])) == 1
 
 
+@pytest.mark.long
 async def test_an_argument_that_is_always_damaged_is_a_gap_and_not_tried_for_an_hour(
     runs: Runs,
 ) -> None:
@@ -144,7 +146,7 @@ async def test_an_argument_that_is_always_damaged_is_a_gap_and_not_tried_for_an_
     runs.handles.clear()  # Its history refers to what cannot be read: a replay compares it.
 
 
-@pytest.mark.parametrize("harm", [Path.unlink, flip], ids=["missing", "damaged"])
+@pytest.mark.parametrize("harm", rest_long([Path.unlink, flip]), ids=["missing", "damaged"])
 async def test_a_run_whose_results_are_lost_says_so_and_goes_on_when_they_are_back(
     runs: Runs, harm: Callable[[Path], None]
 ) -> None:

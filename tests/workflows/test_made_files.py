@@ -66,6 +66,7 @@ async def test_what_the_sandbox_saves_is_a_file_of_the_finding_by_reference(runs
     assert "engine,year" not in history
 
 
+@pytest.mark.long
 async def test_a_later_file_of_a_name_takes_the_place_of_the_earlier_one(runs: Runs) -> None:
     report = await made(
         runs,
@@ -86,8 +87,7 @@ async def test_a_later_file_of_a_name_takes_the_place_of_the_earlier_one(runs: R
             (saves(*((f"{n}.csv", "x") for n in range(11))), "at most 10 files"),
             (saves(more="save('a.csv', 'x' * 5_000_000)"), "at most 4,194,304 letters"),
             (saves(more="save('a.csv', b'x')"), "takes two strings"),
-        ],
-        first=2,
+        ]
     ),
 )
 async def test_a_call_that_fails_hands_up_nothing_and_the_model_is_told_why(
@@ -99,6 +99,7 @@ async def test_a_call_that_fails_hands_up_nothing_and_the_model_is_told_why(
     assert said in json.dumps(model.requests[1].messages[-1])
 
 
+@pytest.mark.long
 async def test_one_subtask_makes_so_many_files_and_no_more(runs: Runs) -> None:
     many = [
         saves(*((f"{turn}-{n}.csv", "x") for n in range(10)), prefix=f"{turn}-")
@@ -110,6 +111,7 @@ async def test_one_subtask_makes_so_many_files_and_no_more(runs: Runs) -> None:
     assert "you have made 20 files" in json.dumps(model.requests[3].messages[-1])
 
 
+@pytest.mark.long
 async def test_what_a_try_made_that_was_not_accepted_is_not_of_the_next_one(runs: Runs) -> None:
     checked = {**subtask("t1", role="reader", tier="haiku"), "inputs": ["repo"]}
     plan = ready(checked)

@@ -173,6 +173,7 @@ async def test_a_map_goes_on_in_slices_of_money_and_stops_within_the_cap(runs: R
     assert len(maps.asked) == len(dict.fromkeys(maps.asked)), "no row twice"
 
 
+@pytest.mark.long
 async def test_a_raise_lets_a_map_go_on_where_it_stood(runs: Runs) -> None:
     maps = ScriptedMaps(600, dollars=Decimal("0.0005"))
     wanted = goal(limits={"dollars": "0.2", "replans": 0})
@@ -223,6 +224,7 @@ async def test_an_order_about_rows_ends_the_segment_and_the_next_one_carries_it_
     assert "299 of 300 rows complete, 1 supplied." in report.findings[0].content
 
 
+@pytest.mark.long
 async def test_rows_of_a_map_that_has_ended_are_tried_again_before_anybody_builds_on_it(
     runs: Runs,
 ) -> None:
@@ -296,6 +298,7 @@ async def test_an_order_that_concerns_no_row_is_refused_by_what_came_of_it(runs:
     assert sorted(n for _, n in maps.asked) == [*range(300)]
 
 
+@pytest.mark.long
 async def test_an_order_about_rows_needs_no_money(runs: Runs) -> None:
     maps = ScriptedMaps(600, dollars=Decimal("0.0005"), settled=tuple(range(600)))
     wanted = goal(limits={"dollars": "0.2", "replans": 0})
@@ -313,6 +316,7 @@ async def with_batches() -> Capabilities:
     return Capabilities(batches=True)
 
 
+@pytest.mark.long
 async def test_a_cancelled_run_cancels_its_batches_and_pays_what_they_did_once(
     runs: Runs,
 ) -> None:
@@ -410,6 +414,7 @@ async def test_a_fork_takes_the_complete_rows_of_a_map_over_that_it_does_again(
     assert "taken over from an earlier run" in second.findings[0].content
 
 
+@pytest.mark.long
 async def test_a_map_waits_for_a_lost_endpoint_and_asks_only_the_rest_of_its_rows(
     runs: Runs,
 ) -> None:

@@ -37,6 +37,7 @@ def servers(folder: Path, *command: str) -> Path:
     return file
 
 
+@pytest.mark.long
 async def test_what_a_server_offers_is_a_tool_like_any_other(runs: Runs) -> None:
     file = servers(runs.folder, sys.executable, "-m", "mcp_server_time")
     model = ScriptedModel({"t1": [ASKS, works("12:30")], "synthesize": [synthesizes("12:30 [t1]")]})

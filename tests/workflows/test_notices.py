@@ -202,6 +202,7 @@ async def test_a_receiver_that_wants_no_more_is_not_asked_again(runs: Runs) -> N
     assert len(hooks.got) == 1
 
 
+@pytest.mark.long
 async def test_it_is_given_up_after_three_days_and_the_run_is_not_kept(runs: Runs) -> None:
     with hook_receiver() as hooks:
         hooks.answers = [500] * 1_000

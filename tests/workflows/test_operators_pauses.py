@@ -107,6 +107,7 @@ async def test_a_run_that_is_paused_in_temporal_says_so_and_keeps_nobody_waiting
         assert isinstance(ended.value.cause, CancelledError), "the cancel was carried out"
 
 
+@pytest.mark.long
 async def test_a_call_that_is_paused_in_temporal_is_not_told_as_running(
     runs: Runs, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:

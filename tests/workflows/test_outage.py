@@ -89,6 +89,7 @@ async def test_of_five_calls_that_lose_it_one_look_waits_for_all_and_nothing_is_
     assert [each for each in await runs.activities() if each.startswith("reach")] == ["reach-1"]
 
 
+@pytest.mark.long
 async def test_a_call_that_was_on_its_way_when_the_outage_began_is_waited_for(runs: Runs) -> None:
     late = asyncio.Event()
     model = Lost(
@@ -184,6 +185,7 @@ async def test_a_name_that_goes_away_after_a_first_answer_is_waited_for(runs: Ru
     assert report.status == "complete" and model.looks == 1
 
 
+@pytest.mark.long
 async def test_each_time_it_is_lost_again_the_look_is_later_until_an_answer_comes(
     runs: Runs,
 ) -> None:

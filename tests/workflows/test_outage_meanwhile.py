@@ -44,6 +44,7 @@ async def test_a_reader_is_told_the_address_and_since_when(runs: Runs) -> None:
     assert not any("cannot be reached" in note for note in report.notes)
 
 
+@pytest.mark.long
 async def test_who_pauses_during_an_outage_finds_the_run_paused_after_it(runs: Runs) -> None:
     model = Lost({"t1": [lost(), works("one")], "synthesize": [synthesizes("done")]})
     async with runs.worker(model):
@@ -127,6 +128,7 @@ async def test_a_team_waits_for_itself_and_its_parent_only_for_the_team(runs: Ru
     assert paid(report) == 5
 
 
+@pytest.mark.long
 async def test_who_skips_all_that_needs_the_endpoint_does_not_wait_for_it(runs: Runs) -> None:
     model = Lost({"t1": [lost()], "t2": [lost()]})
     async with runs.worker(model), asyncio.timeout(60):
@@ -199,6 +201,7 @@ def test_what_a_person_ends_as_its_endpoint_is_lost_waits_for_none() -> None:
 # ---------------------------------------------------------------- teams that wait
 
 
+@pytest.mark.long
 async def test_a_reader_of_the_run_above_is_told_what_its_team_waits_for(runs: Runs) -> None:
     model = Lost(
         {

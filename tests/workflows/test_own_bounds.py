@@ -16,6 +16,7 @@ from holdfast.contracts import Bill, Goal, GoalInput, RoleCard, policies
 from holdfast.contracts.errors import TookTooLong
 from holdfast.plans import validity
 from holdfast.ports import ModelAnswer
+from parameters import rest_long
 from scripted import USAGE, ScriptedModel, calls, plans, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ def deadlines(model: ScriptedModel, what: str) -> list[float]:
     return [request.deadline_seconds for heard, request in asked if heard == what]
 
 
-@pytest.mark.parametrize("seconds", [1, 20])
+@pytest.mark.parametrize("seconds", rest_long([1, 20]))
 async def test_a_turn_of_an_agent_has_the_time_that_its_plan_gives_and_no_more(
     runs: Runs, seconds: int
 ) -> None:
@@ -67,7 +68,7 @@ async def test_a_turn_of_an_agent_has_the_time_that_its_plan_gives_and_no_more(
     assert (rooms(model, "t1"), deadlines(model, "t1")) == ([16_000], [seconds])
 
 
-@pytest.mark.parametrize(("role", "cuts"), [("analyst", 3), ("researcher", 4)])
+@pytest.mark.parametrize(("role", "cuts"), rest_long([("researcher", 4), ("analyst", 3)]))
 async def test_what_is_cut_again_at_its_own_time_is_given_back_as_too_big(
     runs: Runs, role: str, cuts: int
 ) -> None:

@@ -84,6 +84,7 @@ async def test_whoever_pauses_and_resumes_at_once_loses_nothing_of_an_agent(runs
     assert model.heard.count("t1") == 2
 
 
+@pytest.mark.long
 async def test_what_is_held_can_be_ended_by_a_person(runs: Runs) -> None:
     model, _ = waits_in_its_first_turn()
     async with runs.worker(model, catalogue=catalogue(runs)), asyncio.timeout(60):
@@ -96,6 +97,7 @@ async def test_what_is_held_can_be_ended_by_a_person(runs: Runs) -> None:
     assert report.model_calls == 0 and not report.assumed, "its turn was cut before it left"
 
 
+@pytest.mark.long
 async def test_workers_that_read_an_agent_anew_at_each_step_hold_it_in_the_same_place(
     runs: Runs,
 ) -> None:

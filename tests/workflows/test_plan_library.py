@@ -138,6 +138,7 @@ async def test_a_template_whose_runs_go_wrong_is_used_no_more(
     )
 
 
+@pytest.mark.long
 async def test_good_runs_of_one_shape_are_proposed_as_a_template_once(
     runs: Runs, connection: Connection
 ) -> None:

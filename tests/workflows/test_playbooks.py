@@ -108,6 +108,7 @@ async def test_a_contract_is_read_clause_by_clause_and_held_against_the_rules_of
     assert not report.gaps and not report.not_run
 
 
+@pytest.mark.long
 async def test_a_contract_without_rules_of_the_house_is_reviewed_all_the_same(runs: Runs) -> None:
     report = await report_of(runs, goal(runs, "contract-review", "contract"))
     assert report.status == "complete"
@@ -115,6 +116,7 @@ async def test_a_contract_without_rules_of_the_house_is_reviewed_all_the_same(ru
     assert [each.inputs for each in report.plan.subtasks] == [("contract",)] * 3
 
 
+@pytest.mark.long
 async def test_a_pdf_is_for_tools_and_whoever_answers_without_opening_it_leaves_a_gap(
     runs: Runs,
 ) -> None:
@@ -198,6 +200,7 @@ async def test_each_figure_of_a_portfolio_is_a_tools_and_its_notice_stands_in_ea
         assert notice in text
 
 
+@pytest.mark.long
 async def test_two_levels_hand_down_goal_inputs_and_money_and_hand_up_findings_gaps_and_bill(
     runs: Runs,
 ) -> None:
@@ -280,6 +283,7 @@ async def test_money_ends_at_a_rule_of_the_table_before_it_ends_at_a_person(runs
     assert case.tool_calls == 1 and "refunded in full" in report.answer
 
 
+@pytest.mark.long
 async def test_what_no_refund_rule_decides_is_handed_to_a_person(runs: Runs) -> None:
     wanted = refund(runs, ask_people=True)
     no_rule = {"status": "escalate", "reason": "out_of_scope", "why": "No row fits.", "result": ""}

@@ -88,6 +88,7 @@ async def test_a_script_that_fails_on_the_branch_and_passes_on_the_base_stands_i
         assert "passes on the base" in form
 
 
+@pytest.mark.long
 async def test_a_script_that_does_not_run_is_written_once_more(runs: Runs) -> None:
     _, remark = await proved(runs, BROKEN, TRUE)
     assert remark.proof is not None and remark.proof.verdict == "proved", remark.proof
@@ -113,6 +114,7 @@ async def test_what_a_model_cannot_show_says_why(runs: Runs) -> None:
     assert "A proof could not be tried: A script cannot show it." in report.answer
 
 
+@pytest.mark.long
 async def test_without_money_for_it_a_critical_says_that(runs: Runs) -> None:
     _, remark = await proved(runs, model_calls=7)
     assert remark.proof is not None and "budget" in remark.proof.why
@@ -206,6 +208,7 @@ async def test_a_patch_that_something_speaks_against_is_not_proposed(
     assert "No patch is proposed" in report.answer and why in remark.fix.why
 
 
+@pytest.mark.long
 async def test_nothing_is_run_to_prove_a_remark_where_that_is_said(runs: Runs) -> None:
     model = ReviewingModel({"logic": [finds(LOST_PAGE)], "verify": [confirms()], "prove": []})
     no = GoalInput(name="prove", kind="text", value="no")

@@ -74,6 +74,7 @@ async def test_a_subtask_without_criteria_is_not_reviewed(runs: Runs) -> None:
     assert "review" not in model.heard
 
 
+@pytest.mark.long
 async def test_a_review_that_fails_leaves_the_draft_accepted_and_says_so(runs: Runs) -> None:
     model = ScriptedModel(
         {
@@ -114,6 +115,7 @@ async def test_the_third_try_has_a_refined_instruction_and_the_refiner_sees_ever
     assert "refine-t1-1" in await runs.activities()
 
 
+@pytest.mark.long
 async def test_a_role_with_a_fixed_tier_does_not_climb(runs: Runs) -> None:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)
@@ -246,6 +248,7 @@ async def test_an_ambiguous_input_waits_for_a_person_who_answers(runs: Runs) -> 
     assert "A person was asked and answered: 2025" in model.requests[-3].prompt
 
 
+@pytest.mark.long
 async def test_a_person_who_never_answers_leaves_the_best_guess_after_a_day(runs: Runs) -> None:
     """The deadline stands still meanwhile: fifteen minutes of work are not over after a day."""
     asks = works("", status="escalate", reason="ambiguous_input", why="which year?")
@@ -358,6 +361,7 @@ async def test_a_patch_that_reuses_ids_touches_what_finished_or_repeats_is_refus
     assert skipped.status == "skipped" and skipped.why == "dropped by revision 1: moot"
 
 
+@pytest.mark.long
 async def test_replans_are_bounded_and_then_dependents_are_skipped(runs: Runs) -> None:
     fails = works("", status="failed", why="gone")
     model = ScriptedModel(
@@ -376,6 +380,7 @@ async def test_replans_are_bounded_and_then_dependents_are_skipped(runs: Runs) -
     assert any(note.startswith("The plan could not be changed: ") for note in report.notes)
 
 
+@pytest.mark.long
 async def test_a_planner_that_says_that_nothing_could_help_is_asked_once(runs: Runs) -> None:
     fails = works("", status="failed", why="gone")
     model = ScriptedModel(
@@ -460,6 +465,7 @@ async def test_a_long_finding_is_digested_for_the_synthesis_and_its_full_text_is
     assert long not in str(model.requests[model.heard.index("t2")].messages)
 
 
+@pytest.mark.long
 async def test_findings_beyond_the_context_are_reduced_in_rounds(runs: Runs) -> None:
     ids = [f"t{number}" for number in range(1, 7)]
     plan = ready(*(subtask(each) for each in ids))
@@ -522,6 +528,7 @@ async def test_a_critic_gets_one_revision_and_no_more(runs: Runs) -> None:
     assert "the second half is missing" in model.requests[-1].prompt
 
 
+@pytest.mark.long
 async def test_a_revision_that_fails_leaves_the_first_answer_and_names_what_was_not_mended(
     runs: Runs,
 ) -> None:
@@ -621,6 +628,7 @@ async def test_t1_fails_for_good_and_the_most_is_made_of_the_rest(runs: Runs) ->
     assert gaps["t5"].why == "needs t3, which was skipped"
 
 
+@pytest.mark.long
 async def test_a_lost_review_is_asked_again_and_the_loss_is_paid(runs: Runs) -> None:
     plan = ready(subtask("t1", acceptance_criteria="is good"))
     model = ScriptedModel(

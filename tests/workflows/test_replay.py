@@ -105,6 +105,7 @@ async def test_a_field_that_a_history_must_have_is_named_in_a_line(runs: Runs) -
     assert difference == "work-t2-1: its Call is none of today's: purpose: Field required"
 
 
+@pytest.mark.long
 async def test_a_step_that_a_busy_machine_is_slow_at_is_no_difference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -153,6 +154,7 @@ async def test_a_raw_history_replays_with_the_store_that_has_its_payloads(
     assert await replayed.verdict(raw, runs.store) == replayed.Verdict(problems=())
 
 
+@pytest.mark.long
 async def test_a_raw_history_with_another_store_names_the_blob_that_is_not_there(
     raw: Path, tmp_path: Path
 ) -> None:
@@ -209,6 +211,7 @@ def test_a_run_has_its_own_id_whatever_its_file_is_called(tmp_path: Path) -> Non
     assert replayed.read_history(path).workflow_id == "run"
 
 
+@pytest.mark.long
 async def test_a_history_that_holds_or_ends_its_process_is_no_yes(tmp_path: Path) -> None:
     # The start and one task, without what must stand between: nothing replays it.
     path = tmp_path / "torn.json"

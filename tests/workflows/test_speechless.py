@@ -66,6 +66,7 @@ async def test_an_agent_without_any_json_is_asked_twice_and_nothing_after_it(run
     assert QUOTED in stopped([each.why for each in report.gaps])
 
 
+@pytest.mark.long
 async def test_an_endpoint_that_has_answered_in_json_may_slip_as_often_as_before(
     runs: Runs,
 ) -> None:
@@ -81,6 +82,7 @@ async def test_an_endpoint_that_has_answered_in_json_may_slip_as_often_as_before
         assert [each.tier for each in report.findings[0].tries] == ["haiku", "sonnet"]
 
 
+@pytest.mark.long
 async def test_an_agent_whose_run_has_heard_json_is_mended_twice_as_before(runs: Runs) -> None:
     repository = Repository.at(runs.folder / "repo")
     repository.commit({"notes.md": "The limit is 40 a minute.\n"})
@@ -112,6 +114,7 @@ async def test_a_team_without_any_json_stops_the_run_above_it(runs: Runs) -> Non
     assert model.heard == ["plan", "plan"]
 
 
+@pytest.mark.long
 async def test_a_team_below_a_run_that_has_heard_json_may_slip_as_often_as_before(
     runs: Runs,
 ) -> None:

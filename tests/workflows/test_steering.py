@@ -407,6 +407,7 @@ async def test_what_a_fork_has_of_a_role_reaches_the_calls_of_that_role_alone(ru
     assert model.heard[model.requests.index(asked)] == "t2" and len(model.heard) > 2
 
 
+@pytest.mark.long
 async def test_a_fork_does_not_take_over_findings_of_an_input_that_changed(runs: Runs) -> None:
     plan = ready(subtask("t1", inputs=["note"]), subtask("t2"), subtask("t3", "t1"))
     model = ScriptedModel(

@@ -20,6 +20,7 @@ from holdfast.intake.connection import Connection
 from holdfast.storage import DirectoryStore, StoreAway
 from holdfast.temporal import connection
 from holdfast.temporal.connection import Target, plugin
+from parameters import rest_long
 from scripted import ScriptedModel, digests, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,7 @@ class Away(DirectoryStore):
         return content
 
 
-@pytest.mark.parametrize(("puts", "gets"), [(2, 0), (0, 3)])
+@pytest.mark.parametrize(("puts", "gets"), rest_long([(2, 0), (0, 3)]))
 async def test_a_store_that_is_away_for_a_while_costs_time_and_no_call(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, puts: int, gets: int
 ) -> None:

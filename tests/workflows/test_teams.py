@@ -99,6 +99,7 @@ async def test_what_a_team_admits_stands_in_the_report_above_it(runs: Runs) -> N
     assert not [each for each in report.notes if "not run" in each], "the run above says it itself"
 
 
+@pytest.mark.long
 async def test_the_page_of_a_run_says_how_to_see_what_its_team_did_and_divides_what_it_took(
     runs: Runs, connection: Connection
 ) -> None:

@@ -81,6 +81,7 @@ async def test_an_analyst_with_a_csv_in_its_prompt_queries_it_and_calculates(run
     assert report.findings[0].tool_calls == 3 and not report.findings[0].failed_calls
 
 
+@pytest.mark.long
 async def test_an_analyst_without_any_input_calculates_and_may_answer_at_once(runs: Runs) -> None:
     model = ScriptedModel(
         {

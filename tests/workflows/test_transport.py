@@ -103,6 +103,7 @@ async def test_a_run_can_be_found_by_its_search_attributes(runs: Runs) -> None:
     assert WAITING.name not in found
 
 
+@pytest.mark.long
 async def test_a_call_that_keeps_getting_lost_is_given_up(runs: Runs) -> None:
     lost = PossiblyBilled("dropped", Bill(model="m", calls=1))
     model = ScriptedModel(

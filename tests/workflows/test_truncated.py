@@ -91,7 +91,7 @@ async def test_each_kind_of_call_is_asked_once_more_with_twice_the_room(runs: Ru
     assert report.model_calls == len(model.heard)
 
 
-@pytest.mark.parametrize("kind", rest_long(KINDS, first=2))
+@pytest.mark.parametrize("kind", rest_long(KINDS))
 async def test_what_is_cut_off_twice_has_failed_and_the_run_goes_on(kind: str, runs: Runs) -> None:
     model = CutOff(script(), left={kind: 2})
     report = await run(runs, model, dollars="50")

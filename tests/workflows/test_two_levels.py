@@ -91,6 +91,7 @@ def _planning(model: ScriptedModel) -> list[str]:
     return [each.prompt for what, each in heard if what == "plan"]
 
 
+@pytest.mark.long
 async def test_a_team_two_levels_down_cannot_plan_what_the_first_run_planned(runs: Runs) -> None:
     again = subtask("a", role="department")
     model = ScriptedModel(

@@ -146,6 +146,7 @@ async def test_what_one_of_two_has_read_is_read(runs: Runs) -> None:
     assert [each.unread for each in report.findings] == [("papers",), ()]
 
 
+@pytest.mark.long
 async def test_what_an_earlier_try_has_read_this_one_has_not(runs: Runs) -> None:
     doubt = works("perhaps 30", confidence=10)
     model = ScriptedModel(
@@ -183,6 +184,7 @@ async def test_a_team_that_opened_nothing_says_so_to_the_run_above(runs: Runs) -
     assert "Reading papers" in report.gaps[0].why
 
 
+@pytest.mark.long
 async def test_a_fork_does_again_what_answered_without_reading(runs: Runs) -> None:
     planned = (
         subtask("t1", role="reader", inputs=["papers"]),

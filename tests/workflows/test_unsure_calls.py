@@ -76,6 +76,7 @@ def said(notes: tuple[str, ...]) -> str:
     return note
 
 
+@pytest.mark.long
 async def test_a_call_with_effects_that_was_not_run_again_is_in_the_notes_of_the_report(
     runs: Runs, sender: Catalogue
 ) -> None:
@@ -109,6 +110,7 @@ async def test_a_call_with_effects_that_was_cut_in_the_middle_is_in_the_notes_of
     assert await segments(runs, report) == [["turn-1", "tool-1-1"]]
 
 
+@pytest.mark.long
 async def test_a_call_with_effects_that_took_too_long_is_in_the_notes_of_the_report(
     runs: Runs, sender: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

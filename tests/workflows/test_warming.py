@@ -11,6 +11,7 @@ import pytest
 from conftest import Runs
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Capabilities, Goal, GoalInput
+from parameters import rest_long
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +72,7 @@ async def test_the_others_go_as_soon_as_the_answer_to_the_first_begins(runs: Run
     assert [each.shared for each in asked.requests[:3]] == ["5m"] * 3
 
 
-@pytest.mark.parametrize(("text", "caching"), [("Short.", True), (HANDBOOK, False)])
+@pytest.mark.parametrize(("text", "caching"), rest_long([("Short.", True), (HANDBOOK, False)]))
 async def test_what_no_cache_would_keep_is_asked_all_at_once(
     runs: Runs, text: str, caching: bool
 ) -> None:

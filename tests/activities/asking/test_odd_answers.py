@@ -368,6 +368,7 @@ async def test_an_answer_has_a_size_counted_after_decompression(
     assert "larger than any" in str(above)
 
 
+@pytest.mark.long
 async def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     once = gzip.compress(b"x" * 200_000_000)
     for head in ("200 OK", "400 Bad"):

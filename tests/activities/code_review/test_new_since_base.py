@@ -152,6 +152,7 @@ UNREADABLE: tuple[tuple[str, str, list[tuple[str, int, bool]]], ...] = (
 """Of a file: in the base, which of the last three nobody can read, in the head, what is found."""
 
 
+@pytest.mark.long
 async def test_where_either_side_does_not_parse_no_more_is_said_than_is_known(
     tmp_path: Path,
 ) -> None:
@@ -183,6 +184,7 @@ async def test_what_was_secret_in_the_base_is_withheld_where_the_head_names_it(
     assert value not in draft.model_dump_json()
 
 
+@pytest.mark.long
 async def test_only_functions_that_the_change_made_worse_are_told(tmp_path: Path) -> None:
     base = decisions(20) + decisions(22, "other") + decisions(14, "third")
     head = base.replace("def other(a):\n    if", "def other(a, b=0):\n    if")
@@ -193,6 +195,7 @@ async def test_only_functions_that_the_change_made_worse_are_told(tmp_path: Path
     assert [each.weight for each in remarks_of(worse)] == [24, 16]
 
 
+@pytest.mark.long
 async def test_a_statement_of_several_lines_is_as_new_as_any_of_them(tmp_path: Path) -> None:
     code = "import subprocess\nx = 1\nsubprocess.run(\n    {},\n    shell=True,\n)\n"
     base, head = code.replace("{}", "'ls'"), code.replace("{}", "'ls ' + request.args['a']")
@@ -267,6 +270,7 @@ def test_what_is_measured_is_known_by_its_name_and_new_if_it_grew(tmp_path: Path
 BROKEN_SHELL = "if true; then\n"
 
 
+@pytest.mark.long
 async def test_an_error_of_syntax_is_critical_where_the_tool_could_read_the_base(
     tmp_path: Path,
 ) -> None:

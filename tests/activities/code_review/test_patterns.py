@@ -30,7 +30,7 @@ Found = dict[str, Counter[str]]
 def examples() -> Iterator[tuple[str, str, str, str]]:
     """Rule, whether it is bad or good, ending and text of each."""
     for file in sorted(EXAMPLES.glob("*.yml")):
-        data: dict[str, dict[str, list[str]]] = yaml.safe_load(file.read_text("utf-8"))
+        data: dict[str, dict[str, list[str]]] = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
         for rule, sorts in data.items():
             for sort, texts in sorts.items():
                 for text in texts:

@@ -130,11 +130,13 @@ async def test_a_picture_in_one_long_line_is_read_and_nothing_of_it_is_quoted(
     assert token not in draft.model_dump_json()
 
 
+@pytest.mark.long
 async def test_a_header_without_a_body_is_no_key(repository: Repository, tmp_path: Path) -> None:
     repository.commit(dict(NAMED))
     assert await keys_of(repository, tmp_path) == []
 
 
+@pytest.mark.long
 async def test_two_keys_have_two_marks(repository: Repository, tmp_path: Path) -> None:
     other = armour("RSA", made_up_body(7))
     repository.commit({"a.pem": KEY, "b.pem": other, "c.pem": KEY + other})
@@ -150,6 +152,7 @@ async def test_two_keys_have_two_marks(repository: Repository, tmp_path: Path) -
     assert first != second and [place[2] for place in marks[2:]] == [first, second]
 
 
+@pytest.mark.long
 async def test_an_encrypted_key_is_told_as_one(repository: Repository, tmp_path: Path) -> None:
     plain = armour("OPENSSH", made_up_body(8, b"openssh-key-v1\0\0\0\0\x04none"))
     repository.commit({**ENCRYPTED, "plain": plain})
@@ -161,6 +164,7 @@ async def test_an_encrypted_key_is_told_as_one(repository: Repository, tmp_path:
     assert found["new.pem"].severity == "warning"
 
 
+@pytest.mark.long
 async def test_a_changed_body_below_an_old_header_is_part_of_the_change(
     repository: Repository, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def test_what_is_not_understood_is_said_and_takes_nothing_out(text: str | bytes,
     assert all(each.isprintable() for each in found.not_obeyed)
 
 
+@pytest.mark.long
 def test_ten_thousand_unknown_keys_are_a_few_words() -> None:
     found = parsed("".join(f"k{n}=1\n" for n in range(2_000)))
     assert len(found.not_obeyed) == 11 and found.not_obeyed[-1] == "1990 more"
@@ -262,6 +263,7 @@ async def test_a_clone_of_one_branch_hides_nothing_by_its_own_word(
     assert "fetch it, or give base=REVISION" in found.answer
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_shallow_clone_without_a_base_hides_nothing_by_its_own_word(
     tmp_path: Path, repository: Repository

@@ -83,6 +83,7 @@ async def test_a_verifier_adds_a_verdict_to_each_remark_and_no_remark_is_lost(ru
     assert SECRET not in told and SECRET not in asked.system
 
 
+@pytest.mark.long
 async def test_a_verifier_is_not_told_who_made_a_remark_and_has_tools_for_what_it_is_not_shown(
     runs: Runs,
 ) -> None:

@@ -58,6 +58,7 @@ def test_a_rate_that_bears_no_burst_is_found_though_not_used_up(rate: int, least
     assert mean(storm.later_refusals for storm in played) <= 0.8
 
 
+@pytest.mark.long
 def test_calls_as_long_as_a_models_use_up_a_rate() -> None:
     played = storms(Endpoint(rate=1, burst=10, latency=MODEL), 120)
     assert median(storm.goodput for storm in played) >= 0.85
@@ -78,13 +79,14 @@ def test_an_endpoint_with_a_limit_in_flight_is_kept_busy(
 
 @pytest.mark.parametrize(
     "endpoint",
-    [Endpoint(in_flight=4, round_trip=0.3), Endpoint(in_flight=4, releases=0.01)],
-    ids=["far away", "places free a little late"],
+    rest_long([Endpoint(in_flight=4, releases=0.01), Endpoint(in_flight=4, round_trip=0.3)]),
+    ids=["places free a little late", "far away"],
 )
 def test_an_endpoint_that_shows_its_limit_in_flight_late_is_kept_busy(endpoint: Endpoint) -> None:
     assert median(storm.goodput for storm in storms(endpoint, 240)) >= 0.85
 
 
+@pytest.mark.long
 def test_a_limit_in_flight_that_is_raised_or_lowered_is_found_out() -> None:
     assert twice(Endpoint(in_flight=4), Endpoint(in_flight=16), chains=1_000).goodput >= 0.6
     assert twice(Endpoint(in_flight=8), Endpoint(in_flight=4), chains=240).goodput >= 0.6
@@ -108,7 +110,9 @@ def test_calls_as_long_as_a_models_lose_nothing_to_refusals_by_chance() -> None:
 
 @pytest.mark.parametrize(
     ("endpoint", "least"),
-    [(Endpoint(rate=5, burst=5, chance=0.3), 0.3), (Endpoint(in_flight=4, chance=0.1), 0.4)],
+    rest_long(
+        [(Endpoint(rate=5, burst=5, chance=0.3), 0.3), (Endpoint(in_flight=4, chance=0.1), 0.4)]
+    ),
 )
 def test_a_limit_and_chance_together_bring_no_tier_to_a_crawl(
     endpoint: Endpoint, least: float
@@ -139,7 +143,8 @@ def test_nothing_of_a_storm_is_left_a_minute_later(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "least"), [(Endpoint(rate=5, burst=5), 0.4), (Endpoint(in_flight=4), 0.4)]
+    ("endpoint", "least"),
+    rest_long([(Endpoint(in_flight=4), 0.4), (Endpoint(rate=5, burst=5), 0.4)]),
 )
 def test_two_workers_share_a_limit(endpoint: Endpoint, least: float) -> None:
     assert median(s.goodput for s in storms(endpoint, 200, workers=2)) >= least

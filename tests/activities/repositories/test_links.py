@@ -89,6 +89,7 @@ async def test_a_submodule_is_a_gap_of_a_change_that_moves_it_unless_nobody_has_
     assert await missed(bench, repository, "HEAD") == {"lib/": "a submodule"}
 
 
+@pytest.mark.long
 async def test_a_module_that_a_link_replaced_is_told_so_and_not_as_removed(
     repository: Repository, bench: Bench
 ) -> None:

@@ -18,6 +18,7 @@ from holdfast.activities.repositories.working_tree import PATH_FOLDERS
 from holdfast.contracts.errors import BadGoal, LensFailed
 from holdfast.untrusted.folders import NotRegular, read_handle
 from holdfast.untrusted.roots import Outside, Root, Roots, open_file, open_folder, roots_at
+from parameters import rest_long
 from repositories import Bench, Repository
 
 pytestmark = pytest.mark.anyio
@@ -356,11 +357,13 @@ def deep(root: Path, names: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("names", "why"),
-    [
-        (["d" * 200] * 20, "its path is longer than 700 bytes"),
-        (["d" * 200] * 4, "its path is longer than 700 bytes"),
-        (["d"] * (PATH_FOLDERS + 1), "below more than 100 folders"),
-    ],
+    rest_long(
+        [
+            (["d" * 200] * 4, "its path is longer than 700 bytes"),
+            (["d" * 200] * 20, "its path is longer than 700 bytes"),
+            (["d"] * (PATH_FOLDERS + 1), "below more than 100 folders"),
+        ]
+    ),
 )
 async def test_a_path_that_fits_nowhere_is_listed_and_the_others_are_read(
     tmp_path: Path, bench: Bench, names: list[str], why: str
