@@ -247,13 +247,11 @@ def _find_claimed_twice(roles: Iterable[Role]) -> Iterator[Unusable]:
     """Yield the roles within reach of each other that claim the same case: a planner could not tell
     which of them is meant.
     """
-    roles = [*roles]
-    for role in roles:
-        for other in roles:
+    claims = [(role, {_said(each) for each in role.card.cases}) for role in roles]
+    for role, cases in claims:
+        for other, others in claims:
             near = role.playbook in ("", other.playbook) or not other.playbook
-            same = {_said(each) for each in role.card.cases} & {
-                _said(each) for each in other.card.cases
-            }
+            same = cases & others
             added = bool(role.card.source) or not other.card.source
             if other is not role and near and same and added:
                 name, case = other.card.name, min(same)
