@@ -720,7 +720,8 @@ async def test_only_mapped_inputs_may_be_large_and_none_may_change_while_it_is_r
     preparation: Preparation, allowed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = allowed / "items.jsonl"
-    path.write_bytes(b'{"id": 1, "x": "' + b"y" * 1000 + b'"}\n' + b"\n" * INPUT_BYTES)
+    row, blank = b'{"id": 1, "x": "' + b"y" * 1000 + b'"}\n', b" " * 999 + b"\n"
+    path.write_bytes(row + blank * (INPUT_BYTES // 1_000 + 1))
     assert "larger than" in await refusal(preparation, goal(inputs=given(path)))
     asked = goal(inputs=given(path), plan=mapping_plan())
     (pinned,) = (await prepare(preparation, asked)).inputs

@@ -204,6 +204,7 @@ async def test_a_run_that_is_refused_for_its_cap_is_listed_as_that(
     assert mine["why"] == "cap too small"
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_list_shows_a_run_with_its_goal_and_export_gives_what_replay_takes(
     runs: Runs, connection: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -54,6 +54,7 @@ async def test_two_runs_of_one_goal_are_compared_in_text_and_as_json(
     assert exit_of(unknown.value).code == Code.REFUSED
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_run_that_goes_on_or_was_refused_is_not_compared(
     runs: Runs, connection: Connection

@@ -103,6 +103,7 @@ async def test_a_test_is_answered_as_the_endpoint_answered_when_it_was_recorded(
     assert "-Which rates changed? | +Which rates fell?" in report.model_dump_json()
 
 
+@pytest.mark.long
 async def test_a_run_that_is_over_is_exported_as_a_cassette_that_answers_it_again(
     tmp_path: Path,
 ) -> None:

@@ -25,6 +25,7 @@ from holdfast.workflows import WORKFLOWS
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 async def test_a_receipt_of_a_map_names_what_came_of_its_rows_by_digest() -> None:
     lines = "\n".join(json.dumps({"id": f"k{n}", "text": f"of a row {n}"}) for n in range(40))
     classify = Subtask(

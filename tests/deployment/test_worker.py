@@ -100,6 +100,7 @@ def test_roots_are_those_at_the_workers_start_and_registered_ones_only_beside_ou
     assert [root.path for root in own()] == folders[:1]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_no_worker_uses_the_state_directory_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path, 65534, 65534)

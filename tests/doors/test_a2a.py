@@ -151,9 +151,11 @@ async def test_tasks_are_listed_by_state_and_page(
     assert states[open_id] == "TASK_STATE_INPUT_REQUIRED"
     assert states[str(done["id"])] == "TASK_STATE_COMPLETED"
     assert listed.json()["totalSize"] == len(states) and listed.json()["nextPageToken"] == ""
-    ended = (await caller.get("/tasks?status=TASK_STATE_COMPLETED&includeArtifacts=true")).json()
+    ended = (
+        await caller.get(f"/tasks?status=TASK_STATE_COMPLETED&includeArtifacts=true&{since}")
+    ).json()
     assert done in ended["tasks"] and open_id not in {each["id"] for each in ended["tasks"]}
-    asks = (await caller.get("/tasks?status=TASK_STATE_INPUT_REQUIRED")).json()["tasks"]
+    asks = (await caller.get(f"/tasks?status=TASK_STATE_INPUT_REQUIRED&{since}")).json()["tasks"]
     assert open_id in {each["id"] for each in asks}
     assert all(each["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" for each in asks)
     one = (await caller.get(f"/tasks?contextId={open_id}")).json()

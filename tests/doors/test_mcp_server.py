@@ -272,6 +272,7 @@ async def test_the_gate_is_the_persons_unless_the_door_was_opened_otherwise(
     ]
 
 
+@pytest.mark.long
 async def test_a_run_is_cancelled_through_the_door(runs: Runs, speak: Speak) -> None:
     async with runs.worker(script()), speak() as host:
         await host.call_tool("run", {**GOAL, "approval": "always", "id": "m-end"})

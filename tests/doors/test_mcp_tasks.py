@@ -171,6 +171,7 @@ async def test_hosts_of_2025_have_tasks_of_the_protocol_itself(runs: Runs, speak
         assert data(plain)["status"] == "completed"
 
 
+@pytest.mark.long
 async def test_a_task_of_2025_that_waits_for_a_person_says_so_at_once_and_can_be_cancelled(
     runs: Runs, speak: Speak
 ) -> None:

@@ -125,6 +125,7 @@ async def test_a_time_of_a_schedule_starts_a_run_like_any_other_and_its_price_is
         assert not await find_divergence(history, WORKFLOWS, runs.store)
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_what_is_gone_when_the_time_comes_is_a_refusal_that_the_list_tells(
     runs: Runs,

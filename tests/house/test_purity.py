@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from parameters import rest_long
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = {
     "workflows": ROOT / "workflows" / "ruff.toml",
@@ -59,7 +61,7 @@ def test_importing_the_workflows_loads_no_sdk_and_nothing_that_reads_the_world()
     )
 
 
-@pytest.mark.parametrize("program", ["holdfast.serving.worker", "holdfast.cli.main"])
+@pytest.mark.parametrize("program", rest_long(["holdfast.cli.main", "holdfast.serving.worker"]))
 def test_a_program_starts_without_what_few_of_its_runs_need(program: str) -> None:
     loaded = python(f"import sys, {program}; print('\\n'.join(sys.modules))")
     assert loaded.returncode == 0, loaded.stderr

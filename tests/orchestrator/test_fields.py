@@ -115,6 +115,7 @@ COPIED: Mapping[tuple[type[BaseModel], str], type] = (
 """Fields that become one of the same name in another shape, where they are looked for instead."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", SET_BY_PEOPLE, ids=lambda each: each.__name__)
 def test_each_field_that_somebody_can_set_is_read(model: type[BaseModel]) -> None:
     needed = {name for tool in shipped_tools().values() for name in tool.needs}
@@ -153,6 +154,7 @@ FOR_READERS = {
 }
 
 
+@pytest.mark.long
 def test_no_field_of_any_contract_is_left_that_nobody_reads() -> None:
     names = {field for _, field in reads()}
     unread = [

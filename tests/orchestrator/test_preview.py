@@ -570,6 +570,7 @@ def test_the_least_cap_of_an_agent_lets_its_first_turn_begin() -> None:
 # ---------------------------------------------------------------- under a small cap
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, database=None)
 @given(plan=plans(), models=cards(), dollars=st.sampled_from(("0.05", "0.2", "0.7", "1.5")))
 def test_what_a_cap_lowers_is_said_and_the_cap_that_is_named_lowers_nothing(

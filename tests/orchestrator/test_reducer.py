@@ -399,6 +399,7 @@ def test_every_run_settles_each_subtask_once_within_its_limits(
     check_closed(drive, chance)
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(plans(roles=ROLES), st.integers(1, 5), st.data())
 def test_with_money_to_spare_the_longest_remaining_chain_always_starts_first(

@@ -560,6 +560,7 @@ def by_hand(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_by_hand_it_prints_what_to_export_and_leaves_quietly() -> None:
     with by_hand("--port", "0") as process:
         assert process.stdout is not None

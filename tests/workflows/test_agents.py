@@ -164,6 +164,7 @@ async def test_the_third_equal_call_of_an_agent_is_not_carried_out_and_its_model
     ) in report.notes
 
 
+@pytest.mark.long
 async def test_an_agent_that_uses_all_its_turns_is_tried_by_a_stronger_model_with_what_it_found(
     runs: Runs,
 ) -> None:

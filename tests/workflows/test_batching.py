@@ -155,6 +155,7 @@ class Chance:
         )
 
 
+@pytest.mark.long
 @given(st.data())
 @EXAMPLES
 def test_a_run_asks_for_the_same_in_whatever_batches_and_by_whatever_clock(

@@ -127,6 +127,7 @@ async def test_no_more_searches_are_made_in_a_turn_than_were_reserved(runs: Runs
     assert "max_uses_exceeded" in json.dumps(heard.answers[0].raw["content"])
 
 
+@pytest.mark.long
 async def test_a_turn_that_pauses_before_the_last_one_is_told_nothing(runs: Runs) -> None:
     limits = {"turns_per_agent": 2}
     heard = await run(runs, Rule(call="take_turn", turn=1, pause=True), limits=limits)

@@ -107,6 +107,7 @@ async def test_without_it_the_run_goes_on_as_if_nobody_had_been_asked(runs: Runs
     assert "**ann** skipped t1: “never mind”" in line
 
 
+@pytest.mark.long
 async def test_it_is_handed_to_another_role_of_the_run(runs: Runs) -> None:
     model = script(t1=[FAILS, FAILS, works("one")])
     report = await decided(runs, model, "hand", role="coder")
@@ -172,6 +173,7 @@ async def test_late_double_and_odd_decisions_are_refused_in_a_line(runs: Runs) -
     assert report.findings[0].content == "It is forty."
 
 
+@pytest.mark.long
 async def test_nobody_who_comes_in_a_day_leaves_it_as_it_is(runs: Runs) -> None:
     nothing: dict[str, Any] = {"changes": []}
     report = await runs.run(goal(), script(replan=[nothing, nothing]))

@@ -49,6 +49,7 @@ async def test_a_chain_that_nothing_asks_for_goes_back_once_with_its_pair(runs: 
     assert "'t2' waits for 't1', and its instruction does not mention" in model.requests[1].prompt
 
 
+@pytest.mark.long
 async def test_what_depends_on_several_attempts_gets_the_best_of_them(runs: Runs) -> None:
     plan = ready(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))
     model = ScriptedModel(

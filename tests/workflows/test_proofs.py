@@ -189,6 +189,7 @@ async def test_a_patch_after_which_lenses_and_proof_are_content_is_one_that_git_
     assert change["replacements"][0]["deletedRegion"]["startLine"] == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("patch", "why"),
     rest_long(

@@ -146,6 +146,7 @@ async def test_out_of_scope_goes_to_the_roles_fallback(runs: Runs) -> None:
     assert "You turn facts into conclusions" in model.requests[2].system
 
 
+@pytest.mark.long
 async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
     declines = works("", status="escalate", reason="out_of_scope", why="needs a lawyer")
     other = subtask("t3", role="researcher")
@@ -401,6 +402,7 @@ async def test_a_planner_that_says_that_nothing_could_help_is_asked_once(runs: R
     )
 
 
+@pytest.mark.long
 async def test_the_same_instruction_twice_is_a_loop_unless_the_best_is_to_be_selected(
     runs: Runs,
 ) -> None:

@@ -82,6 +82,7 @@ async def test_strict_replay_names_an_argument_that_differs(runs: Runs) -> None:
     assert difference == "work-t2-1: Call.max_output was 1, is now 8000"
 
 
+@pytest.mark.long
 async def test_a_field_that_an_old_history_lacks_is_no_difference(runs: Runs) -> None:
     history = WorkflowHistory.from_json("run", await recorded(runs))
     for event in history.events:

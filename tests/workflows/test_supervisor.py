@@ -233,6 +233,7 @@ async def test_a_malformed_answer_is_mended_by_the_same_model_in_a_call_of_its_o
     assert report.model_calls == 7
 
 
+@pytest.mark.long
 async def test_an_answer_that_stays_malformed_is_tried_again_one_tier_up(runs: Runs) -> None:
     model = ScriptedModel(
         {
@@ -262,6 +263,7 @@ async def test_a_truncated_answer_is_asked_once_more_with_twice_the_cap(runs: Ru
     assert caps[2] == 2 * caps[1]
 
 
+@pytest.mark.long
 async def test_retried_dependents_still_see_what_was_finished_before(runs: Runs) -> None:
     """D9: a retry of t2 gets the finding of t1, which is not asked again."""
     model = ScriptedModel(

@@ -74,6 +74,7 @@ async def test_a_team_plans_and_works_below_its_parent_and_gives_back_what_it_di
     assert await replay(await team.fetch_history(), WORKFLOWS, runs.store) == ()
 
 
+@pytest.mark.long
 async def test_what_a_team_admits_stands_in_the_report_above_it(runs: Runs) -> None:
     bad = plans(subtask("a1", role="nobody"))
     model = ScriptedModel(

@@ -96,6 +96,7 @@ async def test_each_turn_and_each_tool_of_an_agent_hangs_below_its_subtask(runs:
     assert agent.task == step(trace, ":t1").task != ""
 
 
+@pytest.mark.long
 async def test_a_team_and_what_it_did_are_of_the_same_session(runs: Runs) -> None:
     model = ScriptedModel(
         {

@@ -205,6 +205,7 @@ async def test_results_that_end_too_early_are_read_again(tmp_path: Path, fault: 
     assert done.complete == 20 and paid_once(simulator, 20)
 
 
+@pytest.mark.long
 async def test_a_batch_that_is_refused_for_now_is_offered_again(tmp_path: Path) -> None:
     told = await rows_of(tmp_path, 3)
     busy = [

@@ -246,6 +246,7 @@ async def test_models_get_the_messages_of_older_commits_too_and_their_diffs(
     assert "b.txt" not in patch
 
 
+@pytest.mark.long
 async def test_a_hunk_of_an_older_commit_says_in_which_definition_it_stands(
     repository: Repository, bench: Bench
 ) -> None:
@@ -341,6 +342,7 @@ def inner_head(repository: Repository) -> str:
     return repository.git("rev-parse", "HEAD")
 
 
+@pytest.mark.long
 async def test_names_in_old_diffs_are_harmless(repository: Repository, bench: Bench) -> None:
     name = "a\n+++ b\x1b[2J.txt"
     repository.commit({name: "a\n"})

@@ -141,6 +141,7 @@ async def changed_of(repository: Repository, folder: Path) -> Bench:
     return await bench_of(repository, folder, "HEAD")
 
 
+@pytest.mark.long
 async def test_deleted_renamed_and_new_files_are_shown_and_found_by_either_path(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -169,6 +170,7 @@ async def test_deleted_renamed_and_new_files_are_shown_and_found_by_either_path(
     assert "--- /dev/null\n+++ repo/new.py\n" in await bench.told(git_diff, path="repo")
 
 
+@pytest.mark.long
 async def test_a_diff_is_bounded_and_says_how_to_see_the_rest(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +186,7 @@ async def test_a_diff_is_bounded_and_says_how_to_see_the_rest(
     ]
 
 
+@pytest.mark.long
 async def test_what_differs_comes_first_in_a_list_and_what_was_deleted_is_listed_apart(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -259,6 +262,7 @@ async def test_a_commit_before_the_change_is_shown_with_its_diff_of_the_files_un
     assert said == "no commit that is known has the id '0000000' in 'repo'; git_history lists them"
 
 
+@pytest.mark.long
 async def test_of_a_commit_that_touched_nothing_under_review_no_diff_is_kept(
     repository: Repository, tmp_path: Path
 ) -> None:

@@ -163,7 +163,10 @@ async def test_what_is_no_select_over_the_sources_is_refused(sql: str, tmp_path:
     "sql",
     [
         "select repeat('x', 3000000000)",
-        "select count(*) from range(1000000000000) a, range(1000000) b",
+        pytest.param(
+            "select count(*) from range(1000000000000) a, range(1000000) b",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
             marks=pytest.mark.long,

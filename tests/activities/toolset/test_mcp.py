@@ -145,6 +145,7 @@ async def test_a_server_that_does_not_tell_its_tools_is_named_with_its_command(
     assert error.value.told.startswith(f"the MCP server own (python {kind}) {why}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "why"),
     rest_long(
@@ -162,6 +163,7 @@ async def test_a_program_that_is_no_server_is_named(command: str, why: str) -> N
     assert error.value.told.startswith(f"the MCP server other ({command}) {why}")
 
 
+@pytest.mark.long
 async def test_what_a_server_complained_of_is_told_to_its_operator_only() -> None:
     with pytest.raises(ServerFailed) as error:
         await make_tool(own("complains"), ACT).run(Bench(), {})
@@ -275,6 +277,7 @@ async def test_a_list_without_end_ends_and_offers_each_tool_once() -> None:
     assert [each.name for each in found.tools] == [ACT] and len(found.notes) == 1
 
 
+@pytest.mark.long
 async def test_a_server_and_what_it_started_are_ended_with_the_call() -> None:
     said = await Bench().told(make_tool(own("children"), ACT))
     await gone(*map(int, said.split()))

@@ -46,7 +46,7 @@ from parameters import rest_long
 
 pytestmark = pytest.mark.anyio
 
-MANY = [500, pytest.param(3_000, marks=pytest.mark.long)]
+MANY = [200, pytest.param(3_000, marks=pytest.mark.long)]
 SERVER = Path(__file__).parents[2] / "support" / "mcp_servers.py"
 KEY = "sk-ant-api03-" + "Ab1Cd2Ef3Gh4" * 5
 PIECES = (
