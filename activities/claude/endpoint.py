@@ -16,8 +16,8 @@ from typing import Any
 import anthropic
 import httpx2
 
-from holdfast.activities.claude import passage as claude_passage
 from holdfast.activities.claude.classify import lacks_api
+from holdfast.activities.claude.transport import Transport, proxy_of
 from holdfast.contracts import Capabilities
 from holdfast.deployment.address import OFFICIAL, is_loopback
 from holdfast.deployment.places import UNDERSTOOD
@@ -31,11 +31,6 @@ FULL = Capabilities(caching=True, batches=True)
 
 NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 """Without EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
-
-HOOKS: dict[str, list[Callable[..., Any]]] = {
-    "request": [claude_passage.outgoing],
-    "response": [claude_passage.incoming],
-}
 
 logger = logging.getLogger(__name__)
 
@@ -73,25 +68,14 @@ def make_client(
     """Return a client of this endpoint that never retries. Must be called in the event loop that
     uses it.
     """
-    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-    if is_loopback(base_url):
-        # A proxy of the environment does not lead back to this machine.
-        http = httpx2.AsyncClient(
-            limits=limits,
-            timeout=timeout,
-            event_hooks=HOOKS,
-            trust_env=False,
-            verify=_load_trusted(),
-        )
-    else:
+    # A proxy of the environment does not lead back to this machine.
+    proxy = "" if is_loopback(base_url) else proxy_of(base_url)
+    http = httpx2.AsyncClient(
+        transport=Transport(connections, _load_trusted(), proxy),
+        timeout=timeout,
         # A redirect would carry prompt and key to another host.
-        http = anthropic.DefaultAsyncHttpxClient(
-            limits=limits,
-            timeout=timeout,
-            event_hooks=HOOKS,
-            follow_redirects=False,
-            verify=_load_trusted(),
-        )
+        follow_redirects=False,
+    )
     # Some gateways read only the older header; the official host takes the key as a bearer.
     older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}
     return anthropic.AsyncAnthropic(
