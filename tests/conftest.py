@@ -65,6 +65,7 @@ from holdfast.temporal.connection import Target, plugin
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from searching import searching_here
+from shipped import shipped_catalogue
 
 # Reading all tests only makes what stays: to look again and again for garbage is a third of it.
 gc.disable()
@@ -448,7 +449,7 @@ def _settings_of(_environment: frozenset[tuple[str, str]], **given: Any) -> Sett
 
 @functools.cache
 def _shipped() -> Catalogue:
-    return asking_once(Catalogue.load())
+    return asking_once(shipped_catalogue())
 
 
 def asking_once(catalogue: Catalogue) -> Catalogue:

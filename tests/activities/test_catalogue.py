@@ -17,8 +17,9 @@ from holdfast.calls.work import join_rules
 from holdfast.contracts import HARD_SUBTASK_LIMIT, policies
 from holdfast.deployment.settings import HOME
 from holdfast.plans import validity
+from shipped import shipped_catalogue
 
-CATALOGUE = Catalogue.load()
+CATALOGUE = shipped_catalogue()
 TOOLS = analysers()
 
 # ---------------------------------------------------------------- what exists

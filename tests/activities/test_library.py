@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from bench.templates.__main__ import SETS, TEMPLATES, judged
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.library import shelves
 from holdfast.activities.library.digests import find_stale
 from holdfast.activities.library.drafting import Drafted, Ran, draft, name_for
@@ -28,8 +27,9 @@ from holdfast.activities.library.template import (
 )
 from holdfast.contracts import Briefing, Goal, PinnedInput, Plan, Subtask
 from holdfast.errors import Refused
+from shipped import shipped_catalogue
 
-CATALOGUE = Catalogue.load()
+CATALOGUE = shipped_catalogue()
 GOAL = "Compare 'Acme' with 3 rivals in 2026 by list_1, for 3 months"
 INSTRUCTION = "Find what Acme and its 3 rivals charge in 2026, from list_1, in 3 sentences"
 

@@ -21,6 +21,7 @@ from holdfast.deployment.packages import Brought
 from holdfast.deployment.settings import HOME
 from holdfast.errors import BadSettings
 from parameters import rest_long
+from shipped import shipped_catalogue
 
 TOOL = '''
 from holdfast import Here, tool
@@ -36,7 +37,7 @@ from holdfast.activities.review.analysers import bugs
 
 ANALYSER = replace(bugs.ANALYSER, name="mine")
 """
-SHIPPED = Catalogue.load()
+SHIPPED = shipped_catalogue()
 
 
 def role(name: str, tools: str = "read_file", more: str = "") -> str:

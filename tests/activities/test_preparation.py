@@ -47,6 +47,7 @@ from holdfast.deployment.settings import HOME
 from holdfast.ports import Store
 from holdfast.storage import DirectoryStore
 from holdfast.untrusted.roots import Root, Roots
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 REVIEW_TOOLS = tuple(analysers())
@@ -105,7 +106,7 @@ def allowed(tmp_path: Path) -> Path:
 def preparation(store: DirectoryStore, allowed: Path) -> Preparation:
     root = Root.of(allowed)
     return Preparation(
-        catalogue=Catalogue.load(),
+        catalogue=shipped_catalogue(),
         store=store,
         pricing=Cards(),
         lenses=REVIEW_TOOLS,
@@ -208,7 +209,7 @@ async def test_a_lens_that_no_role_uses_is_said_of_a_review_and_by_doctor(
     assert briefing.not_run == (*before, Omission(what="lens secrets", why="no role uses it"))
     (check,) = doctor.find_idle(catalogue)
     assert (check.mark, check.name) == ("note", "analyser secrets")
-    assert doctor.find_idle(Catalogue.load()) == []
+    assert doctor.find_idle(shipped_catalogue()) == []
 
 
 async def test_a_fork_reads_nothing_of_its_inputs_again_and_is_refused_if_the_store_lost_them(
@@ -547,7 +548,7 @@ def reader(tools: str, home: Path) -> Catalogue:
     (home / "roles").mkdir()
     text = f"---\nname: reader\ndescription: Reads\ntools: {tools}\n---\nYou read.\n"
     (home / "roles" / "reader.md").write_text(text)
-    extra, shipped = Catalogue.load(home), Catalogue.load()
+    extra, shipped = Catalogue.load(home), shipped_catalogue()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

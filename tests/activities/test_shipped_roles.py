@@ -7,11 +7,11 @@ from itertools import combinations
 
 import pytest
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import Role
 from holdfast.calls.turn import READS_ON
+from shipped import shipped_catalogue
 
-COMMON = {name: role for name, role in Catalogue.load().roles.items() if not role.playbook}
+COMMON = {name: role for name, role in shipped_catalogue().roles.items() if not role.playbook}
 USES = {
     "calculate": r"calculat",
     "format_data": r"format",

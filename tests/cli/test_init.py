@@ -24,6 +24,7 @@ from holdfast.deployment.invocation import taken_out
 from holdfast.deployment.settings import HOME, Settings
 from holdfast.serving import worker
 from holdfast.temporal.connection import Target
+from shipped import shipped_catalogue
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +92,7 @@ def test_init_like_a_playbook_copies_it_with_its_roles_to_be_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made(capsys, "init mine --like code-review")
-    own, shipped = Catalogue.of(tmp_path / "mine"), Catalogue.load()
+    own, shipped = Catalogue.of(tmp_path / "mine"), shipped_catalogue()
     assert own.sources == {"code-review": "from your project"}
     assert own.own_roles("code-review") == shipped.own_roles("code-review")
     assert not own.unusable_roles and not own.unusable_playbooks

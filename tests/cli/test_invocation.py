@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from holdfast import __version__
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.main import main
 from holdfast.cli.screen.exits import Code
 from holdfast.cli.shared import completion
@@ -22,6 +21,7 @@ from holdfast.deployment import extras, invocation
 from holdfast.deployment.invocation import as_called, starter
 from holdfast.deployment.settings import HOME, NAME
 from parameters import rest_long
+from shipped import shipped_catalogue
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def completed(line: str, home: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("holdfast run --playbook ", {*Catalogue.load().playbooks}),
+        ("holdfast run --playbook ", {*shipped_catalogue().playbooks}),
         ("holdfast run --limits ", {f"{name}=" for name in Limits.model_fields}),
         ("holdfast raise x --limits ", {"dollars=", "model_calls=", "tokens="}),
         ("holdfast fork x t1 --role wr", {"writer"}),

@@ -14,7 +14,6 @@ import pytest
 
 from conftest import Runs
 from holdfast.activities.asking.batch_of_one import BatchOfOne
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.calls.judge import Judgement
 from holdfast.calls.sources import Sources
 from holdfast.certifying.deployment import outcome
@@ -41,6 +40,7 @@ from holdfast.rendering.what_if import WhatIf, as_markdown
 from holdfast.replaying.replay import play
 from holdfast.workflows import WORKFLOWS
 from scripted import ScriptedModel, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 from steered import ALWAYS, report_of, waiting
 from waiting_batches import WaitingBatches
 
@@ -229,7 +229,7 @@ def test_a_change_that_is_none_is_refused_before_anything_is_read(
     change: RoleChange, said: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        check_change(change, Catalogue.load())
+        check_change(change, shipped_catalogue())
     assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -246,9 +246,9 @@ def test_a_prompt_is_the_text_of_a_file_without_its_front_matter_and_must_be_ano
         read_prompt(file)
     with pytest.raises(Refused, match="--prompt"):
         read_prompt(tmp_path / "none.md")
-    own = Catalogue.load().roles["analyst"].prompt
+    own = shipped_catalogue().roles["analyst"].prompt
     with pytest.raises(Refused, match="is told just that already"):
-        check_change(RoleChange("analyst", prompt=own), Catalogue.load())
+        check_change(RoleChange("analyst", prompt=own), shipped_catalogue())
 
 
 def test_the_judge_is_shown_the_inputs_of_the_run_or_told_that_it_is_not() -> None:

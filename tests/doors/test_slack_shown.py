@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.cli.main import main
 from holdfast.contracts import Report
 from holdfast.contracts.view import Preview, PreviewRow, Question, Row, RunView
@@ -19,6 +18,7 @@ from holdfast.doors.slack.manifest import manifest
 from holdfast.doors.slack.serving import Secrets
 from holdfast.doors.slack.words import MOST_SECTION, divide, from_markdown, plain
 from holdfast.errors import BadSettings, Refused
+from shipped import shipped_catalogue
 from slack_stand_in import check_dialog, check_message, texts_of
 
 EVIL = "<!channel> <@U1> *x* <https://e.vil|bank> & \u202e `a` @here"
@@ -145,7 +145,7 @@ def test_a_file_that_is_wrong_is_refused_in_a_line_that_names_the_place(
 ) -> None:
     (tmp_path / "holdfast.toml").write_text(text)
     with pytest.raises(BadSettings) as refused:
-        read_channels(tmp_path, Catalogue.load())
+        read_channels(tmp_path, shipped_catalogue())
     assert BAD_FILES[text] in str(refused.value) and "\n" not in str(refused.value)
     assert str(tmp_path / "holdfast.toml") in str(refused.value)
 

@@ -17,7 +17,6 @@ import pytest
 
 from conftest import Runs
 from holdfast.activities.asking.prices import Prices
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.claude.adapter import Claude
 from holdfast.client.evaluating import follow_eval, start_eval, trials_of
 from holdfast.contracts.evals import EvalGoal, Mark, Suite
@@ -30,6 +29,7 @@ from holdfast.simulator.server import Simulator
 from labelled import remarks_of, script_of
 from reviewing import PROMPTS, ReviewingModel, finds
 from scripted import USAGE
+from shipped import shipped_catalogue
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -56,7 +56,7 @@ async def marks_of(
 async def marks_by(
     runs: Runs, connection: Connection, suite: Suite, model: Model, id: str
 ) -> list[Mark]:
-    async with runs.worker(model, catalogue=Catalogue.load()), asyncio.timeout(500):
+    async with runs.worker(model, catalogue=shipped_catalogue()), asyncio.timeout(500):
         trials = await trials_of(connection, [suite], id)
         goal = EvalGoal(name=suite.name, trials=trials, dollars=Decimal(400))
         await start_eval(connection, id, goal)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal
 from holdfast.contracts.evals import Case
 from holdfast.deployment.settings import Settings
 from holdfast.intake.cases import goal_of_case
 from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import Target
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ async def goal_of(state: Path, **fields: Any) -> Goal:
     # Nothing is asked of a server.
     target = Target("", embedded="tool" in fields)
     connection = Connection(settings, target, None)  # type: ignore[arg-type]
-    return await goal_of_case(Case(name="c", **fields), Catalogue.load(), connection)
+    return await goal_of_case(Case(name="c", **fields), shipped_catalogue(), connection)
 
 
 async def test_a_text_becomes_the_file_that_a_playbook_declares(bare_environment: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.review.lenses import analysers
 from holdfast.errors import Refused
 from holdfast.intake import example
 from holdfast.intake.example import ASSEMBLED, MAIN, SHOP, make_repository
 from holdfast.untrusted.secret_shapes import SHAPES
 from repositories import Bench, Repository, remarks_of
+from shipped import shipped_catalogue
 
 Place = tuple[str, int]
 
@@ -37,7 +37,7 @@ def head(repository: Path) -> str:
 
 @pytest.mark.anyio
 async def test_the_review_finds_what_is_planted_and_nothing_else(tmp_path: Path) -> None:
-    shown = Catalogue.load().playbooks["code-review"].min_confidence
+    shown = shipped_catalogue().playbooks["code-review"].min_confidence
     repository, bench = Repository(make_repository(tmp_path)), Bench(tmp_path)
     pinned = await bench.pin(repository, MAIN)
     seen = {

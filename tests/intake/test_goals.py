@@ -25,6 +25,7 @@ from holdfast.intake.connection import Connection
 from holdfast.intake.goals import Wish, approval_of, goal_of, limits_of
 from parameters import rest_long
 from scripted import plans, subtask
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -48,7 +49,7 @@ REVIEW = Catalogue(
     },
 )
 
-SHIPPED = Catalogue.load()
+SHIPPED = shipped_catalogue()
 EMPTY = (
     b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
     b"<w:body/></w:document>"

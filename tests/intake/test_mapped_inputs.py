@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.preparation import INPUT_BYTES
 from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake.goals import Wish, goal_of
+from shipped import shipped_catalogue
 
 PLAN = {
     "goal": "Sort the tickets.",
@@ -36,7 +36,7 @@ def asked(folder: Path, content: str, instruction: str = "") -> Goal:
     (folder / "plan.json").write_text(json.dumps(plan))
     (folder / "tickets.jsonl").write_text(content)
     wish = Wish(inputs=(f"t={folder / 'tickets.jsonl'}",), plan=folder / "plan.json", unpriced=True)
-    return asyncio.run(goal_of(wish, Catalogue.load(), Settings(), embedded=False))
+    return asyncio.run(goal_of(wish, shipped_catalogue(), Settings(), embedded=False))
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal
 from holdfast.deployment.settings import Settings
 from holdfast.errors import Refused
 from holdfast.intake.goals import Wish, goal_of
 from scripted import ready, subtask
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
-SHIPPED = Catalogue.load()
+SHIPPED = shipped_catalogue()
 
 
 def asked(**wish: object) -> Goal:

@@ -20,6 +20,7 @@ from holdfast.errors import Refused
 from holdfast.intake.answers import WantedForm
 from holdfast.intake.goals import Wish, goal_of
 from holdfast.intake.launch import details
+from shipped import shipped_catalogue
 
 GOOD: dict[str, Any] = {"type": "object", "properties": {"best": {"type": "string"}}}
 CLOSED = {**GOOD, "additionalProperties": False}
@@ -32,7 +33,7 @@ def endpoint(bare_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(kind: str, schema: Path | None = None, columns: str | None = None, **more: Any) -> Goal:
     wish = Wish("Compare", form=WantedForm(kind, schema, columns), **more)
-    return asyncio.run(goal_of(wish, Catalogue.load(), Settings(), embedded=True))
+    return asyncio.run(goal_of(wish, shipped_catalogue(), Settings(), embedded=True))
 
 
 def refused(*form: Any, **more: Any) -> str:

@@ -20,6 +20,7 @@ from holdfast.replaying.replay import export, play, replay
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +43,7 @@ def with_team(runs: Runs) -> Catalogue:
     home.mkdir(parents=True, exist_ok=True)
     head = "name: department\ndescription: a whole team\nmodel: sonnet\nteam: true"
     (home / "department.md").write_text(f"---\n{head}\n---\n")
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), shipped_catalogue()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

@@ -14,7 +14,6 @@ import pytest
 from driving import subtask
 from hands import Bench as Hands
 from holdfast.activities.agents import Agents
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.catalogue.files import read_role
 from holdfast.activities.prompts.files import system_prompts
 from holdfast.activities.toolset.shelf import shipped_tools
@@ -33,8 +32,9 @@ from holdfast.state.events import Steered
 from holdfast.workflows.scheduling import ACTIVITIES
 from outcomes import begun, end, in_flight
 from repositories import Bench, Repository, remarks_of
+from shipped import shipped_catalogue
 
-CATALOGUE = Catalogue.load()
+CATALOGUE = shipped_catalogue()
 
 
 def test_a_role_can_be_planned() -> None:

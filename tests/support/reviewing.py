@@ -9,15 +9,15 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.calls.work import WorkMaterial
 from holdfast.contracts import Draft
 from holdfast.ports import Lens, ModelAnswer, ModelRequest
 from scripted import ScriptedModel, works
+from shipped import shipped_catalogue
 
 ROLES = {
     name: role.prompt
-    for name, role in Catalogue.load().roles.items()
+    for name, role in shipped_catalogue().roles.items()
     if role.playbook == "code-review" and role.card.tier != "none"
 }
 """The prompts of the roles that ask a model, by name."""

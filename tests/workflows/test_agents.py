@@ -19,6 +19,7 @@ from holdfast.replaying.replay import replay
 from holdfast.workflows import WORKFLOWS
 from repositories import Repository
 from scripted import USAGE, ScriptedModel, calls, found, lost, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ def catalogue(runs: Runs, role: str = ROLE) -> Catalogue:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)
     (home / "reader.md").write_text(role)
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), shipped_catalogue()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

@@ -17,6 +17,7 @@ from holdfast.serving.throttle_notes import ShowThrottles
 from holdfast.workflows import supervisor
 from repositories import Repository
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +82,7 @@ async def test_an_agent_shows_its_own_board_also_where_throttles_are_shown(runs:
     home = runs.folder / "home" / "roles"
     home.mkdir(parents=True)
     (home / "reader.md").write_text(READER)
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), shipped_catalogue()
     catalogue = Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
     repository = Repository.at(runs.folder / "repo")
     repository.commit({"notes.md": "The limit is 40 a minute.\n"})

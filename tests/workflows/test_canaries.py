@@ -22,6 +22,7 @@ from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal, GoalInput, Report
 from holdfast.deployment.settings import HOME
 from scripted import ready, subtask
+from shipped import shipped_catalogue
 from sites import site
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,7 @@ def catalogue(runs: Runs) -> Catalogue:
         ("answered", ", mcp__answers__act"),
     ):
         (home / f"{name}.md").write_text(role(name, more))
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), shipped_catalogue()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

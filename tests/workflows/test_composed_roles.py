@@ -6,9 +6,9 @@ import pytest
 from test_supervisor import goal
 
 from conftest import Runs, seen
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import ComposedRole, GoalInput, Order
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 LISTER = {
@@ -60,7 +60,7 @@ async def test_a_composed_role_has_the_tools_that_were_approved_without_any_inpu
             "synthesize": [synthesizes("42")],
         }
     )
-    report = await runs.run(goal(), model, catalogue=Catalogue.load())
+    report = await runs.run(goal(), model, catalogue=shipped_catalogue())
     assert report.status == "complete" and report.findings[0].tool_calls == 1
     assert "tools calculate, run_python" in report.notes[0]
     [first, *_] = [each for each in model.requests if each.tools]
@@ -139,7 +139,7 @@ async def test_a_composed_role_is_told_with_the_tools_that_it_has_only_for_its_i
     model = ScriptedModel(
         {"plan": [composed(task, tools=["query_data", "calculate"])], "t1": [works("one")]}
     )
-    report = await runs.run(goal(inputs=[sales]), model, catalogue=Catalogue.load())
+    report = await runs.run(goal(inputs=[sales]), model, catalogue=shipped_catalogue())
     assert report.status == "complete"
     assert report.notes[0].endswith(
         "(haiku, tools calculate; query_data for inputs that they read)."

@@ -16,6 +16,7 @@ from holdfast.contracts import Goal, RoleCard
 from holdfast.contracts.replacing import replace
 from holdfast.state.run import first_state
 from scripted import ScriptedModel, plans, subtask, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +32,7 @@ def catalogue(runs: Runs, count: int = 8) -> Catalogue:
         group = "group: legal" if number else LEGAL
         head = f"name: reader{number}\ndescription: reads\n{group}"
         (home / f"reader{number}.md").write_text(f"---\n{head}\n---\nRead.\n")
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), shipped_catalogue()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

@@ -24,6 +24,7 @@ from holdfast.state.moves import Ask
 from outage import goal, paid, tell, waits
 from outcomes import AMPLE, begun, end, in_flight
 from scripted import ADDRESS, Lost, found, lost, plans, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -93,7 +94,7 @@ def roles(runs: Runs, **heads: str) -> Catalogue:
         body = "" if "team: true" in head else "Work.\n"
         text = f"---\nname: {name}\ndescription: works\n{head}\n---\n{body}"
         (home / f"{name}.md").write_text(text)
-    extra, shipped = Catalogue.load(runs.folder / "home"), Catalogue.load()
+    extra, shipped = Catalogue.load(runs.folder / "home"), shipped_catalogue()
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

@@ -24,6 +24,7 @@ from holdfast.intake.connection import Connection
 from holdfast.temporal.connection import Target
 from parameters import rest_long
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +54,7 @@ def script(*, plan: bool, **more: Any) -> ScriptedModel:
 @pytest.fixture
 def connection(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Connection:
     """The command line's view of the worker: of its state directory, and of its roles."""
-    catalogue = asking_once(Catalogue.load())
+    catalogue = asking_once(shipped_catalogue())
     monkeypatch.setattr(Catalogue, "of", lambda _: catalogue)
     target = Target("", task_queue=runs.queue, store_url=runs.store.root.as_uri(), embedded=False)
     settings = Settings(_env_file=None, project=None, state_dir=runs.folder)

@@ -11,6 +11,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Goal
 from scripted import ScriptedModel, plans, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 NAMES = ("analyst", "researcher")
@@ -18,7 +19,7 @@ NAMES = ("analyst", "researcher")
 
 def saying(words: str) -> Catalogue:
     """The shipped roles, of which one that is asked and one that has tools say this."""
-    catalogue = Catalogue.load()
+    catalogue = shipped_catalogue()
     for name in NAMES:
         role = catalogue.roles[name]
         catalogue.roles[name] = replace(role, prompt=f"{words} {name}")

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from conftest import Runs
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.repositories.scratch import Snapshots
 from holdfast.activities.review.lenses import lenses_of
 from holdfast.contracts import Goal, GoalInput
@@ -26,6 +25,7 @@ from holdfast.ports import ModelRequest
 from repositories import Repository, remarks_of
 from reviewing import ReviewingModel, finds
 from scripted import ScriptedModel, calls, plans, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("secrets_found_here")]
 SAVED = Path(__file__).parents[1] / "prompts"
@@ -119,7 +119,7 @@ async def test_an_ordinary_run(runs: Runs) -> None:
         use_models=True,
         today=TODAY,
     )
-    report = await runs.run(goal, model, catalogue=Catalogue.load())
+    report = await runs.run(goal, model, catalogue=shipped_catalogue())
     assert report.status == "complete", report.gaps
     kept(model.requests, "ordinary")
 

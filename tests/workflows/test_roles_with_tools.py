@@ -13,9 +13,9 @@ import pytest
 
 from conftest import Runs
 from documents import pdf
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Finding, Goal, GoalInput, Report
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -150,7 +150,7 @@ async def test_orders_in_names_documents_and_results_change_neither_tools_plan_s
     assert report.status == "complete", report.gaps
     assert report.plan == plan and report.revisions == ()
     assert (finding(report).status, finding(report).content) == ("complete", "Nothing there.")
-    card = Catalogue.load().roles["researcher"].card
+    card = shipped_catalogue().roles["researcher"].card
     turns = model.requests[:3]
     assert all([each["name"] for each in turn.tools] == [*card.tools] for turn in turns)
     assert len({turn.system for turn in turns}) == 1

@@ -16,6 +16,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Goal, GoalInput, Report
 from holdfast.rendering.report import as_markdown
 from scripted import ScriptedModel, calls, digests, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ ASKED = {**subtask("t1", role="researcher")}
 
 def listing(**fields: Any) -> Catalogue:
     """The shipped roles, of which the researcher hands up a list of engines."""
-    catalogue = asking_once(Catalogue.load())
+    catalogue = asking_once(shipped_catalogue())
     role = catalogue.roles["researcher"]
     card = role.card.model_copy(update={"result": FORM, **fields})
     return replace(catalogue, roles={**catalogue.roles, "researcher": replace(role, card=card)})

@@ -18,6 +18,7 @@ from holdfast.replaying.replay import replay
 from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ def catalogue(runs: Runs, repeat: int = 1) -> Catalogue:
     head += f"\nrepeat: {repeat}" if repeat > 1 else ""
     (home / "department.md").write_text(f"---\n{head}\n---\n")
     extra = Catalogue.load(runs.folder / "home")
-    shipped = asking_once(Catalogue.load())
+    shipped = asking_once(shipped_catalogue())
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 

@@ -12,7 +12,6 @@ from aiohttp import web as served
 
 from conftest import Runs
 from holdfast.activities.asking.prices import Prices
-from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.claude.adapter import Claude
 from holdfast.activities.toolset.serving import serve
 from holdfast.contracts import Capabilities, Goal, GoalInput, Report
@@ -21,6 +20,7 @@ from holdfast.ports import ModelRequest
 from holdfast.simulator.script import Part, Rule, Script
 from holdfast.simulator.server import Simulator
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 from sites import site
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ def goal(*inputs: GoalInput, **fields: Any) -> Goal:
 
 async def run(runs: Runs, wanted: Goal, model: ScriptedModel, **more: Any) -> Report:
     """A run with the roles as they ship."""
-    report = await runs.run(wanted, model, catalogue=Catalogue.load(), **more)
+    report = await runs.run(wanted, model, catalogue=shipped_catalogue(), **more)
     assert report.status == "complete", report.gaps
     return report
 
@@ -183,7 +183,7 @@ async def test_it_searches_with_the_endpoints_own_tools_where_it_has_them(runs: 
         report = await runs.run(
             goal(),
             model,
-            catalogue=Catalogue.load(),
+            catalogue=shipped_catalogue(),
             capabilities=of_endpoint,
             endpoint_web=True,
         )
@@ -196,7 +196,7 @@ async def test_it_searches_with_the_endpoints_own_tools_where_it_has_them(runs: 
 
 
 def test_a_planner_is_offered_it_only_where_the_deployment_can_search_or_fetch() -> None:
-    roles = Catalogue.load().roles
+    roles = shipped_catalogue().roles
     (card,) = [roles["web-researcher"].card]
     whys = {"web_search": "needs HOLDFAST_WEB_SEARCH", "web_fetch": "needs holdfast[web]"}
 

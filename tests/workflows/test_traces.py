@@ -19,6 +19,7 @@ from holdfast.replaying.tracing import read_trace, read_trace_file
 from holdfast.tracing.steps import Trace, TraceStep
 from repositories import Repository
 from scripted import ScriptedModel, calls, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 from tracing import in_histories, of_history, paused_and_resumed
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +38,7 @@ def catalogue(runs: Runs) -> Catalogue:
     for name, fields in ROLES.items():
         head = f"name: {name}\ndescription: does {name} work\n{fields}"
         (home / f"{name}.md").write_text(f"---\n{head}\n---\n{'' if 'team' in fields else 'Do.'}")
-    extra, shipped = Catalogue.load(runs.folder / "home"), asking_once(Catalogue.load())
+    extra, shipped = Catalogue.load(runs.folder / "home"), asking_once(shipped_catalogue())
     return Catalogue({**shipped.roles, **extra.roles}, shipped.playbooks)
 
 
