@@ -1,14 +1,16 @@
 """Find findings that contradict each other in a figure or a date, by code. Pure.
 
 Two statements are about the same thing if they use nearly the same words; they contradict each
-other if they then differ in exactly one figure or date. Findings on different inputs may each speak
-of their own: what these say without a name in common is told only if they agree in something else.
-What they mean is a model's to judge.
+other if they then differ in exactly one figure or date. Where several inputs are asked for the
+same, each finding may speak of its own: what these say without a name in common is told only if
+they agree in something else, or if it is no series: once, and by two alone. What they mean is a
+model's to judge.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +32,8 @@ model may.
 MOST_QUOTED = 120
 """Characters of a statement that are quoted."""
 FEWEST_WORDS = 3
+FEWEST_WITHIN = 5
+"""Words of a statement that is also about the same thing if another one has them all, and more."""
 ALIKE = 0.8
 """Share of their words that two statements about the same thing have in common."""
 _MONTH = "jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
@@ -79,7 +83,12 @@ def find_contradictions(
             same[f"{_quote(left)}; {_quote(right)}"] = None
         if len(found) == MOST:
             break
-    more = (each for both, same in doubtful.items() if both in agreeing for each in same)
+    by = Counter(id for both in doubtful for id in both)
+    alone = {
+        each for each, same in doubtful.items() if len(same) == 1 == max(by[id] for id in each)
+    }
+    kept = agreeing | alone
+    more = (each for both, same in doubtful.items() if both in kept for each in same)
     return tuple(islice((*found, *more), MOST))
 
 
@@ -101,13 +110,17 @@ class _Named:
         return {word for text in texts for word in _capitals(text)[1:] if word}
 
     def is_one_thing(self, left: Statement, right: Statement) -> bool:
-        """True if both have a name in common, or their subtasks do not read different inputs."""
+        """True if both have a name in common, or their subtasks do not ask different inputs for the
+        same.
+        """
         one, other = (self._subtasks.get(each.subtask_id) for each in (left, right))
         if one is None or other is None or not (one.inputs and other.inputs):
             return True
         if {*one.inputs} & {*other.inputs} or one.id in other.depends_on:
             return True
-        return other.id in one.depends_on or bool(self._names(left) & self._names(right))
+        if other.id in one.depends_on or not _are_alike(_wanted(one), _wanted(other)):
+            return True
+        return bool(self._names(left) & self._names(right))
 
     def _names(self, statement: Statement) -> set[str]:
         if (known := self._known.get(statement.text)) is None:
@@ -115,6 +128,16 @@ class _Named:
             known = {*filter(None, rest), *({first} & self._inside)}
             self._known[statement.text] = known
         return known
+
+
+def _wanted(subtask: Subtask) -> frozenset[str]:
+    """Return the words of an instruction without names."""
+    words = _WORD.findall(subtask.instruction)
+    return frozenset(each for each in words if each[0].islower()) - {*subtask.inputs}
+
+
+def _are_alike(left: frozenset[str], right: frozenset[str]) -> bool:
+    return len(left & right) >= ALIKE * len(left | right)
 
 
 def _capitals(text: str) -> list[str]:
@@ -155,7 +178,8 @@ def _count_differing(left: Statement, right: Statement) -> int | None:
     """
     if len(left.values) != len(right.values):
         return None
-    if len(left.words & right.words) < ALIKE * len(left.words | right.words):
+    fewer, more = sorted((left.words, right.words), key=len)
+    if not (_are_alike(fewer, more) or (len(fewer) >= FEWEST_WITHIN and fewer <= more)):
         return None
     return sum(a != b for a, b in zip(left.values, right.values, strict=True))
 

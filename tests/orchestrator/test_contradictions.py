@@ -62,10 +62,8 @@ DEPOTS = (
 )
 
 
-def reads(id: str, *inputs: str, needs: tuple[str, ...] = ()) -> Subtask:
-    return Subtask(
-        id=id, title="", instruction="Read", role="analyst", inputs=inputs, depends_on=needs
-    )
+def reads(id: str, *inputs: str, needs: tuple[str, ...] = (), to: str = "Read") -> Subtask:
+    return Subtask(id=id, title="", instruction=to, role="analyst", inputs=inputs, depends_on=needs)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +76,17 @@ def reads(id: str, *inputs: str, needs: tuple[str, ...] = ()) -> Subtask:
         # The same elsewhere: then both may speak of one thing.
         ((reads("t1", "a"), reads("t2", "b")), ("\nParking places in town: 9",) * 2, 3),
         ((reads("t1", "a"), reads("t2", "b")), ("\nTern has 4 offices", "\nTern has 5 offices"), 0),
+        # They are not asked for the same of their inputs.
+        (
+            (reads("t1", "a", to="List the dates of `a`"), reads("t2", "b", to="Sum up `b`")),
+            ("", ""),
+            3,
+        ),
+        (
+            (reads("t1", "a", to="List what `a` says"), reads("t2", "b", to="List what `b` says")),
+            ("", ""),
+            0,
+        ),
         (
             (reads("t1", "a"), reads("t2", "b")),
             ("\nTern has 4 offices. It is Tern.", "\nTern has 5 offices"),
@@ -99,12 +108,31 @@ def test_findings_on_different_inputs_contradict_each_other_about_what_both_name
 
 
 def test_a_name_at_the_beginning_is_one_if_the_goal_or_a_title_has_it() -> None:
-    findings = said("t1", "Tern has 4 offices"), said("t2", "Tern has 5 offices")
+    more = "\nHeated rooms there: {}"
+    one = said("t1", "Tern has 4 offices" + more.format(8))
+    findings = one, said("t2", "Tern has 5 offices" + more.format(9))
     apart = reads("t1", "a"), reads("t2", "b")
     assert not find_contradictions(findings, apart, "How many offices are there?")
     assert find_contradictions(findings, apart, "How many offices has Tern?")
     titled = (apart[0].model_copy(update={"title": "The offices of Tern"}), apart[1])
     assert find_contradictions(findings, titled)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "The lease of the hall ends on 30 September 2027.",
+        "The director said that the lease of the hall ends on 30 September 2027, so it can wait.",
+    ],
+)
+def test_what_two_inputs_alone_say_otherwise_is_told_also_without_a_name(other: str) -> None:
+    apart = *(reads(each, each) for each in ("t1", "t2", "t3")), reads("t4", needs=("t1",))
+    lease = "The lease of the hall ends on 31 March 2027.\nThe deposit is 12,600 euros."
+    findings = said("t1", lease), said("t2", f"{other}\nThere are 82,000 books.")
+    assert len(find_contradictions(findings, apart)) == 1
+    # Of three halls each has a lease.
+    third = said("t3", "The lease of the hall ends on 4 May 2028.")
+    assert not find_contradictions((*findings, third), apart)
 
 
 def test_whoever_writes_the_answer_is_told_before_it_is_written() -> None:
