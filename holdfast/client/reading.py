@@ -40,7 +40,7 @@ from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
 from holdfast.history.executions import AGENT
 from holdfast.history.fold import Fold
-from holdfast.history.losses import Loss, describe_losses
+from holdfast.history.losses import Loss, describe_losses, loss_in
 from holdfast.history.payloads import failure_message
 from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
@@ -367,7 +367,7 @@ class Reader:
             return self.held_up
         converter = self.connection.client.data_converter
         again = [each for each in raw.pending_activities if _failed(each)]
-        return tuple([await _tried_again(each, converter) for each in again])
+        return tuple([await describe_again(each, converter) for each in again])
 
 
 def _failed(activity: PendingActivityInfo) -> bool:
@@ -375,8 +375,11 @@ def _failed(activity: PendingActivityInfo) -> bool:
     return waits and activity.attempt > 1 and bool(activity.last_failure.message)
 
 
-async def _tried_again(activity: PendingActivityInfo, converter: DataConverter) -> str:
-    why = (await failure_message(converter, activity.last_failure))[:200]
+async def describe_again(activity: PendingActivityInfo, converter: DataConverter) -> str:
+    if loss_in(activity.last_failure) == "silent":
+        why = "its worker was not heard of for too long"
+    else:
+        why = (await failure_message(converter, activity.last_failure))[:200]
     return f"{activity.activity_id} is tried again: {why}"
 
 

@@ -63,7 +63,7 @@ def judge_begun(before: State, after: State) -> Iterator[Judged]:
 
 
 def _take_back(flight: str) -> Judged:
-    return Judged(flight, TAKEN_BACK, "the plan does not have it so")
+    return Judged(flight, TAKEN_BACK, "it had begun before the plan was whole")
 
 
 def last_try(before: State, after: State, subtask_id: str) -> Try | None:

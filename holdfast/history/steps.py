@@ -94,7 +94,7 @@ class Step:
 
     @property
     def taken_back(self) -> bool:
-        """True if it was begun before its plan was whole, which does not have it so."""
+        """True if it had begun before its plan was whole, and the run went on without it."""
         return self.verdict == TAKEN_BACK
 
     @property

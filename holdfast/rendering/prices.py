@@ -163,8 +163,8 @@ def paid(report: Report, *, over: bool = True) -> str:
         more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
         return Marked(
             f"{money(report.dollars)} for {asked}"
-            f"{_assumed(report)}{_of_the_run(report)}:"
-            f" {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out,"
+            f"{_assumed(report)}{_of_the_run(report)}."
+            f" Tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out,"
             f" {usage.cache_read_tokens:,} read from cache{_share_of_read(usage)},"
             f" {usage.cache_write_tokens:,} written to it.{against}{more}"
         )

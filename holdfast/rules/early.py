@@ -112,8 +112,9 @@ def why_otherwise(state: State) -> str:
 
 def end_writing(state: State, why: str) -> State:
     """Return the state in which no plan is being written any more. `why`: why the plan may have
-    otherwise what was started.
+    otherwise what was started; what a stop took back before keeps its own reason.
     """
+    why = why if state.early.begun else state.early.why
     return replace(state, early=replace(state.early, call="", plan=None, why=why))
 
 
@@ -148,11 +149,12 @@ def _is_same(state: State, fresh: Progress, move: Started) -> bool:
 
 
 def drop(state: State) -> State:
-    """Take back all that was started for a plan that will not come."""
-    begun = state.early.begun
+    """Take back all that was started for a plan that nobody works on, as the run stops."""
+    assert state.stop is not None, "a run that goes on waits for its plan"
+    begun, why = state.early.begun, state.stop.why
     for key, progress in state.work.items():
         state = _take_back(state, begun[key], progress)
-    early = replace(state.early, call="", plan=None, begun={}, why="no plan came")
+    early = replace(state.early, call="", plan=None, begun={}, why=why)
     return replace(state, early=early, work=Work())
 
 

@@ -21,10 +21,18 @@ from holdfast.rules.prices import list_sources, shares_of
 from holdfast.rules.templates import say_template
 from holdfast.rules.unread import find_unread
 from holdfast.state import graph
-from holdfast.state.paying import bill_notes
+from holdfast.state.paying import TAKEN_BACK, bill_notes
 from holdfast.state.run import State
 from holdfast.text import pluralize, sentence
 
+OWN_CALLS = {
+    "plan": "plan",
+    "replan": "plan",
+    "synthesize": "answer",
+    "critique": "critic",
+    TAKEN_BACK: "what was taken back",
+}
+"""What no subtask has of a price, by the kinds of its calls, where that is often lost."""
 MOST_WHY = 500
 """Characters of the message of a workflow that failed."""
 
@@ -298,10 +306,12 @@ def _reset_notes(state: State) -> Iterator[str]:
 
 
 def _assumed_notes(state: State) -> Iterator[str]:
-    """Yield how much of the price is assumed, and for which subtasks."""
+    """Yield how much of the price is assumed, and for which calls of the run and subtasks."""
     if not state.ledger.all_assumed:
         return
-    whose = [key for key, each in state.work.items() if each.paid.assumed]
+    own = [each for each in state.shares.values() if each.assumed and each.kind in OWN_CALLS]
+    whose = [*dict.fromkeys(OWN_CALLS[each.kind] for each in own)]
+    whose += [key for key, each in state.work.items() if each.paid.assumed]
     where = f" ({', '.join(whose)})" if whose else ""
     yield (
         f"{format_price(state.ledger.all_assumed)} of the price is assumed: the worst case of calls"

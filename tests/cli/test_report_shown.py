@@ -354,7 +354,9 @@ def test_the_price_has_the_tokens_that_a_cache_took_and_gave() -> None:
         input_tokens=10, output_tokens=20, cache_read_tokens=3_000, cache_write_tokens=4_000
     )
     told = documents.as_markdown(report(usage=usage, model_calls=1))
-    assert "10 tokens in, 20 out, 3,000 read from cache (43% of all that was read), 4,000" in told
+    assert (
+        ". Tokens: 10 in, 20 out, 3,000 read from cache (43% of all that was read), 4,000" in told
+    )
 
 
 def test_an_unpriced_report_never_says_zero() -> None:

@@ -17,6 +17,7 @@ from holdfast.calls.plan import PlanAnswer, stands, to_plan
 from holdfast.cli.screen.board import changes, headline
 from holdfast.contracts import (
     Approval,
+    Bill,
     Draft,
     Limits,
     Plan,
@@ -174,14 +175,16 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
     assert (share.calls, share.dollars) == (2, back)
     work = [each.calls for each in made.shares if each.kind == "work"]
     assert sum(work) == 2, "one that is done, and one in flight"
-    assert f"; {money(back)} into what was begun early and taken back:" in prices.paid(made)
+    assert f"; {money(back)} into what was begun early and taken back. Tokens: " in prices.paid(
+        made
+    )
 
     steps = {each.id: each for each in drive.__dict__["steps"].by_id.values()}
     assert [each for each in steps if steps[each].taken_back] == ["work-t1-1", "work-t7-1"]
     page = as_html(
         Pictured(made, "{} {}".format, (*steps.values(),), run_view(drive.state), over=False)
     )
-    marked = "Not accepted: taken back: the plan does not have it so"
+    marked = "Not accepted: taken back: it had begun before the plan was whole"
     assert page.count(marked) == 2 and "work-t7-1" in page, "also what no subtask of the plan is"
     assert "t1 Subtask t1: 5.0 s at work in 1 steps" in page
     assert "Begun, and taken back: 10 s at work in 2 steps" in page
@@ -194,7 +197,9 @@ def test_whoever_watches_reads_that_work_goes_on_before_the_plan_is_whole() -> N
     grow(drive, plan_of(*parts))
     shown = run_view(drive.state)
     assert standing(shown) == "making a plan · 2 subtasks so far, 2 at work"
-    assert changes(before, shown)[0].endswith("the plan is still being written; what stands begins")
+    assert changes(before, shown)[0].endswith(
+        "the plan is still being written; its first subtasks begin already"
+    )
     answer(drive, "work-t1-1", done())
     told = headline(run_view(drive.state), 5)
     assert told.startswith("making a plan · 2 subtasks so far, 1 at work, 1 settled · $")
@@ -305,6 +310,29 @@ def test_a_run_that_is_cancelled_while_it_plans_pays_for_what_had_started() -> N
     assert drive.closed
     assert drive.state.early.taken == ("t1",)
     assert drive.state.ledger.spent.calls == 2
+
+
+def test_what_is_assumed_names_a_lost_call_for_the_plan_beside_subtasks() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    for id, told in (("work-t1-1", "t1"), ("plan-1", "plan, t1")):
+        unknown = Trouble("possibly_billed", "its worker died", Bill(calls=1))
+        drive.put(Unanswered(flying(drive, id), unknown))
+        assert any(each.endswith(f"answers were lost ({told}).") for each in notes(drive.state))
+
+
+def test_a_plan_that_comes_after_its_run_was_cancelled_is_not_why_its_work_was_taken_back() -> None:
+    drive = planning()
+    parts = subtask("t1"), subtask("t2")
+    grow(drive, plan_of(parts[0]))
+    drive.cancel()
+    answer(drive, "plan-1", plan_of(*parts))
+    drive.wait(30)
+    assert drive.closed and drive.state.stop
+    [told] = [each for each in notes(drive.state) if each.startswith("t1 was started")]
+    assert told.endswith(
+        f"taken back ({format_price(drive.state.early.dollars)}): {drive.state.stop.why}."
+    )
 
 
 EFFECT = RoleCard(

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from temporalio.api.enums.v1 import TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
 
 from holdfast.client.ended import read_end
-from holdfast.client.reading import Look
+from holdfast.client.reading import Look, describe_again
 from holdfast.contracts import Bill
 from holdfast.history.fold import Fold
 from holdfast.history.losses import Loss, describe_losses
@@ -127,3 +128,13 @@ def test_that_nothing_was_paid_again_is_said_only_where_it_is_known() -> None:
 
 def test_many_names_are_cut_and_their_number_is_said() -> None:
     assert "t8 and 2 more)." in describe_losses([(f"t{n}", "died") for n in range(1, 11)], PAID)
+
+
+@pytest.mark.anyio
+async def test_whoever_watches_reads_in_words_that_a_worker_fell_silent() -> None:
+    silent = PendingActivityInfo(activity_id="plan-1")
+    silent.last_failure.message = "activity Heartbeat timeout"
+    late = TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+    silent.last_failure.timeout_failure_info.timeout_type = late
+    told = await describe_again(silent, data_converter(None))
+    assert told == "plan-1 is tried again: its worker was not heard of for too long"

@@ -25,7 +25,7 @@ WIDE = 80
 """Columns below which role and note are left out."""
 ASKED = 400
 """Letters of a question that a screen which is redrawn shows."""
-EARLY = "the plan is still being written; what stands begins"
+EARLY = "the plan is still being written; its first subtasks begin already"
 
 
 def headline(view: RunView, elapsed: float) -> str:
