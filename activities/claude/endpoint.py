@@ -59,7 +59,9 @@ def _load_trusted() -> ssl.SSLContext:
     """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: reading all certificates takes
     longer than everything else in making a client.
     """
-    return httpx2.create_ssl_context(trust_env=True)
+    trusted = httpx2.create_ssl_context(trust_env=True)
+    trusted.set_alpn_protocols(["http/1.1"])
+    return trusted
 
 
 def make_client(

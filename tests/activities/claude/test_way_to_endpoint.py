@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from holdfast.contracts.errors import (
     EndpointUnreachable,
     NotBilled,
     OrchestrationError,
+    PossiblyBilled,
 )
 from holdfast.deployment.settings import Settings
 from holdfast.ports import ModelRequest
@@ -163,3 +164,130 @@ async def test_a_call_for_which_no_connection_is_free_was_not_sent() -> None:
         assert (await first).text == "{}"
         await model.aclose()
     assert len(endpoint.heads) == 1
+
+
+@dataclass
+class Keeping:
+    """Keeps its connections, and says the next of `texts` to each request."""
+
+    texts: list[bytes]
+    heads: list[str] = field(default_factory=list)
+    ends: bool = False
+    """True if it ends each connection after its answer, without having said so."""
+    later: bytes = b""
+    """What it adds when the first answer has been read."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while self.texts:
+            try:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            except asyncio.IncompleteReadError:
+                break
+            length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
+            await reader.readexactly(int(length))
+            self.heads.append(head)
+            writer.write(self.texts.pop(0))
+            await writer.drain()
+            if self.ends:
+                break
+            if self.later:
+                await asyncio.sleep(0.02)
+                writer.write(self.later)
+                await writer.drain()
+                self.later = b""
+        writer.close()
+
+
+def said(text: str = "{}", *, head: str = "", status: str = "200 OK") -> bytes:
+    body = ANSWER.replace('"{}"', json.dumps(text))
+    lengths = f"content-type: application/json\r\n{head}content-length: {len(body)}"
+    return f"HTTP/1.1 {status}\r\n{lengths}\r\n\r\n{body}".encode()
+
+
+async def asked(endpoint: Keeping, *requests: ModelRequest, user: str = "") -> list[str]:
+    """What one process is answered, one call after the other."""
+    async with listening(endpoint.serve) as place:
+        model = Claude(key="k", base_url=f"http://{user}{place}", price=PRICES.price)
+        try:
+            texts = []
+            for request in requests:
+                texts.append((await model.ask(request)).text)
+                if not endpoint.ends:
+                    await asyncio.sleep(0.04)
+            return texts
+        finally:
+            await model.aclose()
+
+
+async def test_a_connection_that_its_server_ended_carries_no_further_call() -> None:
+    endpoint = Keeping([said()] * 20, ends=True)
+    assert await asked(endpoint, *[REQUEST] * 20) == ["{}"] * 20
+
+
+@pytest.mark.parametrize("later", [said("nobody's"), said(status="408 Late")])
+async def test_what_comes_unasked_answers_no_later_call(later: bytes) -> None:
+    endpoint = Keeping([said("1"), said("2")], later=later)
+    assert await asked(endpoint, REQUEST, REQUEST) == ["1", "2"]
+
+
+async def test_heads_without_end_are_not_kept() -> None:
+    endpoint = Keeping([b"HTTP/1.1 103 Early\r\n\r\n" * 5_000])
+    with pytest.raises(PossiblyBilled, match="the connection ended before an answer"):
+        await asked(endpoint, REQUEST)
+
+
+async def test_a_user_in_the_address_is_told_the_endpoint_and_cookies_are_not() -> None:
+    endpoint = Keeping([said(head="set-cookie: id=1\r\n"), said()])
+    await asked(endpoint, REQUEST, REQUEST, user="me:secret@")
+    assert all("Basic bWU6c2VjcmV0" in head for head in endpoint.heads)
+    assert "cookie" not in endpoint.heads[1].lower()
+
+
+async def test_a_long_head_and_a_long_request_are_carried() -> None:
+    head = f"content-security-policy: {'a' * 20_000}\r\n" + "x: 1\r\n" * 200
+    endpoint = Keeping([said(head=head)])
+    assert await asked(endpoint, replace(REQUEST, prompt="P" * 2**21)) == ["{}"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (said(status="101 Switching"), "status 101 answers nothing"),
+        (b"HTTP/1.1 200 OK\r\nx: 1\r\n", "the connection ended before an answer"),
+        (b"SSH-2.0\r\n\r\n", "what came is not HTTP: Bad status line: Expected HTTP/"),
+        (said()[:-1], "the answer is not whole: Not enough data"),
+    ],
+)
+async def test_what_is_no_answer_may_be_billed_and_is_told_in_one_line(
+    answer: bytes, words: str
+) -> None:
+    with pytest.raises(PossiblyBilled) as raised:
+        await asked(Keeping([answer], ends=True), REQUEST)
+    assert f"{MODEL}: RemoteProtocolError: {words}" in str(raised.value)
+    assert "http://" not in str(raised.value)
+
+
+async def test_what_a_proxy_says_that_is_not_http_is_told_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"noise\r\n\r\n")
+        writer.close()
+
+    async with listening(serve) as place:
+        # Without a scheme it is one of HTTP.
+        monkeypatch.setenv("https_proxy", f"me:secret@{place}")
+        error = await ended("https://gateway.example")
+    assert isinstance(error, EndpointUnreachable)
+    assert error.unreached.why.startswith("the proxy 127.0.0.1: what came is not HTTP")
+    assert "secret" not in str(error)
+
+
+async def test_a_socks_proxy_is_a_mistake_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://me:secret@127.0.0.1:1080")
+    error = await ended(FAR)
+    assert isinstance(error, CallRefused)
+    assert "the proxy's address; both begin with http:// or https://" in str(error)
+    monkeypatch.setenv("no_proxy", "gateway.example:80")
+    assert proxy_of(FAR) == ""
