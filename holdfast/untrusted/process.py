@@ -142,8 +142,9 @@ async def _feed(stream: asyncio.StreamWriter | None, content: bytes) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):
         stream.write(content)
         await stream.drain()
+        # Not waited for: a time limit meanwhile would cancel the pipe's own future, which asyncio
+        # cannot take when the pipe then ends.
         stream.close()
-        await stream.wait_closed()
 
 
 async def _discard(stream: asyncio.StreamReader | None) -> None:
