@@ -15,6 +15,7 @@ from holdfast.calls.turn import AgentGoal, UseMaterial
 from holdfast.history.charges import Asked, Outcome, read_input, read_outcome
 from holdfast.history.executions import Execution, attributes_of, time_of
 from holdfast.history.fold import Fold
+from holdfast.history.judging import TAKEN_BACK
 from holdfast.history.payloads import try_decode
 from holdfast.state.moves import Ask
 from holdfast.state.run import State
@@ -129,7 +130,9 @@ class _Maker:
             known |= facts.describe_outcome(execution, outcome)
         known |= self._judged(execution)
         subtask = known.get("subtask", "")
-        alone = self.fold.is_agent or not subtask
+        # What was taken back is no part of the subtask that the plan has by that id, if it has one.
+        back = known.get("verdict") == TAKEN_BACK
+        alone = self.fold.is_agent or not subtask or back
         return TraceStep(
             session=self.session,
             id=execution.id if execution.is_workflow else f"{self._own}/{execution.id}",

@@ -15,6 +15,8 @@ from holdfast.activities.asking import telling
 from holdfast.certifying.deployment import outcome
 from holdfast.contracts import Bill, Capabilities, Goal, GoalInput, Limits
 from holdfast.contracts.errors import PossiblyBilled
+from holdfast.history.fold import Fold
+from holdfast.tracing.trace import make_steps
 from scripted import Arrived, ScriptedModel, plans, subtask, synthesizes, works
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +86,14 @@ async def test_what_the_whole_plan_has_otherwise_is_taken_back_and_told(runs: Ru
     assert report.findings[0].content == "nine"
     assert [note for note in report.notes if note.startswith("t1 was started before the plan")]
     assert model.heard.count("t2") == 1
+    fold = Fold(handle.id, handle._client.data_converter)
+    async for event in handle.fetch_history_events():
+        await fold.take(event)
+    steps = {each.id: each for each in await make_steps(fold, handle.id)}
+    back, anew = (steps[f"{handle.id}/work-t1-{number}"] for number in (1, 2))
+    assert (back.verdict, back.parent) == ("taken back", handle.id)
+    part = steps[anew.parent]
+    assert back.started and part.started and part.started > back.started, "it counts from then"
 
 
 async def test_a_lost_planner_leaves_its_subtasks_to_the_next_one(runs: Runs) -> None:
