@@ -111,7 +111,9 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         if row.warms:
             first, more = beginning(row.warms, LINES)
             named = ", ".join((*first, *([f"{more} more"] if more else [])))
-            lines.append(f"{row.id} goes first, and leaves its beginning in the cache for {named}")
+            lines.append(
+                f"{row.id} goes first: {named} then read from the cache what all begin with"
+            )
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
     lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]
