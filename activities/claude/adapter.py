@@ -146,7 +146,7 @@ class Claude:
         except TimeoutError:
             why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
-            why = explain_unreached(error)[0]
+            why = explain_unreached(error.__cause__ or error)[0]
         if passage.status and passage.status not in NO_SUCH_PATH:
             self._heard.note()
         if passage.status in NOT_REACHED:

@@ -183,22 +183,24 @@ def _translated() -> Iterator[None]:
     """
     try:
         yield
-    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, UnicodeError) as error:
-        raise httpx2.UnsupportedProtocol("not an address of HTTP") from error
+    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, UnicodeError):
+        raise httpx2.UnsupportedProtocol("not an address of HTTP") from None
     except aiohttp.ClientHttpProxyError as error:
-        raise httpx2.ProxyError(f"{error.status} {error.message}") from error
+        raise httpx2.ProxyError(f"{error.status} {error.message}") from None
     except TimeoutError as error:
         waits = current_passage().waits
         raise (httpx2.PoolTimeout if waits else httpx2.ConnectTimeout)(str(error)) from error
-    except aiohttp.ServerDisconnectedError as error:
-        raise httpx2.RemoteProtocolError("the connection ended before an answer") from error
+    except aiohttp.ServerDisconnectedError:
+        raise httpx2.RemoteProtocolError("the connection ended before an answer") from None
     except aiohttp.ClientPayloadError as error:
         said = f"the answer is not whole: {_why(error)}"
-        raise httpx2.RemoteProtocolError(said) from error
+        raise httpx2.RemoteProtocolError(said) from None
     except aiohttp.ClientResponseError as error:
-        raise httpx2.RemoteProtocolError(f"what came is not HTTP: {_why(error)}") from error
-    except (aiohttp.ClientError, OSError) as error:
+        raise httpx2.RemoteProtocolError(f"what came is not HTTP: {_why(error)}") from None
+    except OSError as error:
         raise httpx2.NetworkError(str(error)) from error
+    except aiohttp.ClientError as error:
+        raise httpx2.NetworkError(type(error).__name__) from error
 
 
 def _why(error: aiohttp.ClientError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -268,8 +269,10 @@ async def test_what_is_no_answer_may_be_billed_and_is_told_in_one_line(
 
 
 async def test_what_a_proxy_says_that_is_not_http_is_told_without_its_password(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"noise\r\n\r\n")
@@ -279,9 +282,12 @@ async def test_what_a_proxy_says_that_is_not_http_is_told_without_its_password(
         # Without a scheme it is one of HTTP.
         monkeypatch.setenv("https_proxy", f"me:secret@{place}")
         error = await ended("https://gateway.example")
+        model = Claude(base_url="https://gateway.example", price=PRICES.price)
+        assert (await model.reach()).startswith("what came is not HTTP: Bad status line")
+        await model.aclose()
     assert isinstance(error, EndpointUnreachable)
     assert error.unreached.why.startswith("the proxy 127.0.0.1: what came is not HTTP")
-    assert "secret" not in str(error)
+    assert "secret" not in str(error) + caplog.text
 
 
 async def test_a_socks_proxy_is_a_mistake_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
