@@ -72,7 +72,7 @@ class Claude:
             None, connect=min(CONNECT_SECONDS, stall_seconds), pool=pool_seconds
         )
         self._clients = Clients(
-            lambda: make_client(key, self._base_url, self._timeout, connections)
+            lambda most: make_client(key, self._base_url, self._timeout, most), connections
         )
         self._drains: set[asyncio.Task[None]] = set()
         self.batches = ClaudeBatches(self._clients, self._failures, self._known)
@@ -125,8 +125,8 @@ class Claude:
         # Counting is a courtesy: without it the bytes bound the price just as safely.
         with suppress(Exception):
             async with asyncio.timeout(COUNT_SECONDS):
-                with under_way(Passage()):
-                    counted = await self._clients.current().messages.count_tokens(**body)
+                with under_way(Passage()), self._clients.borrow() as client:
+                    counted = await client.messages.count_tokens(**body)
         # What is not JSON arrives as a string.
         tokens = getattr(counted, "input_tokens", None)
         if type(tokens) is not int or not 0 < tokens <= most:
@@ -141,8 +141,8 @@ class Claude:
         why = ""
         try:
             async with asyncio.timeout(MODELS_SECONDS):
-                with under_way(passage):
-                    await self._clients.current().get("/v1/models?limit=1", cast_to=object)
+                with under_way(passage), self._clients.borrow() as client:
+                    await client.get("/v1/models?limit=1", cast_to=object)
         except TimeoutError:
             why = f"no answer within {MODELS_SECONDS:g} s"
         except Exception as error:
@@ -162,7 +162,8 @@ class Claude:
     async def _send(self, body: dict[str, Any], exchange: Exchange) -> None:
         transcript = exchange.transcript
         async with AsyncExitStack() as stack:
-            api = self._clients.current().messages.with_streaming_response
+            client = stack.enter_context(self._clients.borrow())
+            api = client.messages.with_streaming_response
             response = await stack.enter_async_context(api.create(**body, timeout=self._timeout))
             raw = response.http_response
             if "json" in raw.headers.get("content-type", ""):

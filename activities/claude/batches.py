@@ -68,8 +68,8 @@ class ClaudeBatches:
         try:
             with self._failures_of(about, passage):
                 async with asyncio.timeout(CREATE_SECONDS):
-                    with under_way(passage):
-                        made: Any = await self._clients.current().post(
+                    with under_way(passage), self._clients.borrow() as client:
+                        made: Any = await client.post(
                             PATH,
                             cast_to=object,
                             content=body,
@@ -118,8 +118,8 @@ class ClaudeBatches:
         try:
             with self._free(batch, passage):
                 async with asyncio.timeout(SECONDS):
-                    with under_way(passage):
-                        await self._clients.current().post(f"{PATH}/{batch}/cancel", cast_to=object)
+                    with under_way(passage), self._clients.borrow() as client:
+                        await client.post(f"{PATH}/{batch}/cancel", cast_to=object)
         except (CallRefused, BlobLost):
             # It has ended, or there is none.
             return
@@ -147,9 +147,9 @@ class ClaudeBatches:
         most = ROOM + rows * (ROOM // 16 + BYTES_FOR_A_TOKEN * 1_000)
         passage = Passage(most_bytes=most)
         rest = bytearray()
-        with self._free(batch, passage):
+        with self._free(batch, passage), self._clients.borrow() as client:
             with under_way(passage):
-                response: Any = await self._clients.current().get(
+                response: Any = await client.get(
                     f"{PATH}/{batch}/results",
                     cast_to=object,
                     options={
@@ -199,8 +199,8 @@ class ClaudeBatches:
         passage = Passage()
         with self._free(path, passage):
             async with asyncio.timeout(SECONDS):
-                with under_way(passage):
-                    found: object = await self._clients.current().get(path, cast_to=object)
+                with under_way(passage), self._clients.borrow() as client:
+                    found: object = await client.get(path, cast_to=object)
             if not isinstance(found, dict):
                 raise StreamError("", "what came back is not JSON")
             return found

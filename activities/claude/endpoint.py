@@ -11,13 +11,14 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import anthropic
 import httpx2
 
+from holdfast.activities.claude import passage as claude_passage
 from holdfast.activities.claude.classify import lacks_api
-from holdfast.activities.claude.transport import Transport, proxy_of
 from holdfast.contracts import Capabilities
 from holdfast.deployment.address import OFFICIAL, is_loopback
 from holdfast.deployment.places import UNDERSTOOD
@@ -31,6 +32,11 @@ FULL = Capabilities(caching=True, batches=True)
 
 NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 """Without EAI_AGAIN: a resolver that does not answer knows nothing of the name."""
+
+HOOKS: dict[str, list[Callable[..., Any]]] = {
+    "request": [claude_passage.outgoing],
+    "response": [claude_passage.incoming],
+}
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +65,7 @@ def _load_trusted() -> ssl.SSLContext:
     """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: reading all certificates takes
     longer than everything else in making a client.
     """
-    trusted = httpx2.create_ssl_context(trust_env=True)
-    trusted.set_alpn_protocols(["http/1.1"])
-    return trusted
+    return httpx2.create_ssl_context(trust_env=True)
 
 
 def make_client(
@@ -70,14 +74,29 @@ def make_client(
     """Return a client of this endpoint that never retries. Must be called in the event loop that
     uses it.
     """
-    # A proxy of the environment does not lead back to this machine.
-    proxy = "" if is_loopback(base_url) else proxy_of(base_url)
-    http = httpx2.AsyncClient(
-        transport=Transport(connections, _load_trusted(), proxy),
-        timeout=timeout,
+    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+    # An endpoint's cookies would tell it which calls are one deployment's.
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+    if is_loopback(base_url):
+        # A proxy of the environment does not lead back to this machine.
+        http = httpx2.AsyncClient(
+            limits=limits,
+            timeout=timeout,
+            event_hooks=HOOKS,
+            cookies=no_cookies,
+            trust_env=False,
+            verify=_load_trusted(),
+        )
+    else:
         # A redirect would carry prompt and key to another host.
-        follow_redirects=False,
-    )
+        http = anthropic.DefaultAsyncHttpxClient(
+            limits=limits,
+            timeout=timeout,
+            event_hooks=HOOKS,
+            cookies=no_cookies,
+            follow_redirects=False,
+            verify=_load_trusted(),
+        )
     # Some gateways read only the older header; the official host takes the key as a bearer.
     older = {} if base_url == OFFICIAL or not key else {"X-Api-Key": key}
     return anthropic.AsyncAnthropic(

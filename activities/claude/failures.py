@@ -149,8 +149,7 @@ class Failures:
             return NotBilled(f"{exchange.request.model}: no connection is free")
         if isinstance(cause, NEVER_VALID) or not isinstance(cause, TRANSPORT):
             # Its own words may repeat an address with the password in it.
-            kind = f"{type(cause).__name__}: look at ANTHROPIC_BASE_URL and at the proxy's address;"
-            kind += " both begin with http:// or https://"
+            kind = f"{type(cause).__name__}: look at ANTHROPIC_BASE_URL and at the proxy's address"
             said = kind if isinstance(cause, NEVER_VALID) else said
             return self._error(exchange, Meaning(CallRefused), said)
         if isinstance(cause, httpx2.ProxyError) and str(cause).startswith("4"):

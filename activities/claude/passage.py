@@ -1,7 +1,7 @@
 """Watch a request and its answer pass: whether it left, what came back, and no more of that than
 can be meant.
 
-Works below the SDK, in its transport, because it reads errors and small answers itself.
+Works by hooks of the HTTP client, because the SDK reads errors and small answers itself.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import httpx2
 
@@ -36,24 +37,17 @@ class Passage:
     """True once the first byte of the request itself may have left; setting up a connection, or a
     proxy's tunnel, does not count.
     """
-    waits: bool = False
-    """True while all connections are in use."""
     towards: str = ""
-    """The host that it goes to: the endpoint's, or a proxy's."""
+    """The host that a connection was last opened to: the endpoint's, or a proxy's."""
     status: int = 0
     """HTTP status of what came back; 0: nothing did."""
 
-    def arrive(
-        self, status: int, headers: httpx2.Headers, body: httpx2.AsyncByteStream
-    ) -> httpx2.AsyncByteStream:
-        """Note the head of what came back, before its body is read. Return the body, bounded and
-        plain; `headers` then say so.
-        """
-        self.status = status
-        self.moved()
-        self.heard(read_head(status, headers))
-        encoding = headers.pop("content-encoding", "").strip().lower()
-        return _Bounded(body, encoding in COMPRESSED, self, cut=status >= 300)
+    async def trace(self, name: str, info: dict[str, Any]) -> None:
+        """Called by the transport with each of its steps."""
+        if name.endswith(".send_request_headers.started"):
+            self.left |= info["request"].method != b"CONNECT"
+        elif name == "connection.connect_tcp.started":
+            self.towards = str(info.get("host", ""))
 
 
 _current: ContextVar[Passage | None] = ContextVar("passage", default=None)
@@ -69,9 +63,24 @@ def under_way(passage: Passage) -> Iterator[Passage]:
         _current.reset(token)
 
 
-def current_passage() -> Passage:
-    """Return the passage of the request that is being made; a new one if nobody watches it."""
-    return _current.get() or Passage()
+async def outgoing(request: httpx2.Request) -> None:
+    """Hook before a request."""
+    passage = _current.get()
+    if passage is not None:
+        request.extensions = {**request.extensions, "trace": passage.trace}
+
+
+async def incoming(response: httpx2.Response) -> None:
+    """Hook after the head of an answer, before its body is read."""
+    passage = _current.get() or Passage()
+    passage.status = response.status_code
+    passage.moved()
+    passage.heard(read_head(response.status_code, response.headers))
+    encoding = response.headers.pop("content-encoding", "").strip().lower()
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _Bounded(
+        response.stream, encoding in COMPRESSED, passage, cut=response.status_code >= 300
+    )
 
 
 class _Bounded(httpx2.AsyncByteStream):

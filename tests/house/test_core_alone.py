@@ -21,7 +21,7 @@ PROBE = HOME / "tests" / "support" / "core_probe.py"
 DECLARED: dict[str, list[str]] = tomllib.loads((HOME / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-MOST_PACKAGES, MOST_MEGABYTES = 50, 130
+MOST_PACKAGES, MOST_MEGABYTES = 45, 130
 BY_A_SERVER = 5
 """Exit code where the server is not reachable."""
 WITHOUT_SERVER = {
