@@ -38,6 +38,9 @@ HOOKS: dict[str, list[Callable[..., Any]]] = {
     "response": [claude_passage.incoming],
 }
 
+MISTAKES = (ValueError, ImportError, httpx2.InvalidURL)
+"""What `make_client` raises of proxies and certificates that the environment names."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -65,7 +68,11 @@ def _load_trusted() -> ssl.SSLContext:
     """Return whom this machine, or SSL_CERT_FILE, trusts. Read once: reading all certificates takes
     longer than everything else in making a client.
     """
-    return httpx2.create_ssl_context(trust_env=True)
+    try:
+        return httpx2.create_ssl_context(trust_env=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise ValueError(f"SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {why}") from None
 
 
 def make_client(
@@ -125,7 +132,11 @@ async def find_capabilities(
     base_url = base_url or OFFICIAL
     if base_url.rstrip("/") == OFFICIAL:
         return FULL
-    client = make_client(key, base_url, httpx2.Timeout(PROBE_SECONDS), connections=2)
+    try:
+        client = make_client(key, base_url, httpx2.Timeout(PROBE_SECONDS), connections=2)
+    except MISTAKES:
+        # The first call says so.
+        return Capabilities()
     try:
         listed = await _list_models(client)
         counting = bool(models) and await _can_count(client, models[0])
@@ -179,13 +190,19 @@ class Looked:
     """Why it refuses the key, in its own words; empty if it does not, or does not say so."""
     nothing_there: bool = False
     """True if it knows none of the paths: most likely the address is wrong."""
+    mistake: str = ""
+    """What in this process's environment keeps every call from being made."""
 
 
 async def check_key(key: str, base_url: str, model: str) -> Looked:
     """Return what the endpoint says of this key. Never a paid call: it lists models and, because
     some endpoints show that to anybody, also counts tokens.
     """
-    client = make_client(key, base_url or OFFICIAL, httpx2.Timeout(PROBE_SECONDS), connections=1)
+    timeout = httpx2.Timeout(PROBE_SECONDS)
+    try:
+        client = make_client(key, base_url or OFFICIAL, timeout, connections=1)
+    except MISTAKES as error:
+        return Looked(mistake=str(error))
     question: list[anthropic.types.MessageParam] = [{"role": "user", "content": "?"}]
     try:
         listed = await _read_refusal(client.get("/v1/models?limit=1", cast_to=object))

@@ -51,8 +51,10 @@ async def check_models(settings: Settings) -> list[Checkup]:
         from holdfast.activities.claude.endpoint import check_key, find_capabilities
 
         seen = await check_key(key, settings.anthropic_base_url, settings.model_haiku)
-        if seen.refused:
-            said = for_terminal(KnownSecrets(settings.secrets).blot(seen.refused))
+        said = for_terminal(KnownSecrets(settings.secrets).blot(seen.refused or seen.mistake))
+        if seen.mistake:
+            mark, detail = "bad", f"{detail}: {said}"
+        elif seen.refused:
             mark, detail = "bad", f"{detail}: refused: {said}; {_KEY_REMEDY}"
         elif seen.nothing_there:
             odd, detail = True, f"{detail}: {_NOTHING_THERE}"

@@ -7,12 +7,20 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.activities.asking.prices import Prices
 from holdfast.activities.claude.adapter import Claude
+from holdfast.activities.claude.endpoint import (
+    Looked,
+    _load_trusted,
+    check_key,
+    find_capabilities,
+)
+from holdfast.cli.checks.endpoint import check_models
 from holdfast.contracts import Capabilities
 from holdfast.contracts.errors import (
     CallRefused,
@@ -277,3 +285,34 @@ async def test_a_socks_proxy_is_a_mistake_of_the_settings(monkeypatch: pytest.Mo
     error = await ended(FAR)
     assert isinstance(error, CallRefused)
     assert "SOCKS" in str(error) and "secret" not in str(error)
+
+
+async def test_certificates_that_cannot_be_read_are_a_mistake_of_the_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    _load_trusted.cache_clear()
+    error = await ended("https://127.0.0.1:1")
+    assert isinstance(error, CallRefused)
+    said = "SSL_CERT_FILE or SSL_CERT_DIR cannot be read: No such file or directory"
+    assert said in str(error)
+    assert await check_key("k", "https://127.0.0.1:1", MODEL) == Looked(mistake=said)
+    found = await find_capabilities("k", "https://127.0.0.1:1", "auto", [MODEL])
+    assert found == Capabilities()
+
+
+async def test_doctor_says_what_keeps_every_call_from_being_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with listening(serve) as place:
+        monkeypatch.setenv("SSL_CERT_FILE", "/none.pem")
+        _load_trusted.cache_clear()
+        settings = Settings(_env_file=None, anthropic_base_url=f"http://{place}")
+        said, *_ = await check_models(settings)
+    assert (said.mark, said.detail.partition(": ")[2]) == (
+        "bad",
+        "SSL_CERT_FILE or SSL_CERT_DIR cannot be read: No such file or directory",
+    )
