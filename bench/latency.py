@@ -28,10 +28,10 @@ from bench.instruments.deployment import Deployment, deployed
 from bench.instruments.tables import head, row
 from holdfast.contracts import Goal, Limits, Report
 
-COLUMNS = (
+COLUMNS = ((
     "plan of six", "tokens/s", "early", "first subtask, p50 / p95 s", "makespan, p50 / p95 s",
     "taken back",
-)  # fmt: skip
+),)  # fmt: skip
 SPEEDS = (60, 120)
 FIRST_TOKEN = 0.8
 BEGUN = (
@@ -114,7 +114,7 @@ async def main() -> None:
     parser.add_argument("--early", type=int, default=3)
     given = parser.parse_args()
     write = sys.stdout.write
-    write(head(COLUMNS))
+    write(head(COLUMNS[0]))
     for speed in SPEEDS:
         with tempfile.TemporaryDirectory() as place:
             async with deployed(Path(place), script(speed)) as deployment:

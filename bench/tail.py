@@ -22,10 +22,10 @@ from bench.instruments.deployment import Deployment, deployed, planned
 from bench.instruments.tables import head, row
 from holdfast.contracts import Goal, GoalInput, Report, Subtask
 
-COLUMNS = (
+COLUMNS = ((
     "six subtasks", "tokens/s", "makespan", "after the last finding", "dollars",
     "read from the cache",
-)  # fmt: skip
+),)  # fmt: skip
 PARTS = "ABCDEF"
 SPEEDS = (60, 120)
 FIRST_TOKEN = (0.8, 1.6)
@@ -156,7 +156,7 @@ async def at(speed: int) -> list[str]:
 
 
 async def main(speeds: tuple[int, ...]) -> None:
-    sys.stdout.write(head(COLUMNS))
+    sys.stdout.write(head(COLUMNS[0]))
     for speed in speeds:
         sys.stdout.write("".join(await at(speed)))
 
