@@ -484,15 +484,15 @@ def test_the_price_says_what_of_it_no_subtask_has() -> None:
     own = sum((each.dollars or Decimal(0) for each in report.findings), Decimal(0))
     assert report.dollars is not None and report.dollars > own > 0
     told = f"{money(report.dollars - own)} of it went into "
-    assert f"{told}the answer and its critic:" in page.as_markdown(report, TO_TYPE)
+    assert f"{told}the answer and its critic." in page.as_markdown(report, TO_TYPE)
 
     def paid_for(*kinds: str) -> Report:
         shares = [Share(kind=each, dollars=Decimal("0.01")) for each in ("work", *kinds)]
         return report.model_copy(update={"shares": tuple(shares)})
 
-    assert f"{told}proofs and patches:" in page.as_markdown(paid_for("fix", "prove"), TO_TYPE)
+    assert f"{told}proofs and patches." in page.as_markdown(paid_for("fix", "prove"), TO_TYPE)
     whole = paid_for("plan", "synthesize", "critique", "lost")
-    named = "the plan, the answer, its critic and calls lost by a reset:"
+    named = "the plan, the answer, its critic and calls lost by a reset."
     assert told + named in page.as_markdown(whole, TO_TYPE)
 
 

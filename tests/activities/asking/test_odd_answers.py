@@ -465,7 +465,7 @@ async def test_whom_ssl_cert_file_names_is_trusted_on_this_machine_too(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     endpoint._load_trusted.cache_clear()
     try:
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(ValueError, match="SSL_CERT_FILE or SSL_CERT_DIR cannot be read"):
             make_client("sk-ant-KEY", address, httpx2.Timeout(1), 1)
     finally:
         endpoint._load_trusted.cache_clear()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,22 @@ class Answering:
 
 @asynccontextmanager
 async def listening(serve: Serve) -> AsyncIterator[str]:
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+    serving = set[asyncio.Task[Any] | None]()
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.current_task())
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async with await asyncio.start_server(served, "127.0.0.1", 0) as server:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for task in filter(None, serving):
+            task.cancel()
+        await asyncio.gather(*filter(None, serving), return_exceptions=True)
 
 
 async def ended(url: str) -> object:
@@ -304,10 +319,9 @@ async def test_certificates_that_cannot_be_read_are_a_mistake_of_the_settings(
 async def test_doctor_says_what_keeps_every_call_from_being_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    async with listening(serve) as place:
+    # That something listens is all that it looks for.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv("SSL_CERT_FILE", "/none.pem")
         _load_trusted.cache_clear()
         settings = Settings(_env_file=None, anthropic_base_url=f"http://{place}")
