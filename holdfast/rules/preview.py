@@ -25,7 +25,6 @@ from holdfast.calls.work import most_written
 from holdfast.contracts import Contract, ModelCard, Remark, Subtask, Usage, policies
 from holdfast.contracts.replacing import replace
 from holdfast.contracts.view import Preview, PreviewRow, RowKind
-from holdfast.ledger.ledger import Amount
 from holdfast.ledger.pricing import price, worst
 from holdfast.ledger.ranges import FREE, PLACES, Money, Range, range_of, total_of
 from holdfast.plans import composing
@@ -38,9 +37,6 @@ from holdfast.state.moves import Ask
 from holdfast.state.parts import Progress
 from holdfast.state.run import State
 
-Rows = tuple[PreviewRow, ...]
-BOUND_BY_CAP: tuple[RowKind, ...] = ("agent", "team", "map", "verification")
-"""Rows whose worst case is a part of the cap, or the whole."""
 MOST_COMPARED = 100
 """Subtasks of a plan that is priced once more for each tier: a workflow task may not take long."""
 
@@ -49,10 +45,12 @@ def predict(state: State, *, compares: bool = True) -> Preview:
     """Return the expected cost and time of a state's plan, were it to start now. `compares`: also
     what it would cost with the model of each tier, which takes as long as all else.
     """
-    rows, ample = rows_and_ample(state)
+    rows = _rows(state)
     share = _share_of_sizes(state, rows)
     asks = any(row.asks for row in rows)
     expected = total_of([row.expected for row in rows])
+    # Without models there is nothing to lower, and no price to take it from.
+    ample = _rows(tight.with_cap(state, tight.AMPLE)) if asks else rows
     lowered = tight.list_lowered(rows, ample)
     short = asks and (lowered or (expected or 0) > state.ledger.cap.dollars)
     subtasks = [progress.subtask for progress in state.work.values()]
@@ -76,7 +74,7 @@ def predict(state: State, *, compares: bool = True) -> Preview:
         brought=tuple(_brought(state)),
         prices=list_sources(state) if asks else (),
         lowered=lowered,
-        enough=tight.find_enough(state, rows_of, ample) if short else None,
+        enough=tight.find_enough(state, _rows, ample) if short else None,
         choice=state.choice,
         template=say_template(state),
         single=one_agent.say_single(state),
@@ -85,25 +83,6 @@ def predict(state: State, *, compares: bool = True) -> Preview:
         overstaffed=one_agent.say_overstaffed(state),
         plan=state.plan,
     )
-
-
-def rows_and_ample(state: State) -> tuple[Rows, Rows]:
-    """Return the rows, and those under an ample cap: the same ones where the cap covers the worst
-    of all together, which spares a plan half of what its prediction takes.
-    """
-    if not state.goal.use_models:
-        # There is nothing to lower, and no price to take it from.
-        rows = rows_of(state)
-        return rows, rows
-    ample = rows_of(tight.with_cap(state, tight.AMPLE))
-    due = [row for row in ample if not row.paid]
-    high = (
-        None
-        if any(row.kind in BOUND_BY_CAP for row in due)
-        else total_of([row.high for row in due])
-    )
-    enough = high is not None and state.ledger.fits(Amount(high))
-    return ample if enough else rows_of(state), ample
 
 
 def _share_of_sizes(state: State, rows: Sequence[PreviewRow]) -> Decimal:
@@ -168,12 +147,12 @@ def _brought(state: State) -> Iterator[str]:
             yield f"tool {name}, {source}"
 
 
-def rows_of(state: State) -> Rows:
+def _rows(state: State) -> tuple[PreviewRow, ...]:
     known = past.known_past(state.brief)
     return tuple(past.as_before(known, row) for row in _by_sizes(state))
 
 
-def _by_sizes(state: State) -> Rows:
+def _by_sizes(state: State) -> tuple[PreviewRow, ...]:
     rows = (*_planning(state), *_work(state))
     if verifying.is_wanted(state):
         return (*rows, *_verification(state), *_proofs(state), *_fixes(state))

@@ -38,7 +38,7 @@ from holdfast.rendering.amounts import money
 from holdfast.rendering.board import board
 from holdfast.rendering.preview import alternatives, totals
 from holdfast.rendering.running import run_view
-from holdfast.rules import keeping, leaving, preview, teams, tight
+from holdfast.rules import keeping, leaving, teams, tight
 from holdfast.rules.next_moves import next_moves
 from holdfast.rules.preview import predict
 from holdfast.rules.reducer import apply
@@ -131,24 +131,6 @@ def test_the_rows_of_any_plan_add_up_to_its_prices_to_the_digit(
     assert ("digest" in kinds) == (digest == 100 and not alone)
     assert [row.id for row in preview.subtasks] == [each.id for each in plan.subtasks]
     assert preview.plan == plan
-
-
-@settings(max_examples=60, deadline=None, database=None)
-@given(
-    plan=plans(),
-    models=cards(),
-    dollars=st.sampled_from(("0.3", "1", "2", "3", "5", "7", "10", "20", "50", "10000")),
-    digest=st.sampled_from((100, 2_000)),
-)
-def test_a_plan_that_the_cap_covers_in_the_worst_case_is_priced_once_and_no_otherwise(
-    plan: Plan, models: tuple[ModelCard, ...], dollars: str, digest: int
-) -> None:
-    limits = {"dollars": "10000", "digest_above_tokens": digest}
-    brief = WITH_TEAM.model_copy(update={"models": models})
-    state = tight.with_cap(planned(plan, brief, limits=limits), Decimal(dollars))
-    rows, ample = preview.rows_and_ample(state)
-    assert rows == preview.rows_of(state)
-    assert ample == preview.rows_of(tight.with_cap(state, tight.AMPLE))
 
 
 def preview_of(plan: Plan, **fields: object) -> Preview:
