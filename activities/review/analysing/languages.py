@@ -12,10 +12,9 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 from holdfast.activities.repositories.manifest import Manifest, SnapshotFile
 from holdfast.contracts import LanguageShare
+from holdfast.untrusted.reading import shipped_yaml
 
 DATA = Path(__file__).with_name("languages.yaml")
 OTHER = "other"
@@ -36,7 +35,7 @@ class _Rows:
 
 @cache
 def _rows() -> _Rows:
-    data: dict[str, dict[str, Any]] = yaml.load(DATA.read_text("utf-8"), yaml.CSafeLoader)
+    data: dict[str, dict[str, Any]] = shipped_yaml(DATA)
 
     def turned(what: str) -> dict[str, str]:
         return {key: name for name, row in data.items() for key in row.get(what, ())}

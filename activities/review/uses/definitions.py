@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from holdfast.activities.review.uses.matching import Event, match
 from holdfast.activities.review.uses.reporting import (
     Breakage,
@@ -24,6 +22,7 @@ from holdfast.activities.review.uses.reporting import (
 )
 from holdfast.activities.review.uses.signatures import Arguments, Parameters, misfit
 from holdfast.activities.review.uses.tree import Pair, Tree, Wanted
+from holdfast.untrusted.reading import shipped_yaml
 
 DEFINITIONS = ("function", "method", "class", "type", "variable", "constructor")
 CONSTRUCTOR = re.compile(r"\.(?:constructor|initialize)$")
@@ -194,7 +193,7 @@ def unfit_call(
 
 @cache
 def _common() -> frozenset[str]:
-    return frozenset(yaml.load(COMMON_NAMES.read_text("utf-8"), yaml.CSafeLoader))
+    return frozenset(shipped_yaml(COMMON_NAMES))
 
 
 def is_telling(name: str) -> bool:

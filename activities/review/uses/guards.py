@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from holdfast.activities.review.uses.definitions import place_now, squeezed
 from holdfast.activities.review.uses.reporting import Breakage
 from holdfast.activities.review.uses.tree import Pair, Tree
+from holdfast.untrusted.reading import shipped_yaml
 
 DATA = Path(__file__).with_name("guards.yaml")
 INPUT = "input"
@@ -93,7 +92,7 @@ class Kind:
 
 @cache
 def kinds() -> tuple[Kind, ...]:
-    told: dict[str, dict[str, str]] = yaml.load(DATA.read_text("utf-8"), yaml.CSafeLoader)
+    told: dict[str, dict[str, str]] = shipped_yaml(DATA)
 
     def pattern(row: dict[str, str], key: str) -> re.Pattern[str] | None:
         return re.compile(row[key], re.IGNORECASE) if key in row else None

@@ -64,7 +64,6 @@ class Answering:
     """Answers each request alike, after `wait`."""
 
     status: str = "200 OK"
-    body: str = ANSWER
     wait: asyncio.Event | None = None
     heads: list[str] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,8 +74,7 @@ class Answering:
         self.asked.set()
         if self.wait is not None:
             await self.wait.wait()
-        length = f"content-type: application/json\r\ncontent-length: {len(self.body)}"
-        writer.write(f"HTTP/1.1 {self.status}\r\n{length}\r\n\r\n{self.body}".encode())
+        writer.write(said(status=self.status))
         await writer.drain()
         writer.close()
 
