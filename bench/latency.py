@@ -1,7 +1,7 @@
 """Seconds until the first subtask of a planned run starts, and until it is done, with subtasks that
 start while their plan is being written and without.
 
-    python -m bench.latency [--runs 6] [--early 3]        prints Markdown; takes about 4 minutes
+    python -m bench.latency [--runs 6] [--early 5]        prints Markdown; takes about 4 minutes
 
 Simulator, server and worker are processes of their own; the simulator writes each answer at a real
 model's speed. All runs of a row start together, half of them with `early=0`. Moments are those of
@@ -111,7 +111,7 @@ def _cell(values: Sequence[float]) -> str:
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.latency", description=__doc__)
     parser.add_argument("--runs", type=int, default=6)
-    parser.add_argument("--early", type=int, default=3)
+    parser.add_argument("--early", type=int, default=5)
     given = parser.parse_args()
     write = sys.stdout.write
     write(head(COLUMNS[0]))
