@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import queue
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -134,6 +135,18 @@ def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) 
     lines.put(None)
 
 
+def refuse_full_disk(folder: Path, megabytes: int) -> None:
+    """Raise SystemExit if there is less room for the environment than it takes: pip would find out
+    after minutes, and leave half of it.
+    """
+    free = shutil.disk_usage(folder.absolute().parent).free / 1e6
+    if free < megabytes:
+        raise SystemExit(
+            f"{folder} takes {megabytes} MB, and {free:.0f} MB are free on its disk: make room and"
+            " run the same command again"
+        )
+
+
 def install(folder: Path, lock: Path, screen: Screen) -> None:
     """Create the environment if it is missing and install what the lock names."""
     named = re.findall(r"^[A-Za-z0-9._-]+==.*", lock.read_text(encoding="utf-8"), re.M)
@@ -142,6 +155,8 @@ def install(folder: Path, lock: Path, screen: Screen) -> None:
     most = "up to " if any(";" in each for each in named) else ""
     began = time.monotonic()
     fetched, kept = MEGABYTES.get(lock.name, (0, 0))
+    if not folder.exists():
+        refuse_full_disk(folder, kept)
     much = f"about {fetched} MB to download unless pip has them, {kept} MB on disk, "
     screen.step(
         f"Installing {most}{packages} packages into {folder}, once:"

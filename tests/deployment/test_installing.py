@@ -59,6 +59,15 @@ def test_a_step_that_fails_says_what_its_program_said_last() -> None:
     assert "ERROR: no such package" in str(stop.value)
 
 
+def test_a_disk_without_room_is_refused_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(installing.MEGABYTES, "requirements.lock", (1, 10**9))
+    with pytest.raises(SystemExit, match="takes 1000000000 MB, and [0-9]+ MB are free"):
+        installing.install(tmp_path / "venv", HOME / "requirements.lock", Screen(io.StringIO()))
+    assert not (tmp_path / "venv").exists()
+
+
 @pytest.mark.long
 def test_a_folder_is_made_and_filled_by_pythons_own_library_alone(tmp_path: Path) -> None:
     """By pip itself, with nothing to install; -S leaves out everything that is installed here."""

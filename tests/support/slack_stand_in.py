@@ -221,6 +221,15 @@ class Slack:
         ):
             return answer.status, await answer.text()
 
+    async def post_again(self, url: str, body: str, headers: Mapping[str, str]) -> None:
+        """Send a request until the app takes it, as Slack does; no event is taken that takes the
+        app longer than a second.
+        """
+        for _ in range(10):
+            if (await self.post(url, body, headers))[0] == 200:
+                return
+        raise AssertionError("the app did not take it")
+
     @staticmethod
     def as_form(payload: Json) -> str:
         """Return what Slack sends of a button or a dialog."""
