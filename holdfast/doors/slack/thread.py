@@ -35,6 +35,7 @@ class Thread:
         self.place = place
         self._workspace = workspace
         self._since = place.message or f"{began - SKEW_SECONDS:.6f}"
+        self._begun = f"{began + SKEW_SECONDS + BEGUN_SECONDS:.6f}"
         self._asked = goal, person
         self._root = place.thread
         self._lost = False
@@ -132,7 +133,7 @@ class Thread:
         if self._root:
             return self._root
         # Most threads are begun with their run; a thousand messages may have followed since.
-        found = await self._find(until=f"{float(self._since) + BEGUN_SECONDS:.6f}")
+        found = await self._find(until=self._begun)
         if ROOT not in found:
             found = await self._find()
         if ROOT not in found:
