@@ -63,7 +63,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(installing.MEGABYTES, "requirements.lock", (1, 10**9))
-    with pytest.raises(SystemExit, match="takes 1000000000 MB, and [0-9]+ MB are free"):
+    with pytest.raises(SystemExit, match="takes 1000000000 MB"):
         installing.install(tmp_path / "venv", HOME / "requirements.lock", Screen(io.StringIO()))
     assert not (tmp_path / "venv").exists()
 
