@@ -90,6 +90,7 @@ class Served:
     asking: list[Callable[..., Any]]
     """Activities on the queue of runs, or of tools where a template answers."""
     tiers: tuple[Tier, ...]
+    journal: Journal
     close: Callable[[], Awaitable[None]]
     """Closes the connections to the models."""
 
@@ -266,6 +267,7 @@ def _served(parts: Mapping[str, _Parts], gate: Gate | None, target: Target) -> S
         ],
         asking=[*activities_by_project(ask), *maps.asking],
         tiers=tuple(card.tier for card in common.prices.cards()) if asked else (),
+        journal=common.journal,
         close=partial(_close, common),
     )
 

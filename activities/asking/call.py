@@ -96,7 +96,7 @@ class Asking:
 
         async def fly(notes: Notes) -> str:
             nonlocal earlier, held
-            trip = Trip(key, call, request, past, notes)
+            trip = Trip(key, call, request, past, notes, alone=True)
             kept = await sending.fly(trip)
             earlier, held = earlier or trip.earlier, trip.held
             return kept

@@ -33,6 +33,7 @@ from holdfast.ledger.pricing import read_again, worst
 from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest
 from holdfast.storage import StoreAway
 from holdfast.text import visible
+from holdfast.workers.held import DIED, Sent, note_sent
 
 SHORTEST_WAIT = timedelta(seconds=1)
 """How long a tier is closed if nobody says for how long, and when a throttled call is back at the
@@ -162,8 +163,7 @@ class Sending:
                 trip.past = replace(past, sent=0)
                 return None
         lives = senders.is_alive(past.machine, past.process)
-        what = "its answer was not recorded" if lives else "its worker died before the answer"
-        why = f"the call was sent, and {what}"
+        why = "the call was sent, and its answer was not recorded" if lives else DIED
         raise lost_call(trip.call, why, earlier=trip.earlier)
 
     async def _send(self, trip: Trip) -> str:
@@ -184,6 +184,8 @@ class Sending:
     async def _once(self, trip: Trip, request: ModelRequest) -> str:
         assert self.model is not None
         await finish(self.journal.mark_sent(trip.key))
+        if trip.alone:
+            note_sent(Sent(trip.key, request.model))
         await self._hold(trip)
         # For a worker on another machine, which has no such mark.
         trip.left = True

@@ -31,6 +31,8 @@ class Trip:
     request: ModelRequest
     past: Past
     notes: Notes
+    alone: bool = False
+    """True if its attempt makes no other call."""
     left: bool = False
     """True once its first byte may have left and it was not refused."""
     tokens: int = 0

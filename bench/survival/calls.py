@@ -135,8 +135,9 @@ async def seen(what: Callable[[], bool]) -> None:
 def delivered(place: Path) -> int:
     """Whole answers that have left the simulator, by what it wrote down."""
     path = place / "charged.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return sum(json.loads(line)["usage"] is None for line in lines)
+    # The last line may be half written.
+    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    return sum(json.loads(line)["usage"] is None for line in whole.splitlines())
 
 
 async def _again(simulator: Simulated) -> int:

@@ -197,7 +197,7 @@ async def serve(
     holding = StateDir.of(settings).held
     held = Held(holding)
     client = await connect(target, CONNECT_SECONDS, held.identity)
-    lost = await hand_back(client, holding)
+    lost = await hand_back(client, holding, served.journal)
     # Beside the work: many runs may be open.
     handing = asyncio.create_task(hand_back_given(client, target.task_queue, lost))
     lookout = Lookout(embedded=target.embedded)

@@ -1,10 +1,11 @@
 """Note on disk which attempts a worker process holds.
 
 The server learns of a worker that died when heartbeats are missed, after ten seconds. A worker that
-starts on the same machine knows sooner: it reads what the dead one held, and hands it back at once.
-What the dead one had been given and not begun stands in no file: the server has it under the dead
-one's identity, which is the file's name. A process that lives, frozen or not, keeps its file
-locked, and the kernel drops the lock with it.
+starts on the same machine knows sooner: it reads what the dead one held, and hands it back at once;
+a call that had been sent, and whose answer is not in the journal, as lost, so that no attempt
+begins only to find that. What the dead one had been given and not begun stands in no file: the
+server has it under the dead one's identity, which is the file's name. A process that lives, frozen
+or not, keeps its file locked, and the kernel drops the lock with it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +35,12 @@ from temporalio.client import AsyncActivityHandle, Client
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from holdfast.contracts.errors import WorkerDied
+from holdfast.contracts import Bill
+from holdfast.contracts.errors import OrchestrationError, PossiblyBilled, WorkerDied
 from holdfast.embedded import private
 from holdfast.embedded.state import flock
 from holdfast.errors import EmbeddedError
+from holdfast.ports import Journal
 
 MOST_BYTES = 16 * 2**20
 """A file that is larger is not ours."""
@@ -46,7 +51,16 @@ MOST_RUNS = 1_000
 """Open runs that are looked through for what a dead worker had been given, the newest first."""
 LOOKS = 20
 """Runs that are looked at at once."""
+DIED = "the call was sent, and its worker died before the answer"
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A call that left: its key in the journal, and the id of the model that it asks."""
+
+    key: str
+    model: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,8 @@ class Attempt:
     token: bytes
     workflow_id: str
     run_id: str
+    sent: Sent | None = None
+    """The call that it makes, once that has left; None also for an attempt at several."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +84,16 @@ class LeftBehind:
     @property
     def runs(self) -> set[tuple[str, str]]:
         return {(each.workflow_id, each.run_id) for each in self.attempts}
+
+
+_noting: ContextVar[Callable[[Sent], None] | None] = ContextVar("noting", default=None)
+
+
+def note_sent(sent: Sent) -> None:
+    """Note the one call that this attempt makes, as it leaves."""
+    note = _noting.get()
+    if note is not None:
+        note(sent)
 
 
 class Held(Interceptor):
@@ -107,6 +133,10 @@ class Held(Interceptor):
         self._write([self._last, token, attempt.workflow_id, attempt.run_id])
         return self._last
 
+    def note_sent(self, number: int, sent: Sent) -> None:
+        """Note the call that an attempt sends."""
+        self._write([number, sent.key, sent.model])
+
     def end(self, number: int) -> None:
         """Note that it ended, however it did."""
         self._open.discard(number)
@@ -138,24 +168,42 @@ class _Noted(ActivityInboundInterceptor):
         info = activity.info()
         attempt = Attempt(info.task_token, info.workflow_id or "", info.workflow_run_id or "")
         number = self._held.begin(attempt)
+        _noting.set(partial(self._held.note_sent, number))
         try:
             return await self.next.execute_activity(input)
         finally:
             self._held.end(number)
 
 
-async def hand_back(client: Client, folder: Path) -> LeftBehind:
+async def hand_back(client: Client, folder: Path, journal: Journal) -> LeftBehind:
     """Tell the server which attempts ended because their process died on this machine, so that it
-    gives them out again at once. What it knows no more of is left alone.
+    gives them out again at once, or their run decides what becomes of a lost call. What it knows no
+    more of is left alone.
     """
     lost = await asyncio.to_thread(_left_behind, folder)
-    handles = (client.get_async_activity_handle(task_token=each.token) for each in lost.attempts)
-    await asyncio.gather(
-        *(_fail(each) for each in handles), *(_unstick(client, *run) for run in lost.runs)
-    )
+    # First: what ends an activity makes a workflow task, which would wait for the dead process.
+    await asyncio.gather(*(_unstick(client, *run) for run in lost.runs))
+    await asyncio.gather(*(_hand_back(client, journal, each) for each in lost.attempts))
     if lost.attempts:
         logger.info("handed back %d attempts of a worker that died", len(lost.attempts))
     return lost
+
+
+async def _hand_back(client: Client, journal: Journal, attempt: Attempt) -> None:
+    handle = client.get_async_activity_handle(task_token=attempt.token)
+    await _fail(handle, await _what_died(journal, attempt.sent))
+
+
+async def _what_died(journal: Journal, sent: Sent | None) -> OrchestrationError:
+    """Return PossiblyBilled for a call that left and whose answer was not recorded. Otherwise the
+    next attempt sends it, or returns its answer, or finds out what the journal does not say now.
+    """
+    if sent is not None:
+        with suppress(Exception):
+            if await journal.answer(sent.key) is None and await journal.sent(sent.key):
+                bill = Bill(model=sent.model, calls=1, dollars=None, final=False)
+                return PossiblyBilled(DIED, bill)
+    return WorkerDied("its worker died")
 
 
 async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
@@ -174,7 +222,8 @@ async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
     async def of_run(workflow_id: str, run_id: str) -> int:
         async with at_once:
             given = await _given_to(client, workflow_id, run_id, lost.names)
-            return sum(await asyncio.gather(*(_fail(each) for each in given)))
+            died = WorkerDied("its worker died")
+            return sum(await asyncio.gather(*(_fail(each, died) for each in given)))
 
     count = sum(await asyncio.gather(*(of_run(*each) for each in runs)))
     if count:
@@ -200,10 +249,10 @@ async def _given_to(
     ]
 
 
-async def _fail(handle: AsyncActivityHandle) -> bool:
+async def _fail(handle: AsyncActivityHandle, error: OrchestrationError) -> bool:
     """Return False if the server knew no more of it."""
     try:
-        await handle.fail(WorkerDied("its worker died"), rpc_timeout=PATIENCE)
+        await handle.fail(error, rpc_timeout=PATIENCE)
     except RPCError:
         return False
     return True
@@ -236,9 +285,14 @@ def _left_behind(folder: Path) -> LeftBehind:
 
 def _open_in(content: bytes) -> Iterator[Attempt]:
     """Return the attempts in a file that did not end, without a row that was not written whole."""
-    rows: dict[int, Attempt | None] = {}
+    rows: dict[int, Attempt] = {}
     for line in content.splitlines():
-        with suppress(ValueError, TypeError):
-            number, *named = json.loads(line)
-            rows[number] = Attempt(base64.b64decode(named[0]), *named[1:]) if named else None
-    return (each for each in rows.values() if each is not None)
+        with suppress(ValueError, TypeError, KeyError):
+            match json.loads(line):
+                case [number, str(token), str(workflow_id), str(run_id)]:
+                    rows[number] = Attempt(base64.b64decode(token), workflow_id, run_id)
+                case [number, str(key), str(model)]:
+                    rows[number] = replace(rows[number], sent=Sent(key, model))
+                case [number]:
+                    rows.pop(number, None)
+    return iter(rows.values())

@@ -14,14 +14,25 @@ from typing import Any
 
 import pytest
 from temporalio import activity, workflow
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.contracts import Bill
+from holdfast.contracts.errors import OrchestrationError, PossiblyBilled, WorkerDied
 from holdfast.deployment.settings import HOME
 from holdfast.embedded import private
 from holdfast.temporal.connection import plugin
-from holdfast.workers.held import Attempt, Held, LeftBehind, hand_back, hand_back_given
+from holdfast.workers.held import (
+    DIED,
+    Attempt,
+    Held,
+    LeftBehind,
+    Sent,
+    hand_back,
+    hand_back_given,
+)
 from parameters import rest_long
 
 HEARTBEAT = timedelta(seconds=60)
@@ -32,7 +43,8 @@ from pathlib import Path
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import ActivityInboundInterceptor, Interceptor, Worker
-from holdfast.workers.held import Held
+from holdfast.activities.asking.journal import FileJournal
+from holdfast.workers.held import Held, Sent, note_sent
 
 async def stop() -> str:
     print("took it", flush=True)
@@ -41,6 +53,9 @@ async def stop() -> str:
 
 @activity.defn(name="work")
 async def work() -> str:
+    if sys.argv[4] == "sent":
+        await FileJournal(Path(sys.argv[5])).mark_sent("the call")
+        note_sent(Sent("the call", "claude-haiku-5-5"))
     return await stop()
 
 class Stops(ActivityInboundInterceptor):
@@ -54,7 +69,7 @@ class Before(Interceptor):
 async def main() -> None:
     held = Held(Path(sys.argv[3]))
     client = await Client.connect(sys.argv[1], identity=held.identity)
-    around = [held] if sys.argv[4] == "begun" else [Before(), held]
+    around = [Before(), held] if sys.argv[4] == "given" else [held]
     async with Worker(client, task_queue=sys.argv[2], activities=[work], interceptors=around):
         await asyncio.Event().wait()
 
@@ -80,17 +95,18 @@ class Waits:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("how", rest_long(["begun", "given"]))
+@pytest.mark.parametrize("how", rest_long(["sent", "begun", "given"]))
 async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
     env: WorkflowEnvironment, tmp_path: Path, how: str
 ) -> None:
     queue, folder = f"held-{uuid.uuid4().hex[:8]}", tmp_path / "held"
+    journal = FileJournal(tmp_path / "journal")
     config = env.client.config()
     config["plugins"] = [plugin(None)]
     client = Client(**config)
     address = client.service_client.config.target_host
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", DIES, address, queue, str(folder), how),
+        *(sys.executable, "-c", DIES, address, queue, str(folder), how, tmp_path / "journal"),
         cwd=HOME,
         stdout=subprocess.PIPE,
     )
@@ -101,16 +117,22 @@ async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
                 "Waits", id=queue, task_queue=queue, result_type=str
             )
             assert await process.stdout.readline() == b"took it\n"
-            assert await hand_back(client, folder) == LeftBehind(), "it lives"
+            assert await hand_back(client, folder, journal) == LeftBehind(), "it lives"
             process.kill()
             await process.communicate()
             began = time.monotonic()
-            lost = await hand_back(client, folder)
-            assert len(lost.attempts) == (how == "begun")
+            lost = await hand_back(client, folder, journal)
+            assert len(lost.attempts) == (how != "given")
             given = await hand_back_given(client, queue, lost)
             assert given == (how == "given")
-            async with Worker(client, task_queue=queue, activities=[work]):
-                assert await handle.result() == "attempt 2"
+            if how == "sent":
+                # No attempt is needed to find that it is lost: nobody serves it here.
+                with pytest.raises(WorkflowFailureError) as failed:
+                    await handle.result()
+                assert failed.value.cause is not None and DIED in str(failed.value.cause.__cause__)
+            else:
+                async with Worker(client, task_queue=queue, activities=[work]):
+                    assert await handle.result() == "attempt 2"
     assert time.monotonic() - began < HEARTBEAT.total_seconds() / 2
     assert list(folder.iterdir()) == [], "it is handed back once"
 
@@ -122,6 +144,7 @@ class Silent:
 
     def __init__(self) -> None:
         self.failed: list[bytes] = []
+        self.errors: dict[bytes, OrchestrationError] = {}
 
     @property
     def workflow_service(self) -> Silent:
@@ -131,11 +154,12 @@ class Silent:
         """Nobody waits."""
 
     def get_async_activity_handle(self, *, task_token: bytes) -> Any:
-        told = self.failed
+        told, errors = self.failed, self.errors
 
         class Handle:
-            async def fail(self, *_: object, **__: object) -> None:
+            async def fail(self, error: OrchestrationError, **_: object) -> None:
                 told.append(task_token)
+                errors[task_token] = error
 
         return Handle()
 
@@ -154,8 +178,38 @@ async def test_what_had_ended_is_not_handed_back_and_half_a_line_is_none(tmp_pat
     dead(held)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes() + b'[3, "aGFsZg')
-    assert len((await hand_back(_as_client(client), tmp_path)).attempts) == 1
+    journal = FileJournal(tmp_path.parent / "journal")
+    assert len((await hand_back(_as_client(client), tmp_path, journal)).attempts) == 1
     assert client.failed == [b"open"]
+
+
+@pytest.mark.anyio
+async def test_only_a_call_that_left_and_has_no_answer_is_handed_back_as_lost(
+    tmp_path: Path,
+) -> None:
+    journal, client = FileJournal(tmp_path / "journal"), Silent()
+    held = Held(tmp_path / "held")
+    for name in ("lost", "answered", "withdrawn", "unsent", "over"):
+        number = held.begin(Attempt(name.encode(), "w", "r"))
+        if name != "unsent":
+            await journal.mark_sent(name)
+            held.note_sent(number, Sent(name, "claude-haiku-5-5"))
+        if name == "over":
+            held.end(number)
+            held.note_sent(number, Sent(name, "claude-haiku-5-5"))
+    await journal.record("answered", "{}")
+    await journal.withdraw("withdrawn")
+    dead(held)
+    await hand_back(_as_client(client), tmp_path / "held", journal)
+    kinds = {token.decode(): type(error) for token, error in client.errors.items()}
+    assert kinds == {
+        "lost": PossiblyBilled,
+        "answered": WorkerDied,
+        "withdrawn": WorkerDied,
+        "unsent": WorkerDied,
+    }
+    unknown = Bill(model="claude-haiku-5-5", calls=1, dollars=None, final=False)
+    assert client.errors[b"lost"].details == (unknown,) and client.errors[b"lost"].non_retryable
 
 
 @pytest.mark.anyio
@@ -171,9 +225,12 @@ async def test_a_file_of_many_attempts_is_emptied_when_none_is_open(tmp_path: Pa
 
 @pytest.mark.anyio
 async def test_rubbish_among_the_files_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "rubbish").write_bytes(b"\xff\x00 not json\n[1]\n[1, 2, 3, 4]\n{}\nnull\n")
+    (tmp_path / "rubbish").write_bytes(
+        b'\xff\x00 not json\n[1]\n[1, 2, 3, 4]\n[7, "k", "m"]\n{}\nnull\n'
+    )
     (tmp_path / "link").symlink_to("/etc/passwd")
-    assert (await hand_back(_as_client(Silent()), tmp_path)).attempts == ()
+    journal = FileJournal(tmp_path.parent / "journal")
+    assert (await hand_back(_as_client(Silent()), tmp_path, journal)).attempts == ()
 
 
 def _as_client(silent: Silent) -> Client:

@@ -27,6 +27,7 @@ from holdfast.contracts.policies import FAULT_TRIES, OVERLOAD_TRIES
 from holdfast.errors import MissingKey
 from holdfast.ports import Head, ModelAnswer, ModelRequest
 from holdfast.storage import StoreAway
+from holdfast.workers import held
 
 pytestmark = pytest.mark.anyio
 
@@ -117,6 +118,24 @@ async def ask(
         asking.ask, call or CALL, MATERIAL, SHAPE, "S", "P"
     )
     return reply
+
+
+async def test_the_one_call_of_an_attempt_is_noted_once_it_is_marked_as_sent(
+    tmp_path: Path,
+) -> None:
+    journal, noted = FileJournal(tmp_path), list[held.Sent]()
+    asking = Asking(Lines([THROTTLE, ANSWER]), journal, lambda *_: Decimal(0))
+
+    async def attempt() -> None:
+        held._noting.set(noted.append)
+        await asking.ask(CALL, MATERIAL, SHAPE, "S", "P")
+
+    with pytest.raises(NotBilled):
+        await ActivityEnvironment().run(attempt)
+    assert not await journal.sent(noted[0].key), "its mark is taken back"
+    await ActivityEnvironment().run(attempt)
+    assert [each.model for each in noted] == ["claude-haiku-5-5"] * 2
+    assert await journal.sent(noted[1].key) and noted[0] == noted[1]
 
 
 async def test_a_throttle_slows_its_tier_for_as_long_as_the_server_asks(tmp_path: Path) -> None:
