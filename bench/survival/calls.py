@@ -2,7 +2,8 @@
 and as a process that keeps nothing and starts over.
 
 First in a run of four layers, when the answers to the first layer have been there for a while and
-those to the second are on their way; then in a burst, when half of 200 answers have left. What an
+those to the second are on their way; then with 120 calls in flight; then in a burst, when half of
+200 answers have left. What an
 endpoint has sent and a killed process had not yet read also counts as an answer that had arrived.
 """
 
@@ -33,13 +34,17 @@ from holdfast.certifying.deployment import Simulated, simulated
 
 COLUMNS = (
     ("worker killed with 4.5 s of work left", "restart to done, s"),
+    ("worker killed with 120 calls of 3 s in flight", "restart to done, s"),
     ("worker killed in a burst of 200 answers", "answers that had arrived", "paid again",
      "restart to done, s"),
 )  # fmt: skip
 LAYERED = Load("L", "four layers", tuple((each,) * 6 for each in (0.6, 1.5, 1.2, 1.2)), ending=0.3)
+FLYING = Load("F", "calls in flight", ((3.0,) * 120,))
 BURST = Load("B", "a burst", ((1.0,) * 200,))
 PAUSE_SECONDS = 0.4
 """Pause from the first layer's last answer to the blow: what it led to has surely been sent."""
+FLYING_SECONDS = 2.0
+"""Time from the start of a run to the blow: all its calls have left, and none was answered."""
 LOOK_SECONDS = 0.005
 
 
@@ -160,15 +165,18 @@ def _range(values: Sequence[float]) -> str:
 
 
 async def main(repeats: int) -> None:
-    """Print both tables."""
+    """Print the tables."""
     write = sys.stdout.write
-    write(f"medians and ranges of {repeats}\n\n" + head(COLUMNS[0]))
-    layer = len(LAYERED.layers[0])
-    for name, engine in ENGINES.items():
-        struck = [await engine(Blow(LAYERED, layer, PAUSE_SECONDS)) for _ in range(repeats)]
-        write(row((name, _range([each.seconds for each in struck]))))
-        sys.stdout.flush()
-    write("\n" + head(COLUMNS[1]))
+    write(f"medians and ranges of {repeats}\n\n")
+    layered = Blow(LAYERED, len(LAYERED.layers[0]), PAUSE_SECONDS)
+    for columns, blow in zip(COLUMNS, (layered, Blow(FLYING, 0, FLYING_SECONDS)), strict=False):
+        write(head(columns))
+        for name, engine in ENGINES.items():
+            struck = [await engine(blow) for _ in range(repeats)]
+            write(row((name, _range([each.seconds for each in struck]))))
+            sys.stdout.flush()
+        write("\n")
+    write(head(COLUMNS[2]))
     for name, engine in ENGINES.items():
         struck = [await engine(Blow(BURST, BURST.size // 2)) for _ in range(repeats)]
         counts = [(each.arrived, each.again, each.seconds) for each in struck]
