@@ -199,10 +199,12 @@ async def _what_died(journal: Journal, sent: Sent | None) -> OrchestrationError:
     next attempt sends it, or returns its answer, or finds out what the journal does not say now.
     """
     if sent is not None:
+        # The answers of other machines are in a store, which may be away.
         with suppress(Exception):
-            if await journal.answer(sent.key) is None and await journal.sent(sent.key):
-                bill = Bill(model=sent.model, calls=1, dollars=None, final=False)
-                return PossiblyBilled(DIED, bill)
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                if await journal.answer(sent.key) is None and await journal.sent(sent.key):
+                    bill = Bill(model=sent.model, calls=1, dollars=None, final=False)
+                    return PossiblyBilled(DIED, bill)
     return WorkerDied("its worker died")
 
 

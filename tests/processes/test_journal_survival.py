@@ -70,6 +70,11 @@ async def killed_between_sent_and_answer(deployment: Deployment) -> None:
         shutil.rmtree(deployment.settings.state_dir / each)
 
 
+async def killed_alone(deployment: Deployment) -> None:
+    await until(lambda: asked(deployment) == SUBTASKS and answers(deployment) == 1)
+    deployment.kill_worker()
+
+
 async def killed_between_answer_and_completion(deployment: Deployment) -> None:
     noted = deployment.settings.state_dir / "hesitating"
     await until(lambda: noted.exists() and len(noted.read_text().splitlines()) == SUBTASKS)
@@ -85,6 +90,7 @@ async def answered_during_an_outage(deployment: Deployment) -> None:
 Strike = Callable[[Deployment], Awaitable[None]]
 STRIKES: tuple[Strike, ...] = (
     killed_between_sent_and_answer,
+    killed_alone,
     killed_between_answer_and_completion,
     answered_during_an_outage,
 )
@@ -123,10 +129,11 @@ def test_the_ledger_knows_whatever_was_paid(
     assert report.dollars >= Decimal(log["dollars"]) > 0
 
 
+@pytest.mark.parametrize("strike", [killed_between_sent_and_answer, killed_alone])
 def test_of_what_was_in_flight_when_its_worker_died_nothing_else_is_paid_again(
-    outcomes: dict[Strike, Future[Outcome]],
+    strike: Strike, outcomes: dict[Strike, Future[Outcome]]
 ) -> None:
-    log = outcomes[killed_between_sent_and_answer].result().log
+    log = outcomes[strike].result().log
     assert log["duplicates"] == SUBTASKS - 1, "one answer had arrived"
 
 
