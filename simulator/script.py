@@ -2,6 +2,7 @@
 
 seed: 7                     # of everything random; the same requests get the same fates
 latency: [0.2, 0.6]         # seconds to the first token, a number or a range
+tokens_per_second: 60       # as a model writes; without it answers come at once
 rate: 5                     # calls of a model admitted per second; beyond: 429 with retry-after
 limits: true                # the heads of answers say what is left of that
 in_flight: 4                # calls of a model answered at once; beyond: 429 (`refusal: 529`)
