@@ -3,8 +3,8 @@ and as a process that keeps nothing and starts over.
 
 First in a run of four layers, when the answers to the first layer have been there for a while and
 those to the second are on their way; then with 120 calls in flight; then in a burst, when half of
-200 answers have left. What an
-endpoint has sent and a killed process had not yet read also counts as an answer that had arrived.
+200 answers have left. What an endpoint has sent and a killed process had not yet read also counts
+as an answer that had arrived.
 """
 
 from __future__ import annotations

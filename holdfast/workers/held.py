@@ -45,7 +45,7 @@ from holdfast.ports import Journal
 MOST_BYTES = 16 * 2**20
 """A file that is larger is not ours."""
 TRIMMED_BYTES = 2**18
-"""Size at which a file is emptied when nothing is held."""
+"""Size from which on a file is written anew, with no more than what is held."""
 PATIENCE = timedelta(seconds=5)
 MOST_RUNS = 1_000
 """Open runs that are looked through for what a dead worker had been given, the newest first."""
@@ -108,7 +108,8 @@ class Held(Interceptor):
             # Another process that starts took it for one left behind, before it was locked.
             os.close(self._file)
             self._file = self._locked()
-        self._open: set[int] = set()
+        self._open: dict[int, bytes] = {}
+        """Number of an attempt -> its lines."""
         self._last = 0
         self._size = 0
 
@@ -128,35 +129,46 @@ class Held(Interceptor):
     def begin(self, attempt: Attempt) -> int:
         """Note an attempt; its number."""
         self._last += 1
-        self._open.add(self._last)
         token = base64.b64encode(attempt.token).decode()
-        self._write([self._last, token, attempt.workflow_id, attempt.run_id])
+        line = _line(self._last, token, attempt.workflow_id, attempt.run_id)
+        self._open[self._last] = line
+        self._write(line)
         return self._last
 
     def note_sent(self, number: int, sent: Sent) -> None:
         """Note the call that an attempt sends."""
-        self._write([number, sent.key, sent.model])
+        if number in self._open:
+            line = _line(number, sent.key, sent.model)
+            self._open[number] += line
+            self._write(line)
 
     def end(self, number: int) -> None:
         """Note that it ended, however it did."""
-        self._open.discard(number)
-        if self._size > TRIMMED_BYTES and not self._open:
-            with suppress(OSError):
-                os.ftruncate(self._file, 0)
-                self._size = 0
-        else:
-            self._write([number])
+        self._open.pop(number, None)
+        held = b"".join(self._open.values()) if self._size > TRIMMED_BYTES else b""
+        if self._size <= max(TRIMMED_BYTES, 2 * len(held)):
+            self._write(_line(number))
+            return
+        # Killed just here, heartbeats tell.
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+            self._size = 0
+        self._write(held)
 
     def close(self) -> None:
         """Remove the file: nothing is held any more."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
-    def _write(self, row: list[Any]) -> None:
+    def _write(self, lines: bytes) -> None:
         # Not synced: should the machine die with the process, heartbeats tell, as everywhere else.
         # On a full disk, too.
         with suppress(OSError):
-            self._size += os.write(self._file, json.dumps(row).encode() + b"\n")
+            self._size += os.write(self._file, lines)
+
+
+def _line(*row: object) -> bytes:
+    return json.dumps(row).encode() + b"\n"
 
 
 class _Noted(ActivityInboundInterceptor):

@@ -213,12 +213,25 @@ async def test_only_a_call_that_left_and_has_no_answer_is_handed_back_as_lost(
 
 
 @pytest.mark.anyio
-async def test_a_file_of_many_attempts_is_emptied_when_none_is_open(tmp_path: Path) -> None:
-    held = Held(tmp_path)
+async def test_a_file_of_many_attempts_is_written_anew_with_what_is_open(tmp_path: Path) -> None:
+    folder, client = tmp_path / "held", Silent()
+    held, journal = Held(folder), FileJournal(tmp_path / "journal")
+    long = held.begin(Attempt(b"long", "w", "r"))
+    await journal.mark_sent("its call")
+    held.note_sent(long, Sent("its call", "claude-haiku-5-5"))
     for number in range(3_000):
         held.end(held.begin(Attempt(b"x" * 200, f"run-{number}", "r")))
-    (path,) = tmp_path.iterdir()
+    (path,) = folder.iterdir()
     assert path.stat().st_size < 300_000
+    dead(held)
+    await hand_back(_as_client(client), folder, journal)
+    assert {token: type(each) for token, each in client.errors.items()} == {b"long": PossiblyBilled}
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_ends_leaves_no_file(tmp_path: Path) -> None:
+    held = Held(tmp_path)
+    held.begin(Attempt(b"x", "w", "r"))
     held.close()
     assert list(tmp_path.iterdir()) == []
 
