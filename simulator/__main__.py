@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 
 
 def main() -> int:
-    """Exit code 2 for a script or cassette that cannot be used and a port that is taken, 1 if
+    """Exit code 2 for a file that cannot be used and a port that is taken, 1 if
     something was asked that is not on the cassette.
     """
     parser = argparse.ArgumentParser(prog="python -m holdfast.simulator", description=__doc__)
@@ -41,8 +41,11 @@ def main() -> int:
     try:
         script = read_script(arguments.script) if arguments.script else Script(looks=True)
         cassette = Cassette.read(arguments.cassette) if arguments.cassette else None
+        if arguments.requests:
+            arguments.requests.touch()
         asyncio.run(_serve(script, cassette, arguments))
-    except (ScriptError, CassetteError, OSError) as error:
+    # A port that no machine has is an OverflowError.
+    except (ScriptError, CassetteError, OSError, OverflowError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     if cassette is not None and (said := cassette.complain()):

@@ -58,9 +58,15 @@ def run(goal: str = "", *, answer: Any = None, **options: Unpack[StartOptions]) 
             report: Report = await started.report()
             return report
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_in_loop():
         return asyncio.run(to_the_end())
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(to_the_end())).result()
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -71,18 +71,21 @@ Group = Callable[[Share], str]
 
 def _split(report: Report) -> str:
     """Return the parts of a price in percent; empty where there is only one, or no price."""
-    if len(report.shares) < 2 or not report.dollars:
+    if len(report.shares) < 2 or not (whole := _price(report.shares)):
         return ""
     parts = {kind: part for part, kinds in PARTS.items() for kind in kinds}
     by_part = _percents(report, lambda each: parts.get(each.kind, "other"))
     by_tier = _percents(report, lambda each: each.tier or UNKNOWN_TIER)
-    return f"By part: {by_part}. By tier: {by_tier}."
+    flying = report.dollars is not None and whole > report.dollars
+    said = " What is in flight counts here with all that it may cost." * flying
+    return f"By part: {by_part}. By tier: {by_tier}.{said}"
 
 
 def _percents(report: Report, name_of: Group) -> str:
     groups = _grouped(report.shares, name_of).items()
     return ", ".join(
-        f"{name} {_percent(percent_of(_price(each), report.dollars))}" for name, each in groups
+        f"{name} {_percent(percent_of(_price(each), _price(report.shares)))}"
+        for name, each in groups
     )
 
 
@@ -128,7 +131,7 @@ def _line(name: str, shares: Sequence[Share], report: Report) -> Line:
     price = _price(shares)
     exact = "unpriced" if price is None else f"${price:.6f}"
     assumed = price is not None and any(each.assumed for each in shares)
-    share = _percent(percent_of(price, report.dollars))
+    share = _percent(percent_of(price, _price(report.shares)))
     return Line((name, f"{count:,}", f"{tokens:,}", f"{'≤ ' * assumed}{exact}", share))
 
 

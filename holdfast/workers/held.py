@@ -18,7 +18,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -30,7 +30,10 @@ from typing import Any
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import PendingActivityState
-from temporalio.api.workflowservice.v1 import ResetStickyTaskQueueRequest
+from temporalio.api.workflowservice.v1 import (
+    ResetActivityRequest,
+    ResetStickyTaskQueueRequest,
+)
 from temporalio.client import AsyncActivityHandle, Client
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
@@ -192,10 +195,18 @@ async def hand_back(client: Client, folder: Path, journal: Journal) -> LeftBehin
     gives them out again at once, or their run decides what becomes of a lost call. What it knows no
     more of is left alone.
     """
-    lost = await asyncio.to_thread(_left_behind, folder)
-    # First: what ends an activity makes a workflow task, which would wait for the dead process.
-    await asyncio.gather(*(_unstick(client, *run) for run in lost.runs))
-    await asyncio.gather(*(_hand_back(client, journal, each) for each in lost.attempts))
+    files = await asyncio.to_thread(_lock_left_behind, folder)
+    try:
+        lost = await asyncio.to_thread(_read_left_behind, files)
+        # First: what ends an activity makes a workflow task, which would wait for the dead process.
+        await asyncio.gather(*(_unstick(client, *run) for run in lost.runs))
+        await asyncio.gather(*(_hand_back(client, journal, each) for each in lost.attempts))
+    finally:
+        # Not before the server knows: who is killed meanwhile leaves them to the next one, and
+        # what it is told twice it does not know the second time.
+        for path, file in files.items():
+            path.unlink(missing_ok=True)
+            os.close(file)
     if lost.attempts:
         logger.info("handed back %d attempts of a worker that died", len(lost.attempts))
     return lost
@@ -235,9 +246,9 @@ async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
 
     async def of_run(workflow_id: str, run_id: str) -> int:
         async with at_once:
-            given = await _given_to(client, workflow_id, run_id, lost.names)
-            died = WorkerDied("its worker died")
-            return sum(await asyncio.gather(*(_fail(each, died) for each in given)))
+            execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+            given = await _given_to(client, execution, lost.names)
+            return sum(await asyncio.gather(*(_hand_on(client, execution, id) for id in given)))
 
     count = sum(await asyncio.gather(*(of_run(*each) for each in runs)))
     if count:
@@ -245,29 +256,39 @@ async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
     return count
 
 
-async def _given_to(
-    client: Client, workflow_id: str, run_id: str, names: frozenset[str]
-) -> Sequence[AsyncActivityHandle]:
+async def _given_to(client: Client, run: WorkflowExecution, names: frozenset[str]) -> Sequence[str]:
+    """Return the ids of a run's activities that these processes were given."""
     try:
-        handle = client.get_workflow_handle(workflow_id, run_id=run_id)
+        handle = client.get_workflow_handle(run.workflow_id, run_id=run.run_id)
         seen = (await handle.describe(rpc_timeout=PATIENCE)).raw_description
     except RPCError:
         return ()
     started = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
     return [
-        client.get_async_activity_handle(
-            workflow_id=workflow_id, run_id=run_id, activity_id=each.activity_id
-        )
+        each.activity_id
         for each in seen.pending_activities
         if each.state == started and each.last_worker_identity.partition("@")[0] in names
     ]
+
+
+async def _hand_on(client: Client, run: WorkflowExecution, id: str) -> bool:
+    """Return False if the server knew no more of what had not begun. It did not kill the worker, so
+    the attempts that it had are forgotten: however many workers die, this ends no run.
+    """
+    request = ResetActivityRequest(namespace=client.namespace, execution=run, id=id)
+    with suppress(RPCError):
+        await client.workflow_service.reset_activity(request, timeout=PATIENCE)
+    handle = client.get_async_activity_handle(
+        workflow_id=run.workflow_id, run_id=run.run_id, activity_id=id
+    )
+    return await _fail(handle, WorkerDied("its worker died"))
 
 
 async def _fail(handle: AsyncActivityHandle, error: OrchestrationError) -> bool:
     """Return False if the server knew no more of it."""
     try:
         await handle.fail(error, rpc_timeout=PATIENCE)
-    except RPCError:
+    except (RPCError, UnicodeEncodeError):
         return False
     return True
 
@@ -280,28 +301,32 @@ async def _unstick(client: Client, workflow_id: str, run_id: str) -> None:
         await client.workflow_service.reset_sticky_task_queue(request, timeout=PATIENCE)
 
 
-def _left_behind(folder: Path) -> LeftBehind:
-    """Return what dead processes held. Each file is read once: whoever locks it removes it."""
-    names: list[str] = []
-    found: list[Attempt] = []
+def _lock_left_behind(folder: Path) -> dict[Path, int]:
+    """Return the files of dead processes, open and locked: each is read by one process alone."""
+    found: dict[Path, int] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with suppress(OSError, EmbeddedError):
             file = private.open_file(path)
-            try:
-                if flock(file, fcntl.LOCK_EX):
-                    found += _open_in(os.pread(file, MOST_BYTES, 0))
-                    names.append(path.name)
-                    path.unlink(missing_ok=True)
-            finally:
+            if flock(file, fcntl.LOCK_EX):
+                found[path] = file
+            else:
                 os.close(file)
-    return LeftBehind(frozenset(names), tuple(found))
+    return found
+
+
+def _read_left_behind(files: Mapping[Path, int]) -> LeftBehind:
+    found: list[Attempt] = []
+    for file in files.values():
+        with suppress(OSError):
+            found += _open_in(os.pread(file, MOST_BYTES, 0))
+    return LeftBehind(frozenset(path.name for path in files), tuple(found))
 
 
 def _open_in(content: bytes) -> Iterator[Attempt]:
     """Return the attempts in a file that did not end, without a row that was not written whole."""
     rows: dict[int, Attempt] = {}
     for line in content.splitlines():
-        with suppress(ValueError, TypeError, KeyError):
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
             match json.loads(line):
                 case [number, str(token), str(workflow_id), str(run_id)]:
                     rows[number] = Attempt(base64.b64decode(token), workflow_id, run_id)

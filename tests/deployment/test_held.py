@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowFailureError
+from temporalio.common import RetryPolicy
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -36,6 +37,8 @@ from holdfast.workers.held import (
 from parameters import rest_long
 
 HEARTBEAT = timedelta(seconds=60)
+TRIES = 2
+"""Attempts that the activity has."""
 PLAIN = UnsandboxedWorkflowRunner()
 DIES = """
 import asyncio, sys
@@ -89,7 +92,10 @@ class Waits:
     @workflow.run
     async def run(self) -> str:
         result: str = await workflow.execute_activity(
-            "work", start_to_close_timeout=timedelta(hours=1), heartbeat_timeout=HEARTBEAT
+            "work",
+            start_to_close_timeout=timedelta(hours=1),
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=RetryPolicy(maximum_attempts=TRIES),
         )
         return result
 
@@ -105,26 +111,27 @@ async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
     config["plugins"] = [plugin(None)]
     client = Client(**config)
     address = client.service_client.config.target_host
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", DIES, address, queue, str(folder), how, tmp_path / "journal"),
-        cwd=HOME,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
+    command = sys.executable, "-c", DIES, address, queue, str(folder), how, tmp_path / "journal"
     with env.with_time_skipping_disabled():
         async with Worker(client, task_queue=queue, workflows=[Waits], workflow_runner=PLAIN):
             handle = await client.start_workflow(
                 "Waits", id=queue, task_queue=queue, result_type=str
             )
-            assert await process.stdout.readline() == b"took it\n"
-            assert await hand_back(client, folder, journal) == LeftBehind(), "it lives"
-            process.kill()
-            await process.communicate()
-            began = time.monotonic()
-            lost = await hand_back(client, folder, journal)
-            assert len(lost.attempts) == (how != "given")
-            given = await hand_back_given(client, queue, lost)
-            assert given == (how == "given")
+            # What never began has as many attempts as workers die.
+            for _ in range(TRIES + 1 if how == "given" else 1):
+                process = await asyncio.create_subprocess_exec(
+                    *command, cwd=HOME, stdout=subprocess.PIPE
+                )
+                assert process.stdout is not None
+                assert await process.stdout.readline() == b"took it\n"
+                assert await hand_back(client, folder, journal) == LeftBehind(), "it lives"
+                process.kill()
+                await process.communicate()
+                began = time.monotonic()
+                lost = await hand_back(client, folder, journal)
+                assert len(lost.attempts) == (how != "given")
+                given = await hand_back_given(client, queue, lost)
+                assert given == (how == "given")
             if how == "sent":
                 # No attempt is needed to find that it is lost: nobody serves it here.
                 with pytest.raises(WorkflowFailureError) as failed:
@@ -244,6 +251,22 @@ async def test_rubbish_among_the_files_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     journal = FileJournal(tmp_path.parent / "journal")
     assert (await hand_back(_as_client(Silent()), tmp_path, journal)).attempts == ()
+
+
+@pytest.mark.anyio
+async def test_a_worker_killed_while_it_hands_back_leaves_that_to_the_next(tmp_path: Path) -> None:
+    held, journal = Held(tmp_path / "held"), FileJournal(tmp_path / "journal")
+    held.begin(Attempt(b"open", "w", "r"))
+    dead(held)
+
+    class Dies(Silent):
+        def get_async_activity_handle(self, *, task_token: bytes) -> Any:
+            assert list((tmp_path / "held").iterdir()), "it is there until the server knows"
+            return super().get_async_activity_handle(task_token=task_token)
+
+    client = Dies()
+    await hand_back(_as_client(client), tmp_path / "held", journal)
+    assert client.failed == [b"open"] and not list((tmp_path / "held").iterdir())
 
 
 def _as_client(silent: Silent) -> Client:
