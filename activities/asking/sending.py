@@ -33,7 +33,7 @@ from holdfast.ledger.pricing import read_again, worst
 from holdfast.ports import Batches, Budget, Gate, Journal, Model, ModelRequest
 from holdfast.storage import StoreAway
 from holdfast.text import visible
-from holdfast.workers.held import DIED, Sent, note_sent
+from holdfast.workers.noting import DIED, Sent, note_sent
 
 SHORTEST_WAIT = timedelta(seconds=1)
 """How long a tier is closed if nobody says for how long, and when a throttled call is back at the

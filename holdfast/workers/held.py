@@ -18,9 +18,8 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -44,6 +43,7 @@ from holdfast.embedded import private
 from holdfast.embedded.state import flock
 from holdfast.errors import EmbeddedError
 from holdfast.ports import Journal
+from holdfast.workers.noting import DIED, Sent, noting
 
 MOST_BYTES = 16 * 2**20
 """A file that is larger is not ours."""
@@ -54,16 +54,7 @@ MOST_RUNS = 1_000
 """Open runs that are looked through for what a dead worker had been given, the newest first."""
 LOOKS = 20
 """Runs that are looked at at once."""
-DIED = "the call was sent, and its worker died before the answer"
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A call that left: its key in the journal, and the id of the model that it asks."""
-
-    key: str
-    model: str
 
 
 @dataclass(frozen=True)
@@ -87,16 +78,6 @@ class LeftBehind:
     @property
     def runs(self) -> set[tuple[str, str]]:
         return {(each.workflow_id, each.run_id) for each in self.attempts}
-
-
-_noting: ContextVar[Callable[[Sent], None] | None] = ContextVar("noting", default=None)
-
-
-def note_sent(sent: Sent) -> None:
-    """Note the one call that this attempt makes, as it leaves."""
-    note = _noting.get()
-    if note is not None:
-        note(sent)
 
 
 class Held(Interceptor):
@@ -183,7 +164,7 @@ class _Noted(ActivityInboundInterceptor):
         info = activity.info()
         attempt = Attempt(info.task_token, info.workflow_id or "", info.workflow_run_id or "")
         number = self._held.begin(attempt)
-        _noting.set(partial(self._held.note_sent, number))
+        noting.set(partial(self._held.note_sent, number))
         try:
             return await self.next.execute_activity(input)
         finally:

@@ -25,15 +25,8 @@ from holdfast.contracts.errors import OrchestrationError, PossiblyBilled, Worker
 from holdfast.deployment.settings import HOME
 from holdfast.embedded import private
 from holdfast.temporal.connection import plugin
-from holdfast.workers.held import (
-    DIED,
-    Attempt,
-    Held,
-    LeftBehind,
-    Sent,
-    hand_back,
-    hand_back_given,
-)
+from holdfast.workers.held import Attempt, Held, LeftBehind, hand_back, hand_back_given
+from holdfast.workers.noting import DIED, Sent
 from parameters import rest_long
 
 HEARTBEAT = timedelta(seconds=60)
@@ -47,7 +40,8 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import ActivityInboundInterceptor, Interceptor, Worker
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.workers.held import Held, Sent, note_sent
+from holdfast.workers.held import Held
+from holdfast.workers.noting import Sent, note_sent
 
 async def stop() -> str:
     print("took it", flush=True)

@@ -27,7 +27,7 @@ from holdfast.contracts.policies import FAULT_TRIES, OVERLOAD_TRIES
 from holdfast.errors import MissingKey
 from holdfast.ports import Head, ModelAnswer, ModelRequest
 from holdfast.storage import StoreAway
-from holdfast.workers import held
+from holdfast.workers.noting import Sent, noting
 
 pytestmark = pytest.mark.anyio
 
@@ -123,11 +123,11 @@ async def ask(
 async def test_the_one_call_of_an_attempt_is_noted_once_it_is_marked_as_sent(
     tmp_path: Path,
 ) -> None:
-    journal, noted = FileJournal(tmp_path), list[held.Sent]()
+    journal, noted = FileJournal(tmp_path), list[Sent]()
     asking = Asking(Lines([THROTTLE, ANSWER]), journal, lambda *_: Decimal(0))
 
     async def attempt() -> None:
-        held._noting.set(noted.append)
+        noting.set(noted.append)
         await asking.ask(CALL, MATERIAL, SHAPE, "S", "P")
 
     with pytest.raises(NotBilled):
