@@ -59,7 +59,8 @@ COLUMNS = (
 
 def blocks(report: Report, *, over: bool = True, whole: bool = True) -> list[Block]:
     """Return the chapter on money; `whole`: with its tables."""
-    said = filter(None, (paid(report, over=over), _split(report), " ".join(report.prices)))
+    split = _split(report, over=over)
+    said = filter(None, (paid(report, over=over), split, " ".join(report.prices)))
     return [*map(Paragraph, said), *(_tables(report) if whole else ())]
 
 
@@ -69,15 +70,14 @@ def blocks(report: Report, *, over: bool = True, whole: bool = True) -> list[Blo
 Group = Callable[[Share], str]
 
 
-def _split(report: Report) -> str:
+def _split(report: Report, *, over: bool) -> str:
     """Return the parts of a price in percent; empty where there is only one, or no price."""
-    if len(report.shares) < 2 or not (whole := _price(report.shares)):
+    if len(report.shares) < 2 or not _price(report.shares):
         return ""
     parts = {kind: part for part, kinds in PARTS.items() for kind in kinds}
     by_part = _percents(report, lambda each: parts.get(each.kind, "other"))
     by_tier = _percents(report, lambda each: each.tier or UNKNOWN_TIER)
-    flying = report.dollars is not None and whole > report.dollars
-    said = " What is in flight counts here with all that it may cost." * flying
+    said = "" if over else " What is in flight counts here with all that it may cost."
     return f"By part: {by_part}. By tier: {by_tier}.{said}"
 
 

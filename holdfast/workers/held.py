@@ -186,7 +186,8 @@ async def hand_back(client: Client, folder: Path, journal: Journal) -> LeftBehin
         # Not before the server knows: who is killed meanwhile leaves them to the next one, and
         # what it is told twice it does not know the second time.
         for path, file in files.items():
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
             os.close(file)
     if lost.attempts:
         logger.info("handed back %d attempts of a worker that died", len(lost.attempts))
