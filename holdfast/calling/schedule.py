@@ -45,7 +45,7 @@ def options_of(state: State, move: Flying) -> Options | None:
             seconds = PING_SECONDS + policies.CALL_MARGIN_SECONDS
             return PING.policy.options(seconds, total=max(outages.seconds_left(state), seconds))
         case Ask(call=call):
-            attempts = 0 if call.model else policies.FREE_ATTEMPTS
+            attempts = 0 if call.model else policies.MOST_ATTEMPTS
             seconds = _seconds(state, call) + policies.CALL_MARGIN_SECONDS
             return KINDS[call.kind].policy.options(seconds, attempts=attempts)
 

@@ -60,7 +60,11 @@ OUTPUT_TOKENS_PER_SECOND = 40
 MOST_TOOL_CALLS = 20
 """Calls of tools in one message of a model that are made."""
 FREE_ATTEMPTS = 3
-"""Attempts of what asks no model: it meets no throttle, and its faults repeat."""
+"""Attempts of what asks no model until its own failure is the last: it meets no throttle, and its
+faults repeat.
+"""
+MOST_ATTEMPTS = 8
+"""Its attempts with those that dead workers took along: one that kills its worker ends, too."""
 PREPARE_SECONDS = 300
 SCAN_SECONDS = 3_000
 """The same, where items of large inputs may have to be looked at."""
@@ -267,10 +271,10 @@ def model_policy(tier: Tier, max_output: int, effort: Effort) -> Policy:
     return Policy(tier, max_output, effort, schedule_to_close=3_600)
 
 
-PREPARE = Policy(attempts=3)
-OPEN_MAP = Policy(attempts=3)
-EXAMINE = Policy(attempts=3)
-USE_TOOL = Policy(attempts=3)
+PREPARE = Policy(attempts=MOST_ATTEMPTS)
+OPEN_MAP = Policy(attempts=MOST_ATTEMPTS)
+EXAMINE = Policy(attempts=MOST_ATTEMPTS)
+USE_TOOL = Policy(attempts=MOST_ATTEMPTS)
 """Those of each kind of call stand beside it, in `holdfast/calls/`."""
 ROWS = Policy(schedule_to_close=3_600)
 """Of what a map asks of an endpoint: rows, batches, how they stand."""

@@ -28,7 +28,7 @@ from holdfast.text import group_lines, one_line
 
 Started = Ask | StartAgent
 Landed = Answered | Unanswered | AgentEnded
-MOST_QUOTED = 80
+MOST_QUOTED = 200
 """Letters of what was wrong with a plan."""
 OF_NOBODY = {"subtask_id": "", "kind": TAKEN_BACK}
 """What a call that was taken back is settled as: another subtask may have its id."""

@@ -56,9 +56,10 @@ def refusal(state: State, name: str, order: Order) -> str:
     """Return why a command makes no sense now; empty if it may be carried out."""
     if state.phase == "closed":
         return "the run is over"
-    early = ("preparing", "planning")
-    if state.phase in early and name not in ("pause", "resume", "raise_cap"):
-        return "there is no plan yet; only pause, resume and raise make sense now"
+    unplanned = state.phase in ("preparing", "planning")
+    if unplanned and name not in ("pause", "resume", "raise_cap"):
+        why = "the plan is still being written" if state.early.begun else "there is no plan yet"
+        return f"{why}; only pause, resume and raise make sense now"
     return COMMANDS[name].refusal(state, order)
 
 

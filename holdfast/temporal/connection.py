@@ -48,6 +48,7 @@ from holdfast.storage.keys import Keyring, keyring
 from holdfast.storage.payloads import READABLE, PayloadLost, external_storage
 from holdfast.temporal.activations import OneAtATime
 from holdfast.temporal.boards import ShowBoards
+from holdfast.temporal.faults import EndFaults
 from holdfast.temporal.spans import NoteSpans
 from holdfast.untrusted.folders import Unreadable, read_named
 
@@ -221,7 +222,7 @@ def plugin(store: Store | None, keys: Keyring | None = None) -> SimplePlugin:
         data_converter=data_converter(storage, keys),
         workflow_runner=_runner,
         workflow_failure_exception_types=[ValidationError],
-        interceptors=[NoteSpans(), ShowBoards()],
+        interceptors=[EndFaults(), NoteSpans(), ShowBoards()],
     )
 
 

@@ -20,7 +20,7 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from holdfast.activities.asking.journal import FileJournal
-from holdfast.contracts import Bill
+from holdfast.contracts import Bill, policies
 from holdfast.contracts.errors import OrchestrationError, PossiblyBilled, WorkerDied
 from holdfast.deployment.settings import HOME
 from holdfast.embedded import private
@@ -74,9 +74,18 @@ asyncio.run(main())
 """
 
 
+DEATHS = 4
+"""Workers in a row that die with an attempt which they had begun."""
+
+
 @activity.defn(name="work")
 async def work() -> str:
     return f"attempt {activity.info().attempt}"
+
+
+@activity.defn(name="work")
+async def fail() -> None:
+    raise RuntimeError(f"attempt {activity.info().attempt} fails")
 
 
 @workflow.defn
@@ -84,12 +93,12 @@ class Waits:
     """One activity whose loss would show by its heartbeat only after a minute."""
 
     @workflow.run
-    async def run(self) -> str:
+    async def run(self, tries: int) -> str:
         result: str = await workflow.execute_activity(
             "work",
             start_to_close_timeout=timedelta(hours=1),
             heartbeat_timeout=HEARTBEAT,
-            retry_policy=RetryPolicy(maximum_attempts=TRIES),
+            retry_policy=RetryPolicy(maximum_attempts=tries),
         )
         return result
 
@@ -108,11 +117,13 @@ async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
     command = sys.executable, "-c", DIES, address, queue, str(folder), how, tmp_path / "journal"
     with env.with_time_skipping_disabled():
         async with Worker(client, task_queue=queue, workflows=[Waits], workflow_runner=PLAIN):
+            # What never began has as many attempts as workers die, and what asks no model enough.
+            tries = policies.PREPARE.attempts if how == "begun" else TRIES
+            deaths = {"sent": 1, "begun": DEATHS, "given": TRIES + 1}[how]
             handle = await client.start_workflow(
-                "Waits", id=queue, task_queue=queue, result_type=str
+                "Waits", tries, id=queue, task_queue=queue, result_type=str
             )
-            # What never began has as many attempts as workers die.
-            for _ in range(TRIES + 1 if how == "given" else 1):
+            for _ in range(deaths):
                 process = await asyncio.create_subprocess_exec(
                     *command, cwd=HOME, stdout=subprocess.PIPE
                 )
@@ -133,9 +144,26 @@ async def test_what_a_killed_worker_held_or_was_given_goes_on_at_once(
                 assert failed.value.cause is not None and DIED in str(failed.value.cause.__cause__)
             else:
                 async with Worker(client, task_queue=queue, activities=[work]):
-                    assert await handle.result() == "attempt 2"
+                    attempt = DEATHS + 1 if how == "begun" else 2
+                    assert await handle.result() == f"attempt {attempt}"
     assert time.monotonic() - began < HEARTBEAT.total_seconds() / 2
     assert list(folder.iterdir()) == [], "it is handed back once"
+
+
+@pytest.mark.anyio
+async def test_what_fails_by_itself_ends_at_its_third_attempt(env: WorkflowEnvironment) -> None:
+    queue = f"held-{uuid.uuid4().hex[:8]}"
+    config = env.client.config()
+    config["plugins"] = [plugin(None)]
+    client = Client(**config)
+    options: dict[str, Any] = {"workflows": [Waits], "workflow_runner": PLAIN}
+    async with Worker(client, task_queue=queue, activities=[fail], **options):
+        tries = policies.PREPARE.attempts
+        handle = await client.start_workflow("Waits", tries, id=queue, task_queue=queue)
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+    assert failed.value.cause is not None
+    assert "attempt 3 fails" in str(failed.value.cause.__cause__)
 
 
 class Silent:

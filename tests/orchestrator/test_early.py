@@ -27,6 +27,7 @@ from holdfast.contracts import (
     Subtask,
     Usage,
 )
+from holdfast.contracts.orders import Order
 from holdfast.history.steps import Steps
 from holdfast.ledger.ranges import format_price
 from holdfast.rendering import prices
@@ -38,6 +39,7 @@ from holdfast.rendering.running import run_view
 from holdfast.rendering.status import standing
 from holdfast.rules.early import is_anew
 from holdfast.rules.reporting import notes, report
+from holdfast.rules.steering import refusal
 from holdfast.state.events import AgentEnded, Answered, Event, PlanGrew, Trouble, Unanswered
 from holdfast.state.moves import Ask, StartAgent
 from scripted import plans
@@ -100,6 +102,8 @@ def test_what_stands_starts_and_the_whole_plan_goes_on_with_what_it_has() -> Non
     grow(drive, plan_of(subtask("t1"), subtask("t2")))
     answer(drive, "work-t1-1", done("early"))
     assert drive.finding("t1").content == "early"
+    refused = refusal(drive.state, "skip", Order(subtask_id="t2"))
+    assert refused.startswith("the plan is still being written")
     answer(drive, "plan-1", plan)
     answer(drive, "work-t2-1", done())
     assert asked(drive) == ["plan-1", "work-t1-1", "work-t2-1", "work-t3-1"]
