@@ -156,7 +156,11 @@ def _judge(shape: Shape[Asked, Value], answer: ModelAnswer, bill: Bill) -> Reply
             value=value, problem=Problem(kind="malformed", why=where, answer=text), bill=bill
         )
     wrong = shape.problem(value)
-    return Reply(value=None if wrong else value, problem=wrong, bill=bill)
+    if wrong is None:
+        return Reply(value=value, bill=bill)
+    # Whoever is to mend it must see it.
+    wrong = wrong.model_copy(update={"answer": answer.text[:BROKEN_CHARACTERS]})
+    return Reply(problem=wrong, bill=bill)
 
 
 def read_value(shape: Shape[Asked, Value], text: str) -> tuple[Value, tuple[str, ...]]:

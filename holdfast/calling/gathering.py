@@ -36,6 +36,7 @@ from holdfast.contracts import (
     policies,
 )
 from holdfast.state import graph
+from holdfast.state.moves import StartAgent
 from holdfast.state.parts import Progress, passes_on
 from holdfast.state.run import State
 
@@ -74,11 +75,20 @@ def for_plan(state: State) -> PlanMaterial:
         subtask_limit=state.goal.limits.subtasks,
         subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         errors=state.plan_errors,
+        previous=state.plan_refused,
+        begun=_begun(state),
         asked=state.goal.asked,
         about=about(state),
         barred=state.brief.barred,
         early=most_early(state),
     )
+
+
+def _begun(state: State) -> tuple[Subtask, ...]:
+    """Return the subtasks that were started for a plan which is still to come."""
+    moves = state.early.begun.values()
+    works = [each.goal.work if isinstance(each, StartAgent) else each.material for each in moves]
+    return tuple(each.subtask for each in works if isinstance(each, WorkMaterial))
 
 
 def most_early(state: State) -> int:
@@ -341,6 +351,7 @@ def for_replan(state: State) -> ReplanMaterial:
         addable=min(state.goal.limits.subtasks, HARD_SUBTASK_LIMIT - len(state.work)),
         subtask_timeout_seconds=state.goal.limits.subtask_timeout_seconds,
         errors=state.replanning.errors,
+        previous=state.replanning.refused,
         asked=state.goal.asked,
         about=about(state),
         barred=state.brief.barred,

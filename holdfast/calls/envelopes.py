@@ -8,7 +8,9 @@ from typing import Literal, get_args
 
 from holdfast.contracts import Problem
 
-Tag = Literal["material", "role", "instruction", "acceptance_criteria", "goal", "question"]
+Tag = Literal[
+    "material", "role", "instruction", "acceptance_criteria", "checks", "goal", "question"
+]
 """The marks that structure a prompt; no text inside a prompt can contain one."""
 TAGS: tuple[Tag, ...] = get_args(Tag)
 WINDOW = 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter
@@ -97,6 +97,10 @@ class PlanMaterial(Contract):
     subtask_timeout_seconds: int = 300
     """Limit of the run: a subtask may have less."""
     errors: tuple[str, ...] = ()
+    previous: str = Field(default="", exclude_if=lambda text: not text)
+    """The plan that has these errors."""
+    begun: tuple[Subtask, ...] = Field(default=(), exclude_if=lambda each: not each)
+    """Subtasks of a plan whose rest never came, which have begun."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
     about: About = About()
@@ -234,14 +238,32 @@ def plan_prompt(material: PlanMaterial) -> str:
         parts.append(f"Guidance of this playbook:\n{material.guidance}")
     parts.append(section("goal", material.goal))
     parts += say_today(material.about)
-    if material.errors:
-        listed = "\n".join(f"- {error}" for error in material.errors)
-        wrong = envelope("errors of your previous plan", listed)
-        parts.append(f"Your previous plan was refused; mend every error:\n{wrong}")
+    parts += _before(material)
     parts.append(_bounds(material.subtask_timeout_seconds))
     parts += [MAPS] if may_map(material) else []
     parts.append(f"Write the plan, with at most {material.subtask_limit} subtasks.")
     return "\n\n".join(parts)
+
+
+def _before(material: PlanMaterial) -> Iterator[str]:
+    """Yield what came of the plans before, so that what is right in them, and has begun, stays."""
+    if material.errors:
+        listed = "\n".join(f"- {error}" for error in material.errors)
+        rest = ""
+        if material.previous:
+            yield envelope("your previous plan", material.previous)
+            rest = ", and keep the rest word for word"
+            rest += ", as parts of it have begun" * bool(material.begun)
+        wrong = envelope("errors of your previous plan", listed)
+        yield f"Your previous plan was refused; mend every error{rest}:\n{wrong}"
+    elif material.begun:
+        fields = set(SubtaskAnswer.model_fields)
+        lines = [each.model_dump_json(include=fields) for each in material.begun]
+        begun = envelope("subtasks that have begun", "\n".join(lines))
+        yield (
+            "Only the beginning of your previous plan arrived, and these subtasks of it have begun;"
+            f" list those that the goal needs first, word for word:\n{begun}"
+        )
 
 
 def _bounds(longest: int) -> str:

@@ -61,6 +61,8 @@ class ReplanMaterial(Contract):
     subtask_timeout_seconds: int = 300
     """Limit of the run: a subtask may have less."""
     errors: tuple[str, ...] = ()
+    previous: str = Field(default="", exclude_if=lambda text: not text)
+    """The changes that have these errors."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
     about: About = About()
@@ -135,6 +137,8 @@ def replan_prompt(material: ReplanMaterial) -> str:
     ]
     if material.errors:
         listed = "\n".join(f"- {error}" for error in material.errors)
+        if material.previous:
+            parts.append(envelope("your previous changes", material.previous))
         wrong = envelope("errors of your previous changes", listed)
         parts.append(f"Your previous changes were refused; mend every error:\n{wrong}")
     parts.append("Change the plan.")

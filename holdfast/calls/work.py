@@ -22,6 +22,7 @@ from holdfast.calls.verify import (
 )
 from holdfast.contracts import (
     LONGEST_CALL_SECONDS,
+    CheckKind,
     Contract,
     Draft,
     Escalation,
@@ -82,6 +83,23 @@ SHORTENED = {
     "beginning": ", only its beginning: read_finding reads the whole",
 }
 """What the label of a dependency's finding says of how much of it is there."""
+
+
+BY_CODE = "Code checks the result; what fails is not accepted:"
+CHECKED: Mapping[CheckKind, str] = {
+    "valid_json": "it is valid JSON",
+    "keys": "it is JSON with the keys {}",
+    "regex": "it has a match of the pattern {} (RE2)",
+    "contains": "it contains the text {}",
+    "min_words": "it has at least {} words",
+    "max_words": "it has at most {} words",
+    "cites_sources": "`sources` is not empty",
+    "adds_up": "the numbers of the first add up to the second: {}",
+    "acyclic": "no order by these goes round in a circle: {}",
+}
+"""What an agent is told of its checks. A range of numbers is not told: it finds out whether one is
+plausible, and whoever knows it writes one that is.
+"""
 
 
 ROOM = (
@@ -219,6 +237,12 @@ def _asked(material: WorkMaterial, told: Told) -> list[str]:
     parts.append(section("instruction", subtask.instruction))
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
+    if checked := [
+        f"- {CHECKED[check.kind].format(check.argument.strip())}"
+        for check in subtask.checks
+        if check.kind in CHECKED
+    ]:
+        parts.append(section("checks", "\n".join([BY_CODE, *checked])))
     if material.form:
         parts.append(AS_DATA)
     if subtask.max_output:

@@ -40,7 +40,7 @@ from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
 from holdfast.history.executions import AGENT
 from holdfast.history.fold import Fold
-from holdfast.history.losses import Loss, describe_losses, loss_in
+from holdfast.history.losses import Loss, describe_losses, describe_paid_again, loss_in
 from holdfast.history.payloads import failure_message
 from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
@@ -112,10 +112,15 @@ class Look:
     @property
     def besides(self) -> tuple[str, ...]:
         """The notes that only the history gives, for the report."""
+        again = describe_paid_again(self.state.ledger) if self.losses and self.state else ""
+        return tuple(filter(None, (f"{self.losses} {again}".strip(), self.actions)))
+
+    @property
+    def losses(self) -> str:
+        """What was lost with workers, in a sentence; empty: nothing is known to have been."""
         agents = (step for steps in self.turns.values() for step in steps)
         lost = (*self.lost, *((each.subtask, each.lost) for each in agents if each.lost))
-        said = describe_losses(lost, self.state.ledger) if self.state else ""
-        return tuple(filter(None, (said, self.actions)))
+        return describe_losses(lost) if self.state else ""
 
     @property
     def blank(self) -> str:

@@ -151,7 +151,7 @@ class Problem(Contract):
     kind: ProblemKind
     why: str
     answer: str = ""
-    """The first 20,000 characters of a malformed answer, for a repair to work from."""
+    """The first 20,000 characters of a malformed or invalid answer, for whoever mends it."""
     no_json: bool = False
     """True if a malformed answer held no JSON at all."""
 

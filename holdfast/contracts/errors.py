@@ -7,6 +7,7 @@
       EndpointUnreachable surely not paid: nobody is there; the run waits with the activity `reach`
       PossiblyBilled      may have been paid: never retried by Temporal; the ledger settles it
         TookTooLong       it was cut at its deadline
+        AnswerLost        it was sent, and its worker died before the answer
       OverReservation     the prompt could cost more than was reserved; nothing was sent
       CallRefused         the endpoint will never take this request: too large, unknown model …
       RunStopping         no call of this run can succeed until a person acts
@@ -157,6 +158,10 @@ class PossiblyBilled(OrchestrationError):
 
 class TookTooLong(PossiblyBilled):
     """The exchange was cut after all the time that one call may take."""
+
+
+class AnswerLost(PossiblyBilled):
+    """The call was sent, and its worker died before the answer."""
 
 
 class OverReservation(OrchestrationError):

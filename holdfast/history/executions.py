@@ -110,10 +110,13 @@ class Execution:
 
     @property
     def lost(self) -> Loss:
-        """Return how the attempt before the last was lost with its worker; empty: it was not."""
+        """Return how the last attempt, or the one before it, was lost with its worker; empty: it
+        was not.
+        """
         if self.started is None or self.is_workflow:
             return ""
-        return loss_in(attributes_of(self.started).last_failure)
+        own = loss_in(self.failure) if self.failure and self.end == "failed" else ""
+        return own or loss_in(attributes_of(self.started).last_failure)
 
     @property
     def end(self) -> End | None:

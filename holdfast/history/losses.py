@@ -12,30 +12,27 @@ from typing import Literal
 from temporalio.api.enums.v1 import TimeoutType
 from temporalio.api.failure.v1 import Failure
 
-from holdfast.contracts.errors import WorkerDied
+from holdfast.contracts.errors import AnswerLost, WorkerDied
 from holdfast.ledger.ledger import Ledger
 
 Loss = Literal["", "died", "silent"]
 """`died`: its process did, as another on its machine found out. `silent`: nothing was heard of it
 for so long that the server gave it to another; it may have died, frozen, or ended politely.
 """
+DEATHS = (WorkerDied.__name__, AnswerLost.__name__)
 MOST_NAMES = 8
 
 
-def loss_in(before: Failure) -> Loss:
-    """Return how the attempt before was lost, by its failure; empty: it was not, or was none."""
-    if before.application_failure_info.type == WorkerDied.__name__:
+def loss_in(failure: Failure) -> Loss:
+    """Return how an attempt was lost, by its failure; empty: it was not, or was none."""
+    if failure.application_failure_info.type in DEATHS:
         return "died"
-    late = before.timeout_failure_info.timeout_type
+    late = failure.timeout_failure_info.timeout_type
     return "silent" if late == TimeoutType.TIMEOUT_TYPE_HEARTBEAT else ""
 
 
-def describe_losses(lost: Iterable[tuple[str, Loss]], ledger: Ledger) -> str:
-    """Return what a report says of losses, each with the name of what was lost; empty: of none.
-
-    That nothing was paid again holds where each call has a price and none is assumed: one that had
-    left when its worker died, and whose answer nobody has, counts at its worst case.
-    """
+def describe_losses(lost: Iterable[tuple[str, Loss]]) -> str:
+    """Return what is said of losses, each with the name of what was lost; empty: of none."""
     found = [*lost]
     died = [*dict.fromkeys(name for name, loss in found if loss == "died")]
     silent = [*dict.fromkeys(name for name, loss in found if loss == "silent")]
@@ -50,11 +47,18 @@ def describe_losses(lost: Iterable[tuple[str, Loss]], ledger: Ledger) -> str:
             "Of what a worker had in hand nothing was heard for too long, and it was begun anew"
             f" ({_names(silent)})."
         )
-    if said and ledger.all_assumed:
-        said.append("What may have been paid again is in the price, as assumed.")
-    elif said and ledger.paid.calls and ledger.all_priced:
-        said.append("Nothing was paid again.")
     return " ".join(said)
+
+
+def describe_paid_again(ledger: Ledger) -> str:
+    """Return what a report says of the price of losses; empty: nobody knows.
+
+    That nothing was paid again holds where each call has a price and none is assumed: one that had
+    left when its worker died, and whose answer nobody has, counts at its worst case.
+    """
+    if ledger.all_assumed:
+        return "What may have been paid again is in the price, as assumed."
+    return "Nothing was paid again." if ledger.paid.calls and ledger.all_priced else ""
 
 
 def _names(names: Sequence[str]) -> str:

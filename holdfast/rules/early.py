@@ -58,18 +58,36 @@ def _may_start(state: State, subtask: Subtask) -> bool:
 
 
 def as_if_whole(state: State) -> State:
-    """Return the state in which what stands and was not started is all that there is to do, beside
-    what is in flight.
+    """Return the state in which what stands and was not started, or was lost, is all that there is
+    to do, beside what is in flight.
     """
     plan = state.early.plan
     assert plan is not None, "nothing stands of the plan yet"
-    flying = {key: each for key, each in state.work.items() if each.flight}
+    open_ = {
+        key: each
+        for key, each in state.work.items()
+        if each.flight or (_waits(each) and each.subtask in plan.subtasks)
+    }
     left = [each for each in plan.subtasks if each.id not in state.early.begun]
-    work = Work(flying | {each.id: begin_subtask(state, each) for each in left})
+    work = Work(open_ | {each.id: begin_subtask(state, each) for each in left})
     return replace(state, plan=plan, phase="working", work=work)
 
 
-def can_pay(state: State, move: Started) -> bool:
+def _waits(progress: Progress) -> bool:
+    return progress.finding is None and progress.stage == "work"
+
+
+def may_start(state: State, move: Started) -> bool:
+    """True if the cap pays for it, and it is one of the early starts that there may be, or asks
+    again, in the same words, for what was lost.
+    """
+    begun = state.early.begun.get(move.subtask_id)
+    if begun is None and len(state.early.begun) >= gathering.most_early(state):
+        return False
+    return (begun is None or _asked(begun) == _asked(move)) and _can_pay(state, move)
+
+
+def _can_pay(state: State, move: Started) -> bool:
     """True if the cap also pays for another plan, and a call like it for each subtask that this may
     have: all that was started may be taken back.
     """
@@ -84,7 +102,8 @@ def can_pay(state: State, move: Started) -> bool:
 def begin(state: State, move: Started) -> State:
     subtask = _asked(move).subtask
     early = replace(state.early, begun={**state.early.begun, subtask.id: move})
-    work = Work({**state.work, subtask.id: begin_subtask(state, subtask)})
+    progress = state.work.get(subtask.id) or begin_subtask(state, subtask)
+    work = Work({**state.work, subtask.id: progress})
     return replace(state, early=early, work=work)
 
 

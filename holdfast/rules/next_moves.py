@@ -142,10 +142,8 @@ def _early(state: State) -> Move | None:
         return None
     if state.early.call not in state.flights or state.out_of_reach:
         return None
-    if len(state.early.begun) >= gathering.most_early(state):
-        return None
     move = _first(early.as_if_whole(state))
-    starts = isinstance(move, Ask | StartAgent) and early.can_pay(state, move)
+    starts = isinstance(move, Ask | StartAgent) and early.may_start(state, move)
     return move if starts else None
 
 

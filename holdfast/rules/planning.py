@@ -54,12 +54,14 @@ def take_match(state: State, matched: Matched | None, why: str) -> State:
     return replace(state, matched=False, notes=(*state.notes, note))
 
 
-def judge_plan(state: State, plan: Plan | None, why: str) -> State:
-    """Take over a valid plan; send an invalid one back with its errors, at most twice."""
+def judge_plan(state: State, plan: Plan | None, why: str, refused: str = "") -> State:
+    """Take over a valid plan; send an invalid one, `refused`, back with its errors, at most
+    twice.
+    """
     state = replace(state, plan_tries=state.plan_tries + 1)
     if plan is not None:
         return _propose(state, plan, early.why_otherwise(state))
-    state = replace(state, plan_errors=tuple(why.splitlines()))
+    state = replace(state, plan_errors=tuple(why.splitlines()), plan_refused=refused)
     return fall_back(state) if state.plan_tries > policies.REPAIRS else state
 
 
@@ -67,7 +69,7 @@ def no_plan(state: State, why: str, *, too_long: bool = False) -> State:
     """Ask the strongest model for what took too long; else one agent takes it all, unless the run
     stops anyway.
     """
-    state = replace(state, plan_errors=(why,))
+    state = replace(state, plan_errors=(why,), plan_refused="")
     if too_long and state.plan_tries < policies.REPAIRS and _can_climb(state, PLAN):
         return replace(state, plan_tries=policies.REPAIRS)
     return state if state.stop else fall_back(state)
@@ -129,6 +131,7 @@ def adopt(state: State, plan: Plan) -> State:
         state,
         plan=plan,
         plan_errors=(),
+        plan_refused="",
         work=Work(work, choices_of(plan)),
         phase="working",
         replanning=replanning,
@@ -186,9 +189,9 @@ def count_replan(state: State) -> State:
     )
 
 
-def judge_patch(state: State, patch: Patch | None, why: str) -> State:
-    """Apply a valid patch; send an invalid one back with its errors, at least once: then the
-    strongest model is asked.
+def judge_patch(state: State, patch: Patch | None, why: str, refused: str = "") -> State:
+    """Apply a valid patch; send an invalid one, `refused`, back with its errors, at least once:
+    then the strongest model is asked.
     """
     if patch is not None and not patch.changes:
         note = "The plan was not changed: the planner was asked what could help, and knew nothing."
@@ -196,7 +199,8 @@ def judge_patch(state: State, patch: Patch | None, why: str) -> State:
     if patch is not None:
         return _apply_patch(state, patch)
     before = state.replanning
-    state = replace(state, replanning=replace(before, errors=tuple(why.splitlines())))
+    errors = tuple(why.splitlines())
+    state = replace(state, replanning=replace(before, errors=errors, refused=refused))
     if before.count < state.goal.limits.replans or not before.errors:
         return state
     return no_patch(state, why)
@@ -213,7 +217,9 @@ def no_patch(state: State, why: str, *, too_long: bool = False) -> State:
 def _drop_covered(state: State) -> State:
     before = state.replanning
     left = before.setbacks[before.covered :]
-    return replace(state, replanning=replace(before, setbacks=left, covered=0, errors=()))
+    return replace(
+        state, replanning=replace(before, setbacks=left, covered=0, errors=(), refused="")
+    )
 
 
 def _apply_patch(state: State, patch: Patch) -> State:

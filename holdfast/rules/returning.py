@@ -97,15 +97,16 @@ def _take(state: State, move: Ask, value: Contract | None, problem: Problem | No
     """Hand a reply's value, or its absence, to the rule for its kind of call."""
     call = move.call
     why = problem.why if problem else "nothing came back"
+    said = problem.answer if problem else ""
     match call.kind:
         case "plan":
-            return planning.judge_plan(state, _as(Plan, value), why)
+            return planning.judge_plan(state, _as(Plan, value), why, said)
         case "choose":
             return planning.take_groups(state, _as(ChosenGroups, value), why)
         case "match":
             return planning.take_match(state, _as(Matched, value), why)
         case "replan":
-            return planning.judge_patch(state, _as(Patch, value), why)
+            return planning.judge_patch(state, _as(Patch, value), why, said)
         case "review":
             return repair.judge_review(state, call.subtask_id, _as(Review, value), why)
         case "refine":

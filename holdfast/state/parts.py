@@ -222,6 +222,8 @@ class Replanning:
     covered: int = 0
     """How many of the setbacks the call in flight deals with."""
     errors: tuple[str, ...] = ()
+    refused: str = ""
+    """The last changes, as far as they may be shown, if those have these errors."""
     revisions: tuple[Revision, ...] = ()
     used_ids: tuple[str, ...] = ()
 

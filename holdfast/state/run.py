@@ -53,6 +53,8 @@ class State:
     """True if a model found that the template fits; None: none was asked, or not yet."""
     plan: Plan | None = None
     plan_errors: tuple[str, ...] = ()
+    plan_refused: str = ""
+    """The planner's last answer, as far as it may be shown, if that has these errors."""
     plan_tries: int = 0
     early: Early = field(default_factory=Early)
     work: Work = field(default_factory=Work)

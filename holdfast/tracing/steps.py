@@ -71,7 +71,7 @@ class TraceStep(Contract):
     attempt: int = 0
     """How often Temporal had begun it; 0: never."""
     lost: Loss = ""
-    """How the attempt before its last one was lost with its worker; empty: it was not."""
+    """How its last attempt, or the one before it, was lost with its worker; empty: it was not."""
     status: StepStatus = "running"
     verdict: str = ""
     """The supervisor's: `accepted`, or the kind of problem."""

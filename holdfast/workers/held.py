@@ -38,7 +38,7 @@ from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from holdfast.contracts import Bill
-from holdfast.contracts.errors import OrchestrationError, PossiblyBilled, WorkerDied
+from holdfast.contracts.errors import AnswerLost, OrchestrationError, WorkerDied
 from holdfast.embedded import private
 from holdfast.embedded.state import flock
 from holdfast.errors import EmbeddedError
@@ -200,7 +200,7 @@ async def _hand_back(client: Client, journal: Journal, attempt: Attempt) -> None
 
 
 async def _what_died(journal: Journal, sent: Sent | None) -> OrchestrationError:
-    """Return PossiblyBilled for a call that left and whose answer was not recorded. Otherwise the
+    """Return AnswerLost for a call that left and whose answer was not recorded. Otherwise the
     next attempt sends it, or returns its answer, or finds out what the journal does not say now.
     """
     if sent is not None:
@@ -209,7 +209,7 @@ async def _what_died(journal: Journal, sent: Sent | None) -> OrchestrationError:
             async with asyncio.timeout(PATIENCE.total_seconds()):
                 if await journal.answer(sent.key) is None and await journal.sent(sent.key):
                     bill = Bill(model=sent.model, calls=1, dollars=None, final=False)
-                    return PossiblyBilled(DIED, bill)
+                    return AnswerLost(DIED, bill)
     return WorkerDied("its worker died")
 
 

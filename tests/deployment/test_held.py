@@ -21,7 +21,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.contracts import Bill, policies
-from holdfast.contracts.errors import OrchestrationError, PossiblyBilled, WorkerDied
+from holdfast.contracts.errors import AnswerLost, OrchestrationError, WorkerDied
 from holdfast.deployment.settings import HOME
 from holdfast.embedded import private
 from holdfast.temporal.connection import plugin
@@ -232,7 +232,7 @@ async def test_only_a_call_that_left_and_has_no_answer_is_handed_back_as_lost(
     await hand_back(_as_client(client), tmp_path / "held", journal)
     kinds = {token.decode(): type(error) for token, error in client.errors.items()}
     assert kinds == {
-        "lost": PossiblyBilled,
+        "lost": AnswerLost,
         "answered": WorkerDied,
         "withdrawn": WorkerDied,
         "unsent": WorkerDied,
@@ -254,7 +254,7 @@ async def test_a_file_of_many_attempts_is_written_anew_with_what_is_open(tmp_pat
     assert path.stat().st_size < 300_000
     dead(held)
     await hand_back(_as_client(client), folder, journal)
-    assert {token: type(each) for token, each in client.errors.items()} == {b"long": PossiblyBilled}
+    assert {token: type(each) for token, each in client.errors.items()} == {b"long": AnswerLost}
 
 
 @pytest.mark.anyio

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from driving import BRIEFING, Drive, bill_of, subtask
-from holdfast.calls.plan import PlanAnswer, stands, to_plan
+from holdfast.calls.plan import PlanAnswer, PlanMaterial, stands, to_plan
 from holdfast.cli.screen.board import changes, headline
 from holdfast.contracts import (
     Approval,
@@ -314,6 +314,44 @@ def test_a_run_that_is_cancelled_while_it_plans_pays_for_what_had_started() -> N
     assert drive.closed
     assert drive.state.early.taken == ("t1",)
     assert drive.state.ledger.spent.calls == 2
+
+
+def test_what_was_lost_alone_begins_again_while_its_plan_is_still_being_written() -> None:
+    drive = planning(limits=Limits(early=3, dollars=Decimal(9)))
+    grow(drive, plan_of(subtask("t1"), subtask("t2")))
+    for id in ("work-t1-1", "work-t2-1"):
+        lose(drive, id)
+    assert asked(drive)[-2:] == ["work-t1-2", "work-t2-2"]
+
+
+def test_what_was_lost_with_its_planner_begins_again_when_the_next_plan_has_it_so() -> None:
+    drive = planning(limits=Limits(early=3, dollars=Decimal(9)))
+    grow(drive, plan_of(subtask("t1"), subtask("t2")))
+    for id in ("plan-1", "work-t1-1", "work-t2-1"):
+        lose(drive, id)
+    assert asked(drive)[-1] == "plan-2", "nothing stands yet"
+    again = flying(drive, "plan-2").material
+    assert isinstance(again, PlanMaterial)
+    assert [each.id for each in again.begun] == ["t1", "t2"]
+    other = subtask("t2", role="researcher")
+    grow(drive, plan_of(subtask("t1"), other), "plan-2")
+    assert asked(drive)[-1] == "work-t1-2", "t2 waits for the whole plan: it is another one there"
+    answer(drive, "work-t1-2", done("at last"))
+    answer(drive, "plan-2", plan_of(subtask("t1"), other))
+    assert drive.finding("t1").content == "at last"
+    assert drive.state.early.taken == ("t2",)
+
+
+def test_a_refused_plan_goes_back_with_its_own_words_and_what_has_begun() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    ask = flying(drive, "plan-1")
+    wrong = Problem(kind="invalid", why="t2: unknown role", answer='{"subtasks": []}')
+    drive.put(Answered(ask, Reply[Plan](problem=wrong, bill=bill_of(ask, HALF))))
+    again = flying(drive, "plan-2").material
+    assert isinstance(again, PlanMaterial)
+    assert again.previous == wrong.answer and again.errors == ("t2: unknown role",)
+    assert [each.id for each in again.begun] == ["t1"]
 
 
 def test_what_is_assumed_names_a_lost_call_for_the_plan_beside_subtasks() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from temporalio.api.enums.v1 import TimeoutType
+from temporalio.api.enums.v1 import EventType, TimeoutType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
@@ -15,8 +15,9 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
 from holdfast.client.ended import read_end
 from holdfast.client.reading import Look, describe_again
 from holdfast.contracts import Bill
+from holdfast.history.executions import executions_in
 from holdfast.history.fold import Fold
-from holdfast.history.losses import Loss, describe_losses
+from holdfast.history.losses import Loss, describe_losses, describe_paid_again
 from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.temporal.connection import data_converter
 from holdfast.tracing.steps import TraceStep
@@ -90,6 +91,30 @@ async def test_a_worker_that_was_lost_is_a_note_of_the_report(kind: str, said: s
 
 
 @pytest.mark.anyio
+async def test_a_call_whose_answer_was_lost_with_its_worker_is_in_the_note_too() -> None:
+    failed = [*WorkflowHistory.from_json("run", HISTORY.read_text()).events]
+    ended = next(
+        each
+        for each in failed
+        if each.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+        and _id_of(each, failed) == work()
+    )
+    told = ended.activity_task_completed_event_attributes
+    scheduled, started = told.scheduled_event_id, told.started_event_id
+    ended.event_type = EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED
+    ended.activity_task_failed_event_attributes.scheduled_event_id = scheduled
+    ended.activity_task_failed_event_attributes.started_event_id = started
+    ended.activity_task_failed_event_attributes.failure.application_failure_info.type = "AnswerLost"
+    found = executions_in(failed)
+    assert [each.lost for each in found if each.lost] == ["died"]
+
+
+def _id_of(event: HistoryEvent, events: list[HistoryEvent]) -> str:
+    scheduled = event.activity_task_completed_event_attributes.scheduled_event_id
+    return events[scheduled - 1].activity_task_scheduled_event_attributes.activity_id
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["too long", "EndpointUnreachable"])
 async def test_an_attempt_that_failed_in_another_way_lost_no_worker(kind: str) -> None:
     look = await looked(struck(kind, work()))
@@ -115,19 +140,23 @@ async def test_the_trace_has_each_loss_and_what_agents_lost_is_in_the_note_too()
 
 
 def test_that_nothing_was_paid_again_is_said_only_where_it_is_known() -> None:
-    lost: list[tuple[str, Loss]] = [("t1", "died"), ("t1", "died"), ("t2", "silent")]
-    assert describe_losses(lost, PAID) == f"{DIED} (t1). {SILENT} (t2). Nothing was paid again."
+    assert describe_paid_again(PAID) == "Nothing was paid again."
     asked = PAID.reserve("b", CENT)
     whole = Bill(calls=1, dollars=CENT.dollars, assumed=CENT.dollars, final=False)
     assumed, unpriced = asked.settle("b", whole), asked.settle("b", Bill(calls=1, dollars=None))
     maybe = "What may have been paid again is in the price, as assumed."
-    assert describe_losses(lost[:1], assumed) == f"{DIED} (t1). {maybe}"
-    assert describe_losses(lost[:1], unpriced) == describe_losses(lost[:1], FREE) == f"{DIED} (t1)."
-    assert describe_losses((), PAID) == ""
+    assert describe_paid_again(assumed) == maybe
+    assert describe_paid_again(unpriced) == describe_paid_again(FREE) == ""
+
+
+def test_each_that_was_lost_is_named_once_and_by_how() -> None:
+    lost: list[tuple[str, Loss]] = [("t1", "died"), ("t1", "died"), ("t2", "silent")]
+    assert describe_losses(lost) == f"{DIED} (t1). {SILENT} (t2)."
+    assert describe_losses(()) == ""
 
 
 def test_many_names_are_cut_and_their_number_is_said() -> None:
-    assert "t8 and 2 more)." in describe_losses([(f"t{n}", "died") for n in range(1, 11)], PAID)
+    assert "t8 and 2 more)." in describe_losses([(f"t{n}", "died") for n in range(1, 11)])
 
 
 @pytest.mark.anyio

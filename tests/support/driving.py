@@ -345,7 +345,9 @@ class Drive:
     def _check_subtask_start(self, before: State, subtask_id: str) -> None:
         assert before.stop is None, "no work starts after a stop"
         if before.phase == "planning":
-            assert subtask_id not in before.work, "what starts early starts once"
+            known = before.work.get(subtask_id)
+            again = known and not known.flight and known.finding is None
+            assert known is None or again, "what starts early starts again only if it was lost"
             return
         progress = before.work[subtask_id]
         assert progress.finding is None and not progress.flight

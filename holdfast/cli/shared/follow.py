@@ -114,7 +114,8 @@ async def watch(
     async with aclosing(Reader(connection, run_id).looks()) as looks:
         async for look in looks:
             view = look.view
-            shown.update(view, look.notes)
+            lost = (look.losses,) if look.losses and not look.closed else ()
+            shown.update(view, (*look.notes, *lost))
             if look.closed or (view and until(view)) or (look.stuck and not while_stuck):
                 return look
     raise AssertionError("looks end with a closed run")
