@@ -23,6 +23,8 @@ WORDED = re.compile(
 )
 SENTENCES = re.compile(r"(?<=[.!?])\s+|\n")
 COMMAS_AND_POINTS = str.maketrans(",.", ".,")
+GROUPED = re.compile(r"-?\d{1,3}(,\d{2,3})*,\d{3}(\.\d*)?")
+"""Digits in groups; the last one has three, in India the others two."""
 
 
 def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synthesis:
@@ -147,6 +149,10 @@ def _all_text(finding: Finding) -> str:
 
 
 def _plain(number: str) -> str:
+    """Return a number as Python writes it. A comma that is before no group is one of decimals."""
+    decimal = number.translate(COMMAS_AND_POINTS)
+    if "," in number and not GROUPED.fullmatch(number) and decimal.count(".") == 1:
+        number = decimal
     plain = number.replace(",", "")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 

@@ -84,11 +84,13 @@ def for_plan(state: State) -> PlanMaterial:
     )
 
 
-def _begun(state: State) -> tuple[Subtask, ...]:
-    """Return the subtasks that were started for a plan which is still to come."""
+def _begun(state: State) -> Plan | None:
+    """Return what was started for a plan which is still to come; None: nothing was."""
     moves = state.early.begun.values()
     works = [each.goal.work if isinstance(each, StartAgent) else each.material for each in moves]
-    return tuple(each.subtask for each in works if isinstance(each, WorkMaterial))
+    begun = [each for each in works if isinstance(each, WorkMaterial)]
+    subtasks = tuple(each.subtask for each in begun)
+    return Plan(goal=begun[0].about.goal, subtasks=subtasks) if begun else None
 
 
 def most_early(state: State) -> int:

@@ -33,7 +33,7 @@ def say_today(about: About) -> Iterator[str]:
 def say_about(about: About) -> Iterator[str]:
     """Yield the day and what a subtask is part of, in a line each."""
     yield from say_today(about)
-    goal, answer = _quote(about.goal), _quote(about.answer)
+    goal, answer = quote(about.goal), quote(about.answer)
     if about.alone:
         whole = f" to {goal}" if goal else ""
         told = f" It is to be so: {answer}" if answer else ""
@@ -43,7 +43,8 @@ def say_about(about: About) -> Iterator[str]:
         yield f"Part of a larger goal, of which the instruction is yours: {goal}{told}"
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Return a text in a line and in marks, cut where it is long; empty: there is none."""
     line = one_line(text)
     short = line if len(line) <= MOST_LINE else f"{line[:MOST_LINE]}…"
     return f"«{defang(short)}»" if short else ""

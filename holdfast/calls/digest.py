@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from pydantic import Field
 
-from holdfast.calls.about import About, say_today
+from holdfast.calls.about import About, quote, say_today
 from holdfast.calls.envelopes import section
 from holdfast.calls.findings import enclose_findings
 from holdfast.calls.kind import Answer, ModelKind
@@ -46,10 +46,17 @@ def digest_prompt(material: DigestMaterial) -> str:
             *enclose_findings(material.findings),
             section("goal", material.goal),
             *say_today(material.about),
+            *_purpose(material.about),
             f"Shorten the findings to claims for the reader of this goal: at most {material.words}"
             " words in all.",
         )
     )
+
+
+def _purpose(about: About) -> Iterator[str]:
+    """Yield what the reader makes of the findings, as far as the plan says it."""
+    if answer := quote(about.answer):
+        yield f"What you shorten is read for this: {answer}"
 
 
 def to_digest(answer: DigestAnswer, material: DigestMaterial) -> Digest:

@@ -36,8 +36,13 @@ def text_for_dependents(finding: Finding) -> str:
 
 
 def _label(finding: Finding) -> str:
-    form = as_data(finding)
-    return f"subtask {finding.subtask_id}, {finding.status}{sureness(finding)}{form}"
+    beside = f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}"
+    return f"subtask {finding.subtask_id}, {finding.status}{beside}"
+
+
+def in_digest(finding: Finding) -> str:
+    """Return the label's addition for a finding of which a digest stands below it."""
+    return ", shortened by another agent: the whole may say more" if finding.claims else ""
 
 
 def as_data(finding: Finding) -> str:

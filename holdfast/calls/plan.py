@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from holdfast.calls.about import About, say_today
+from holdfast.calls.about import About, quote, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.turn import READS_ON
@@ -99,8 +99,8 @@ class PlanMaterial(Contract):
     errors: tuple[str, ...] = ()
     previous: str = Field(default="", exclude_if=lambda text: not text)
     """The plan that has these errors."""
-    begun: tuple[Subtask, ...] = Field(default=(), exclude_if=lambda each: not each)
-    """Subtasks of a plan whose rest never came, which have begun."""
+    begun: Plan | None = Field(default=None, exclude_if=lambda plan: plan is None)
+    """Of the plan before, the subtasks that have begun."""
     asked: tuple[str, ...] = ()
     """Fingerprints of what the runs above have planned."""
     about: About = About()
@@ -258,11 +258,12 @@ def _before(material: PlanMaterial) -> Iterator[str]:
         yield f"Your previous plan was refused; mend every error{rest}:\n{wrong}"
     elif material.begun:
         fields = set(SubtaskAnswer.model_fields)
-        lines = [each.model_dump_json(include=fields) for each in material.begun]
+        lines = [each.model_dump_json(include=fields) for each in material.begun.subtasks]
         begun = envelope("subtasks that have begun", "\n".join(lines))
         yield (
-            "Only the beginning of your previous plan arrived, and these subtasks of it have begun;"
-            f" list those that the goal needs first, word for word:\n{begun}"
+            "Only the beginning of your previous plan arrived, and these subtasks of it have begun:"
+            f"\n{begun}\nList those that the goal needs first, word for word, and say again as"
+            f" its `goal`: {quote(material.begun.goal)}"
         )
 
 

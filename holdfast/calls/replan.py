@@ -13,6 +13,7 @@ from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.plan import LONGER, SubtaskAnswer, menu, to_subtask
 from holdfast.contracts import Contract, FindingStatus, PinnedInput, Plan, Reply, RoleCard, Subtask
 from holdfast.contracts.policies import model_policy
+from holdfast.text import one_line
 
 
 class ChangeAnswer(Answer):
@@ -113,6 +114,19 @@ def _describe_others(material: ReplanMaterial) -> str:
     return f"{left.total()} more subtasks are not shown: {counts}." if left else ""
 
 
+def _asked(subtask: Subtask) -> str:
+    """Return what else whoever replaces a subtask would have to write again."""
+    checks = [f"{each.kind} {each.argument}".strip() for each in subtask.checks]
+    told = {
+        "inputs": ", ".join(subtask.inputs),
+        "secondary": subtask.secondary,
+        "tier": subtask.tier or "",
+        "checks": "; ".join(checks),
+        "criteria": subtask.acceptance_criteria,
+    }
+    return "".join(f", {name} {one_line(text)}" for name, text in told.items() if text)
+
+
 def replan_prompt(material: ReplanMaterial) -> str:
     standings = {each.subtask_id: each for each in material.standings}
     lines = []
@@ -121,8 +135,8 @@ def replan_prompt(material: ReplanMaterial) -> str:
         edges = ", ".join(subtask.depends_on) or "nothing"
         said = f" ({each.why})" if each.why else ""
         lines.append(
-            f"{subtask.id} [{each.status}{said}] role {subtask.role}, depends on {edges}: "
-            f"{subtask.instruction}"
+            f"{subtask.id} [{each.status}{said}] role {subtask.role}, depends on {edges}"
+            f"{_asked(subtask) if each.status == 'waiting' else ''}: {subtask.instruction}"
         )
     inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
     others = _describe_others(material)

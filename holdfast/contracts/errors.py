@@ -33,7 +33,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from holdfast.contracts import Bill, Unreached
+from holdfast.contracts import Bill, Span, Unreached
 
 TroubleKind = Literal[
     "not_billed",
@@ -161,7 +161,10 @@ class TookTooLong(PossiblyBilled):
 
 
 class AnswerLost(PossiblyBilled):
-    """The call was sent, and its worker died before the answer."""
+    """The call was sent, and its worker died before the answer: known at the end of `span`."""
+
+    def __init__(self, message: str, bill: Bill, span: Span) -> None:
+        OrchestrationError.__init__(self, message, bill, span)
 
 
 class OverReservation(OrchestrationError):

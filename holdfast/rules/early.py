@@ -157,14 +157,15 @@ def join(state: State, begun: Work) -> State:
 
 def _is_same(state: State, fresh: Progress, move: Started) -> bool:
     """True if the plan would ask this in the same words. Its bounds, which are written last and
-    only narrow, hold from the next call on.
+    only narrow, hold from the next call on; and how the answer is made is another call's task.
     """
     asked = _asked(move)
     unbound = {name: getattr(asked.subtask, name) for name in ("timeout_seconds", "max_output")}
     subtask = fresh.subtask.model_copy(update=unbound)
     # What came back may have been malformed meanwhile, which is in the material of the next try.
     due = gathering.for_work(state, replace(fresh, subtask=subtask))
-    return due.model_copy(update={"broken": None}) == asked
+    about = due.about.model_copy(update={"answer": asked.about.answer})
+    return due.model_copy(update={"broken": None, "about": about}) == asked
 
 
 def drop(state: State) -> State:
@@ -190,6 +191,7 @@ def _take_back(state: State, move: Started, progress: Progress) -> State:
     early = replace(
         early,
         taken=(*early.taken, key),
+        titles=(*early.titles, f"{key} ({progress.subtask.title})"),
         moves=(*early.moves, move.id),
         back=(*early.back, *flying),
         dollars=early.dollars + (progress.paid.dollars or 0),
@@ -237,10 +239,10 @@ def abandon(state: State, move: Started, why: str) -> State:
 
 
 def notes(early: Early) -> Iterator[str]:
-    """Yield what was taken back, and what was paid for it."""
-    if early.taken:
+    """Yield what was taken back, and what was paid for it, once that is known."""
+    if early.taken and not early.back:
         were = "were" if len(early.taken) > 1 else "was"
         yield (
-            f"{', '.join(early.taken)} {were} started before the plan was whole, and taken back"
+            f"{', '.join(early.titles)} {were} started before the plan was whole, and taken back"
             f" ({format_price(early.dollars)}): {early.why}."
         )

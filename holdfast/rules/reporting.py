@@ -213,6 +213,7 @@ def notes(state: State) -> tuple[str, ...]:
         found += done.synthesis.notes
         # What a template names as missing is the report's gaps.
         found += () if done.synthesis.by_template else _own_gaps(state)
+        found += () if done.synthesis.by_template else _digest_notes(state)
     if done.cut:
         found.append(_cut_note(state))
     found += _shortened_notes(state)
@@ -233,6 +234,12 @@ def _shortened_notes(state: State) -> Iterator[str]:
             readers.setdefault((finding.subtask_id, what), []).append(key)
     for (long, what), keys in readers.items():
         yield f"{long} is long: {', '.join(keys)} had {what}, and could read the whole."
+
+
+def _digest_notes(state: State) -> Iterator[str]:
+    """Yield which findings nobody read whole who wrote or checked the answer."""
+    if long := [each.subtask_id for each in state.findings if each.digest]:
+        yield f"{', '.join(long)}: the answer was written from a digest of what was found."
 
 
 def _own_gaps(state: State) -> Iterator[str]:
@@ -257,7 +264,7 @@ def _critic_notes(state: State) -> Iterator[str]:
     sure = done.synthesis.checked if done.synthesis else None
     if sure and finishing.is_checked(state) and CRITIQUE.name not in done.given_up:
         counts = f"{pluralize(sure.figures, 'figure')}, {pluralize(sure.citations, 'citation')}"
-        yield f"Checked by code: {counts}; no critic was asked, as the plan says."
+        yield f"Checked by code: {counts}; no critic read its words, as the plan says."
     issues = done.issues or ()
     if not done.revised:
         yield from (f"Not mended: {issue.problem}" for issue in issues)

@@ -275,6 +275,8 @@ class Early:
     """Subtasks that went on as the plan has them."""
     taken: tuple[str, ...] = ()
     """Subtasks that were taken back."""
+    titles: tuple[str, ...] = ()
+    """Their ids with their titles: another one may have the id."""
     moves: tuple[str, ...] = ()
     """The calls and agents that these had, also those that had ended."""
     why: str = ""

@@ -18,10 +18,11 @@ import logging
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from temporalio.client import AsyncActivityHandle, Client
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from holdfast.contracts import Bill
+from holdfast.contracts import Bill, Span
 from holdfast.contracts.errors import AnswerLost, OrchestrationError, WorkerDied
 from holdfast.embedded import private
 from holdfast.embedded.state import flock
@@ -64,6 +65,10 @@ class Attempt:
     token: bytes
     workflow_id: str
     run_id: str
+    started: float = 0.0
+    """By the server's clock, in seconds of the epoch."""
+    here: float = 0.0
+    """The same moment by this machine's clock."""
     sent: Sent | None = None
     """The call that it makes, once that has left; None also for an attempt at several."""
 
@@ -114,7 +119,8 @@ class Held(Interceptor):
         """Note an attempt; its number."""
         self._last += 1
         token = base64.b64encode(attempt.token).decode()
-        line = _line(self._last, token, attempt.workflow_id, attempt.run_id)
+        at = attempt.started, attempt.here
+        line = _line(self._last, token, attempt.workflow_id, attempt.run_id, *at)
         self._open[self._last] = line
         self._write(line)
         return self._last
@@ -162,7 +168,8 @@ class _Noted(ActivityInboundInterceptor):
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         info = activity.info()
-        attempt = Attempt(info.task_token, info.workflow_id or "", info.workflow_run_id or "")
+        run, at = (info.workflow_id or "", info.workflow_run_id or ""), info.started_time
+        attempt = Attempt(info.task_token, *run, at.timestamp(), time.time())
         number = self._held.begin(attempt)
         noting.set(partial(self._held.note_sent, number))
         try:
@@ -196,21 +203,30 @@ async def hand_back(client: Client, folder: Path, journal: Journal) -> LeftBehin
 
 async def _hand_back(client: Client, journal: Journal, attempt: Attempt) -> None:
     handle = client.get_async_activity_handle(task_token=attempt.token)
-    await _fail(handle, await _what_died(journal, attempt.sent))
+    await _fail(handle, await _what_died(journal, attempt))
 
 
-async def _what_died(journal: Journal, sent: Sent | None) -> OrchestrationError:
+async def _what_died(journal: Journal, attempt: Attempt) -> OrchestrationError:
     """Return AnswerLost for a call that left and whose answer was not recorded. Otherwise the
     next attempt sends it, or returns its answer, or finds out what the journal does not say now.
     """
+    sent = attempt.sent
     if sent is not None:
         # The answers of other machines are in a store, which may be away.
         with suppress(Exception):
             async with asyncio.timeout(PATIENCE.total_seconds()):
                 if await journal.answer(sent.key) is None and await journal.sent(sent.key):
                     bill = Bill(model=sent.model, calls=1, dollars=None, final=False)
-                    return AnswerLost(DIED, bill)
+                    return AnswerLost(DIED, bill, _until_now(attempt))
     return WorkerDied("its worker died")
+
+
+def _until_now(attempt: Attempt) -> Span:
+    """Return when an attempt was under way, as far as its run is concerned: until this moment. Its
+    clock goes by that.
+    """
+    started = datetime.fromtimestamp(attempt.started, UTC)
+    return Span(started=started, ended=started + timedelta(seconds=time.time() - attempt.here))
 
 
 async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
@@ -310,8 +326,12 @@ def _open_in(content: bytes) -> Iterator[Attempt]:
     for line in content.splitlines():
         with suppress(ValueError, TypeError, KeyError, RecursionError):
             match json.loads(line):
-                case [number, str(token), str(workflow_id), str(run_id)]:
-                    rows[number] = Attempt(base64.b64decode(token), workflow_id, run_id)
+                case [number, str(token), str(workflow_id), str(run_id), started, here]:
+                    # Half a character is in no name that the server gives.
+                    f"{workflow_id}{run_id}".encode()
+                    rows[number] = Attempt(
+                        base64.b64decode(token), workflow_id, run_id, float(started), float(here)
+                    )
                 case [number, str(key), str(model)]:
                     rows[number] = replace(rows[number], sent=Sent(key, model))
                 case [number]:

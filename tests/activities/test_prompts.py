@@ -556,9 +556,11 @@ def test_whoever_plans_again_sees_the_plan_that_was_refused_and_what_of_it_has_b
     again = plan_prompt(refused)
     assert envelope("your previous plan", refused.previous) in again
     assert "keep the rest word for word:" in again and "t4: no such role" in again
-    begun = refused.model_copy(update={"begun": (SUBTASK,)})
+    begun = refused.model_copy(update={"begun": Plan(goal="Compare", subtasks=(SUBTASK,))})
     assert "word for word, as parts of it have begun:" in plan_prompt(begun)
-    lost = plan_prompt(PLANNING.model_copy(update={"begun": (SUBTASK,)}))
+    lost = plan_prompt(
+        PLANNING.model_copy(update={"begun": Plan(goal="Compare", subtasks=(SUBTASK,))})
+    )
     assert "Only the beginning of your previous plan arrived" in lost
     (told,) = [json.loads(line) for line in lost.splitlines() if line.startswith('{"id":"t4"')]
     assert to_subtask(SubtaskAnswer.model_validate(told | {"tier": ""})) == SUBTASK

@@ -219,7 +219,7 @@ async def test_only_a_call_that_left_and_has_no_answer_is_handed_back_as_lost(
     journal, client = FileJournal(tmp_path / "journal"), Silent()
     held = Held(tmp_path / "held")
     for name in ("lost", "answered", "withdrawn", "unsent", "over"):
-        number = held.begin(Attempt(name.encode(), "w", "r"))
+        number = held.begin(Attempt(name.encode(), "w", "r", 1.5e9, time.time()))
         if name != "unsent":
             await journal.mark_sent(name)
             held.note_sent(number, Sent(name, "claude-haiku-5-5"))
@@ -238,7 +238,9 @@ async def test_only_a_call_that_left_and_has_no_answer_is_handed_back_as_lost(
         "unsent": WorkerDied,
     }
     unknown = Bill(model="claude-haiku-5-5", calls=1, dollars=None, final=False)
-    assert client.errors[b"lost"].details == (unknown,) and client.errors[b"lost"].non_retryable
+    bill, span = client.errors[b"lost"].details
+    assert bill == unknown and client.errors[b"lost"].non_retryable
+    assert 0 <= (span.ended - span.started).total_seconds() < 60, "the run's clock goes by it"
 
 
 @pytest.mark.anyio
@@ -269,6 +271,7 @@ async def test_a_worker_that_ends_leaves_no_file(tmp_path: Path) -> None:
 async def test_rubbish_among_the_files_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "rubbish").write_bytes(
         b'\xff\x00 not json\n[1]\n[1, 2, 3, 4]\n[7, "k", "m"]\n{}\nnull\n'
+        b'[1, "AAAA", "no-such-run", "\\ud800", 1.5, 1.5]\n[2, "AAAA", "w", "r", null, "x"]\n'
     )
     (tmp_path / "link").symlink_to("/etc/passwd")
     journal = FileJournal(tmp_path.parent / "journal")

@@ -110,6 +110,14 @@ def test_what_stands_starts_and_the_whole_plan_goes_on_with_what_it_has() -> Non
     assert not any("taken back" in each for each in notes(drive.state))
 
 
+def test_another_form_of_the_answer_takes_no_work_back() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    whole = plan_of(subtask("t1"), subtask("t2"))
+    answer(drive, "plan-1", whole.model_copy(update={"synthesis_instruction": "In a table"}))
+    assert drive.state.early.kept == 1 and not drive.state.flights["work-t1-1"].cut
+
+
 def test_the_call_is_the_one_that_the_whole_plan_would_have_asked() -> None:
     early, usual = planning(), planning()
     plan = plan_of(subtask("t1"), subtask("t2"))
@@ -140,7 +148,9 @@ def test_what_the_plan_has_otherwise_is_cut_paid_and_told(other: Plan) -> None:
     paid = drive.state.ledger.spent.dollars - spent
     assert paid == old.amount.dollars * HALF == drive.state.early.dollars
     assert any(
-        each.startswith("t1 was started before the plan was whole, and taken back ($0.")
+        each.startswith(
+            "t1 (Subtask t1) was started before the plan was whole, and taken back ($0."
+        )
         and each.endswith(": the whole plan asks otherwise.")
         for each in notes(drive.state)
     )
@@ -172,7 +182,8 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
 
     why = "the plan before could not be used (t6: unknown role 'nobody'), and the next asks"
     back = drive.state.early.dollars
-    told = f"t1, t7 were started before the plan was whole, and taken back ({format_price(back)})"
+    whose = "t1 (Subtask t1), t7 (Subtask t7)"
+    told = f"{whose} were started before the plan was whole, and taken back ({format_price(back)})"
     assert f"{told}: {why} otherwise." in notes(drive.state)
     made = report(drive.state)
     [share] = [each for each in made.shares if each.kind == "taken_back"]
@@ -332,7 +343,7 @@ def test_what_was_lost_with_its_planner_begins_again_when_the_next_plan_has_it_s
     assert asked(drive)[-1] == "plan-2", "nothing stands yet"
     again = flying(drive, "plan-2").material
     assert isinstance(again, PlanMaterial)
-    assert [each.id for each in again.begun] == ["t1", "t2"]
+    assert again.begun and [each.id for each in again.begun.subtasks] == ["t1", "t2"]
     other = subtask("t2", role="researcher")
     grow(drive, plan_of(subtask("t1"), other), "plan-2")
     assert asked(drive)[-1] == "work-t1-2", "t2 waits for the whole plan: it is another one there"
@@ -351,7 +362,7 @@ def test_a_refused_plan_goes_back_with_its_own_words_and_what_has_begun() -> Non
     again = flying(drive, "plan-2").material
     assert isinstance(again, PlanMaterial)
     assert again.previous == wrong.answer and again.errors == ("t2: unknown role",)
-    assert [each.id for each in again.begun] == ["t1"]
+    assert again.begun and [each.id for each in again.begun.subtasks] == ["t1"]
 
 
 def test_what_is_assumed_names_a_lost_call_for_the_plan_beside_subtasks() -> None:
@@ -371,7 +382,7 @@ def test_a_plan_that_comes_after_its_run_was_cancelled_is_not_why_its_work_was_t
     answer(drive, "plan-1", plan_of(*parts))
     drive.wait(30)
     assert drive.closed and drive.state.stop
-    [told] = [each for each in notes(drive.state) if each.startswith("t1 was started")]
+    [told] = [each for each in notes(drive.state) if each.startswith("t1 (Subtask t1) was started")]
     assert told.endswith(
         f"taken back ({format_price(drive.state.early.dollars)}): {drive.state.stop.why}."
     )

@@ -72,7 +72,7 @@ def answered(critic: str, synthesis: Synthesis) -> Drive:
 def test_no_critic_is_asked_where_code_has_checked_the_answer_and_that_is_enough() -> None:
     run = answered("unless_checked", SURE)
     assert run.closed
-    said = "Checked by code: 1 figure, 1 citation; no critic was asked, as the plan says."
+    said = "Checked by code: 1 figure, 1 citation; no critic read its words, as the plan says."
     assert said in reporting.report(run.state).notes
 
 
