@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import traceback
 
 
 def main() -> None:
@@ -25,8 +26,14 @@ def main() -> None:
         remedy = "run make setup, then .venv/bin/python worker.py, or install holdfast anew"
         sys.exit(f"{error.name} is not installed for {sys.executable}; {remedy}")
 
-    code = worker.main()
+    try:
+        code = worker.main()
+    except Exception:
+        # Threads that wait would keep a process that serves nothing, and nobody would replace it.
+        traceback.print_exc()
+        code = 1
     # The SDK can crash while the interpreter shuts down.
+    sys.stderr.flush()
     os._exit(code)
 
 

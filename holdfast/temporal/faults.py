@@ -1,6 +1,6 @@
-"""End an activity that has few attempts once it has failed by itself that often. The server counts
-an attempt that a dead worker took along with the others: workers that die in a row would end what
-has nothing wrong with it.
+"""End an activity that has few attempts once its third or a later one fails by itself. The server
+counts an attempt that a dead worker took along with the others: workers that die in a row would end
+what has nothing wrong with it.
 """
 
 from __future__ import annotations
