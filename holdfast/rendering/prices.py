@@ -166,7 +166,7 @@ def paid(report: Report, *, over: bool = True) -> str:
         more = f" Besides, {calls(unpaid)} brought no answer and cost nothing." if unpaid else ""
         return Marked(
             f"{money(report.dollars)} for {asked}"
-            f"{_assumed(report)}{_of_the_run(report)}."
+            f"{_assumed(report, over=over)}{_of_the_run(report)}."
             f" Tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out,"
             f" {usage.cache_read_tokens:,} read from cache{_share_of_read(usage)},"
             f" {usage.cache_write_tokens:,} written to it.{against}{more}"
@@ -185,13 +185,11 @@ def _share_of_read(usage: Usage) -> str:
     return f" ({read / whole:.0%} of all that was read)" if read else ""
 
 
-def _assumed(report: Report) -> str:
+def _assumed(report: Report, *, over: bool) -> str:
     if report.dollars is None or not report.assumed:
         return ""
-    return (
-        f", of which {money(report.assumed)} is assumed"
-        " (the worst case of calls whose answers were lost)"
-    )
+    which = "whose answers were lost" if over else "that are under way or were lost"
+    return f", of which {money(report.assumed)} is assumed (the worst case of calls {which})"
 
 
 def _of_the_run(report: Report) -> str:
@@ -211,8 +209,8 @@ def _of_the_run(report: Report) -> str:
 
 
 def _against_estimate(report: Report, *, over: bool) -> str:
-    """Return the estimate, and the share of it that was paid: only of what is known, since a worst
-    case is measured against no estimate.
+    """Return the estimate, and the share of it that was paid; at most, where a part is a worst
+    case.
     """
     estimated, spent = report.dollars_estimated, report.dollars
     if not estimated or spent is None:
@@ -220,7 +218,6 @@ def _against_estimate(report: Report, *, over: bool) -> str:
     plan = f" The plan was estimated at {money(estimated)}"
     if not report.findings:
         return f"{plan}; none of it was run." if over else f"{plan}."
-    if report.assumed:
-        return f"{plan}; because of what is assumed, nobody can say what share of that it took."
-    share = f"{spent / estimated:.0%} of that"
+    most = "at most " if report.assumed else ""
+    share = f"{most}{spent / estimated:.0%} of that"
     return f"{plan}: it took {share}." if over else f"{plan}: {share} so far."

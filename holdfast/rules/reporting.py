@@ -213,7 +213,8 @@ def notes(state: State) -> tuple[str, ...]:
         found += done.synthesis.notes
         # What a template names as missing is the report's gaps.
         found += () if done.synthesis.by_template else _own_gaps(state)
-        found += () if done.synthesis.by_template else _digest_notes(state)
+        written = not (done.synthesis.by_template or done.synthesis.finding)
+        found += _digest_notes(state) if written else ()
     if done.cut:
         found.append(_cut_note(state))
     found += _shortened_notes(state)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -108,6 +109,17 @@ def test_what_stands_starts_and_the_whole_plan_goes_on_with_what_it_has() -> Non
     answer(drive, "work-t2-1", done())
     assert asked(drive) == ["plan-1", "work-t1-1", "work-t2-1", "work-t3-1"]
     assert not any("taken back" in each for each in notes(drive.state))
+
+
+def test_the_page_of_a_run_whose_calls_are_all_under_way_says_so() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    made = report(drive.state)
+    assert "worst case of calls that are under way or were lost" in prices.paid(made, over=False)
+    lose(drive, "work-t1-1")
+    answer(drive, "plan-1", plan_of(subtask("t1")))
+    answer(drive, drive.started[-1], done())
+    assert re.search(r": at most \d+% of that so far", prices.paid(report(drive.state), over=False))
 
 
 def test_another_form_of_the_answer_takes_no_work_back() -> None:
