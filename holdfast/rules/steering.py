@@ -59,7 +59,7 @@ def refusal(state: State, name: str, order: Order) -> str:
     unplanned = state.phase in ("preparing", "planning")
     if unplanned and name not in ("pause", "resume", "raise_cap"):
         why = "the plan is still being written" if state.early.begun else "there is no plan yet"
-        return f"{why}; only pause, resume and raise make sense now"
+        return f"{why}; only pause, resume, raise and cancel make sense now"
     return COMMANDS[name].refusal(state, order)
 
 

@@ -68,7 +68,7 @@ def _told(run: Pictured) -> Node:
             parts += [" → " if place else "", run.link(each)]
         parts.append(". ")
     if total := worked(run.steps):
-        parts.append(f"The work in it, added up, is {seconds(total)}. ")
+        parts.append(f"All work of the run, added up, is {seconds(total)}. ")
     parts.append(
         "How long the same would have taken one after another was not measured: side by side, each"
         " call may wait longer for its turn."
