@@ -84,7 +84,7 @@ async def test_what_the_whole_plan_has_otherwise_is_taken_back_and_told(runs: Ru
         report = await outcome(handle)
     assert report.status == "complete", report.gaps
     assert report.findings[0].content == "nine"
-    assert [note for note in report.notes if note.startswith("t1 ( before the plan")]
+    assert [note for note in report.notes if note.startswith("t1 (Subtask t1) was started before")]
     assert model.heard.count("t2") == 1
     fold = Fold(handle.id, handle._client.data_converter)
     async for event in handle.fetch_history_events():
