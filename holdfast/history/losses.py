@@ -44,7 +44,7 @@ def describe_losses(lost: Iterable[tuple[str, Loss]]) -> str:
         )
     if silent:
         said.append(
-            "Of what a worker had in hand nothing was heard for too long, and it was begun anew"
+            "Nothing was heard of a worker for too long: what it had in hand was begun anew"
             f" ({_names(silent)})."
         )
     return " ".join(said)

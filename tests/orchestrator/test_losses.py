@@ -25,7 +25,7 @@ from holdfast.tracing.trace import make_steps
 
 HISTORY = Path(__file__).parents[1] / "histories" / "a-planned-run.json"
 DIED = "A worker died while this run worked, and another took up what it had in hand"
-SILENT = "Of what a worker had in hand nothing was heard for too long, and it was begun anew"
+SILENT = "Nothing was heard of a worker for too long: what it had in hand was begun anew"
 FREE = Ledger(cap=Amount(Decimal(1), 9, 99_999))
 CENT = Amount(Decimal("0.01"), 1, 100)
 PAID = FREE.reserve("a", CENT).settle("a", Bill(calls=1, dollars=CENT.dollars))

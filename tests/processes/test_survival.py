@@ -215,7 +215,7 @@ def test_a_run_survives_the_death_of_the(victim: str, outcomes: dict[str, Future
         assert lost(outcome.history)
         # Who is quicker, the next worker's look at the dead one's lease or the server's deadline
         # for heartbeats, decides which of both sentences it is; a history tells that it is said.
-        told = "A worker died" if DIED in lost(outcome.history) else "Of what a worker had"
+        told = "A worker died" if DIED in lost(outcome.history) else "Nothing was heard of a worker"
         assert sum(each.startswith(told) for each in outcome.report.notes) == 1
     else:
         assert again == set(), "the worker lived and kept what it had in hand"
