@@ -115,9 +115,10 @@ def _describe_others(material: ReplanMaterial) -> str:
 
 
 def _asked(subtask: Subtask) -> str:
-    """Return what else whoever replaces a subtask would have to write again."""
+    """Return what else whoever replaces a subtask, or adds one instead, has to write again."""
     checks = [f"{each.kind} {each.argument}".strip() for each in subtask.checks]
     told = {
+        "title": subtask.title,
         "inputs": ", ".join(subtask.inputs),
         "secondary": subtask.secondary,
         "tier": subtask.tier or "",
@@ -134,9 +135,10 @@ def replan_prompt(material: ReplanMaterial) -> str:
         each = standings[subtask.id]
         edges = ", ".join(subtask.depends_on) or "nothing"
         said = f" ({each.why})" if each.why else ""
+        rest = "" if each.status in ("running", "complete") else _asked(subtask)
         lines.append(
-            f"{subtask.id} [{each.status}{said}] role {subtask.role}, depends on {edges}"
-            f"{_asked(subtask) if each.status == 'waiting' else ''}: {subtask.instruction}"
+            f"{subtask.id} [{each.status}{said}] role {subtask.role}, depends on {edges}{rest}:"
+            f" {subtask.instruction}"
         )
     inputs = ", ".join(pinned.name for pinned in material.inputs) or "none"
     others = _describe_others(material)

@@ -22,6 +22,7 @@ from holdfast.calls.verify import (
 )
 from holdfast.contracts import (
     LONGEST_CALL_SECONDS,
+    Check,
     CheckKind,
     Contract,
     Draft,
@@ -94,8 +95,8 @@ CHECKED: Mapping[CheckKind, str] = {
     "min_words": "it has at least {} words",
     "max_words": "it has at most {} words",
     "cites_sources": "`sources` is not empty",
-    "adds_up": "the numbers of the first add up to the second: {}",
-    "acyclic": "no order by these goes round in a circle: {}",
+    "adds_up": "the numbers `{1}` of its list `{0}` add up to its `{2}`",
+    "acyclic": "in its list `{0}` no `{2}` leads back to the `{1}` that it belongs to",
 }
 """What an agent is told of its checks. A range of numbers is not told: it finds out whether one is
 plausible, and whoever knows it writes one that is.
@@ -238,9 +239,7 @@ def _asked(material: WorkMaterial, told: Told) -> list[str]:
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
     if checked := [
-        f"- {CHECKED[check.kind].format(check.argument.strip())}"
-        for check in subtask.checks
-        if check.kind in CHECKED
+        f"- {_describe_check(check)}" for check in subtask.checks if check.kind in CHECKED
     ]:
         parts.append(section("checks", "\n".join([BY_CODE, *checked])))
     if material.form:
@@ -249,6 +248,13 @@ def _asked(material: WorkMaterial, told: Told) -> list[str]:
         parts.append(ROOM.format(tokens=subtask.max_output))
     parts.append("Carry out the instruction.")
     return parts
+
+
+def _describe_check(check: Check) -> str:
+    """Return a check as a sentence about the result; `list.key,key` are three names."""
+    names = check.argument.replace(".", ",").split(",")
+    several = names if check.kind in ("adds_up", "acyclic") else [check.argument]
+    return CHECKED[check.kind].format(*map(str.strip, several))
 
 
 def _unread(pinned: PinnedInput) -> Iterator[str]:

@@ -267,7 +267,7 @@ _CHECKS: Mapping[CheckKind, _Kind] = {
     "contains": _Kind(_contains, "text"),
     "min_words": _Kind(_min_words, "a number"),
     "max_words": _Kind(_max_words, "a number"),
-    "cites_sources": _Kind(_cites_sources, "no argument; needs material"),
+    "cites_sources": _Kind(_cites_sources, "no argument"),
     "number_between": _Kind(_number_between, "low,high"),
     "adds_up": _Kind(_adds_up, "list.key,total key"),
     "acyclic": _Kind(_acyclic, "list.id key,prerequisites key"),

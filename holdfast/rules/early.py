@@ -28,6 +28,8 @@ from holdfast.text import group_lines, one_line
 
 Started = Ask | StartAgent
 Landed = Answered | Unanswered | AgentEnded
+UNTOLD = ("timeout_seconds", "max_output", "title", "why", "secondary")
+"""What no prompt of a subtask's first call has."""
 MOST_QUOTED = 200
 """Letters of what was wrong with a plan."""
 OF_NOBODY = {"subtask_id": "", "kind": TAKEN_BACK}
@@ -160,8 +162,8 @@ def _is_same(state: State, fresh: Progress, move: Started) -> bool:
     only narrow, hold from the next call on; and how the answer is made is another call's task.
     """
     asked = _asked(move)
-    unbound = {name: getattr(asked.subtask, name) for name in ("timeout_seconds", "max_output")}
-    subtask = fresh.subtask.model_copy(update=unbound)
+    untold = {name: getattr(asked.subtask, name) for name in UNTOLD}
+    subtask = fresh.subtask.model_copy(update=untold)
     # What came back may have been malformed meanwhile, which is in the material of the next try.
     due = gathering.for_work(state, replace(fresh, subtask=subtask))
     about = due.about.model_copy(update={"answer": asked.about.answer})

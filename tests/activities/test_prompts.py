@@ -99,6 +99,7 @@ SUBTASK = subtask("t4", "t1", "t2").model_copy(
         "checks": (
             Check(kind="max_words", argument="250"),
             Check(kind="number_between", argument="3,4"),
+            Check(kind="adds_up", argument="lines.cents, total"),
         ),
     }
 )
@@ -568,7 +569,8 @@ def test_whoever_plans_again_sees_the_plan_that_was_refused_and_what_of_it_has_b
 
 def test_an_agent_is_told_its_checks_but_not_the_range_in_which_a_number_is_plausible() -> None:
     prompt = work_prompt(WORK, Told({"report": "Revenue was 3"}))
-    assert section("checks", f"{BY_CODE}\n- it has at most 250 words") in prompt
+    total = "the numbers `cents` of its list `lines` add up to its `total`"
+    assert section("checks", f"{BY_CODE}\n- it has at most 250 words\n- {total}") in prompt
     assert "3,4" not in prompt
 
 

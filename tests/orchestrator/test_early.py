@@ -122,6 +122,14 @@ def test_the_page_of_a_run_whose_calls_are_all_under_way_says_so() -> None:
     assert re.search(r": at most \d+% of that so far", prices.paid(report(drive.state), over=False))
 
 
+def test_what_no_prompt_shows_takes_no_work_back() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1")))
+    other = {"title": "Another title", "why": "Another reason", "secondary": "writer"}
+    answer(drive, "plan-1", plan_of(subtask("t1").model_copy(update=other), subtask("t2")))
+    assert drive.state.early.kept == 1 and drive.state.work["t1"].subtask.title == "Another title"
+
+
 def test_another_form_of_the_answer_takes_no_work_back() -> None:
     drive = planning()
     grow(drive, plan_of(subtask("t1")))
