@@ -107,3 +107,21 @@ def test_thousand_and_million_are_what_they_are_in_figures() -> None:
     material = SynthesisMaterial(goal="How many?", instruction="", findings=(finding,))
     answer = "412 thousand guests paid 3,500,000 euros, not 413 thousand or 47 million."
     assert flag_unsupported(Synthesis(answer=answer), material).doubtful == ("413", "47")
+
+
+@pytest.mark.parametrize(
+    ("found", "answer", "flags"),
+    [
+        ("It costs EUR 1.88 a day.", "It costs EUR 188 a day.", 1),
+        ("Es kostet 1,88 Euro am Tag.", "It costs EUR 188 a day.", 1),
+        ("Es kostet 1,88 Euro am Tag.", "It costs EUR 1.88 a day.", 0),
+        ("Es kostet 18.690 Euro.", "It costs EUR 18,690.", 0),
+        ("It costs 12,34,567 rupees.", "It costs 1,234,567 rupees.", 0),
+    ],
+)
+def test_a_lost_point_is_no_other_way_of_writing_a_figure(
+    found: str, answer: str, flags: int
+) -> None:
+    finding = Finding(subtask_id="t1", status="complete", content=found, confidence=90)
+    material = SynthesisMaterial(goal="g", findings=(finding,), subtasks=())
+    assert len(flag_unsupported(Synthesis(answer=answer), material).flags) == flags
