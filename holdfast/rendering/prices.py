@@ -209,8 +209,8 @@ def _of_the_run(report: Report) -> str:
 
 
 def _against_estimate(report: Report, *, over: bool) -> str:
-    """Return the estimate, and the share of it that was paid; at most, where a part is a worst
-    case.
+    """Return the estimate, and the share of it that was paid: only of what is known, since a worst
+    case is measured against no estimate.
     """
     estimated, spent = report.dollars_estimated, report.dollars
     if not estimated or spent is None:
@@ -218,6 +218,7 @@ def _against_estimate(report: Report, *, over: bool) -> str:
     plan = f" The plan was estimated at {money(estimated)}"
     if not report.findings:
         return f"{plan}; none of it was run." if over else f"{plan}."
-    most = "at most " if report.assumed else ""
-    share = f"{most}{spent / estimated:.0%} of that"
+    if report.assumed:
+        return f"{plan}; because of what is assumed, nobody can say what share of that it took."
+    share = f"{spent / estimated:.0%} of that"
     return f"{plan}: it took {share}." if over else f"{plan}: {share} so far."
