@@ -112,8 +112,9 @@ class Look:
     @property
     def besides(self) -> tuple[str, ...]:
         """The notes that only the history gives, for the report."""
-        again = describe_paid_again(self.state.ledger) if self.losses and self.state else ""
-        return tuple(filter(None, (f"{self.losses} {again}".strip(), self.actions)))
+        lost = self.losses
+        again = describe_paid_again(self.state.ledger) if lost and self.state else ""
+        return tuple(filter(None, (f"{lost} {again}".strip(), self.actions)))
 
     @property
     def losses(self) -> str:

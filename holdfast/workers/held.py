@@ -226,7 +226,9 @@ def _until_now(attempt: Attempt) -> Span:
     clock goes by that.
     """
     started = datetime.fromtimestamp(attempt.started, UTC)
-    return Span(started=started, ended=started + timedelta(seconds=time.time() - attempt.here))
+    # This machine's clock may have been set back meanwhile.
+    took = max(time.time() - attempt.here, 0.0)
+    return Span(started=started, ended=started + timedelta(seconds=took))
 
 
 async def hand_back_given(client: Client, queue: str, lost: LeftBehind) -> int:
