@@ -37,7 +37,7 @@ from temporalio.workflow import ActivityHandle
 
 from conversing import conversing_here
 from ending import end_all_of
-from holdfast.activities.asking import sending
+from holdfast.activities.asking import heartbeat, sending
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.activities.model_endpoint import ModelEndpoint
@@ -192,6 +192,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def hears_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is cut hears of it within a second or two: with the pauses of long work, up to 4.5 s,
+    a busy machine leaves nothing of what a short deadline keeps for the synthesis.
+    """
+    monkeypatch.setattr(heartbeat, "BEATS", (0.5,))
 
 
 @pytest.fixture(scope="session")

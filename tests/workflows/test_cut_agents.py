@@ -25,7 +25,7 @@ from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import ScriptedModel, calls, ready, subtask, synthesizes, works
 
-pytestmark = [pytest.mark.long, pytest.mark.anyio]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("hears_soon")]
 
 SAYS = calls(("read_file", NOTES), says="So far: it may be 40.")
 TWO = ready(subtask("t1", role="reader", inputs=["repo"]), subtask("t2", role="researcher"))

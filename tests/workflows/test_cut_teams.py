@@ -11,7 +11,6 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from test_teams import catalogue, goal
 
 from conftest import Handle, Runs, folded, seen
-from holdfast.activities.asking import heartbeat
 from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Finding, Order, Report
 from holdfast.replaying.replay import replay
@@ -19,17 +18,9 @@ from holdfast.workflows import WORKFLOWS
 from holdfast.workflows.supervisor import SupervisorWorkflow
 from scripted import Line, ScriptedModel, plans, ready, subtask, synthesizes, works
 
-pytestmark = [pytest.mark.long, pytest.mark.anyio]
+pytestmark = [pytest.mark.long, pytest.mark.anyio, pytest.mark.usefixtures("hears_soon")]
 
 PLAN = ready(subtask("t1", role="department"), subtask("t2"))
-
-
-@pytest.fixture(autouse=True)
-def _hears_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is cut hears of it within a second: with the pauses of long work, up to 4.5 s, a busy
-    machine leaves nothing of what a short deadline keeps for the synthesis.
-    """
-    monkeypatch.setattr(heartbeat, "BEATS", (0.5,))
 
 
 def half_done(**more: list[Line]) -> ScriptedModel:
