@@ -332,6 +332,7 @@ def for_review(state: State, progress: Progress) -> ReviewMaterial:
 def for_refine(state: State, progress: Progress) -> RefineMaterial:
     return RefineMaterial(
         subtask=progress.subtask,
+        role=equip(state.brief.role(progress.subtask.role), state.brief.inputs),
         whys=tuple(each.why for each in progress.tries),
         broken=last_malformed(state, f"refine-{progress.subtask.id}"),
         about=about(state),

@@ -279,8 +279,7 @@ def _bounds(longest: int) -> str:
 def menu(roles: Iterable[RoleCard]) -> str:
     """Return the roles that a planner may assign, one a line."""
     return "\n".join(
-        f"- {role.name} ({role.tier}): {role.description}{_besides(role)}"
-        for role in filter(is_offered, roles)
+        f"- {role.name} ({role.tier}): {describe(role)}" for role in filter(is_offered, roles)
     )
 
 
@@ -289,15 +288,15 @@ def is_offered(role: RoleCard) -> bool:
     return role.tier in ("haiku", "sonnet")
 
 
-def _besides(role: RoleCard) -> str:
-    """Return a role's cases, its tools, and the fields of its result."""
+def describe(role: RoleCard) -> str:
+    """Return what a role does, with its cases, its tools, and the fields of its result."""
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
     cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
     tools = f" Its tools: {list_tools(role)}." if role.tools else ""
     data = f" Its finding is JSON: {fields}." if fields else ""
     stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
-    return f"{stop}{cases}{tools}{data}"
+    return f"{role.description}{stop}{cases}{tools}{data}"
 
 
 def list_tools(role: RoleCard) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from holdfast.calls.about import About, say_about
-from holdfast.calls.envelopes import envelope, section
+from holdfast.calls.envelopes import defang, envelope, section
 from holdfast.calls.kind import Answer, ModelKind
-from holdfast.contracts import Contract, Problem, Reply, Subtask
+from holdfast.calls.plan import describe
+from holdfast.calls.work import say_checks
+from holdfast.contracts import Contract, Problem, Reply, RoleCard, Subtask
 from holdfast.contracts.policies import model_policy
 
 
@@ -18,25 +20,30 @@ class Refined(Contract):
 
 
 class RefineMaterial(Contract):
-    """Material of `refine`: the instruction, and why each try was not accepted."""
+    """Material of `refine`: the subtask, who does it, and why each try was not accepted."""
 
     subtask: Subtask
+    role: RoleCard
     whys: tuple[str, ...]
     broken: Problem | None = None
     about: About = About()
 
 
 def refine_prompt(material: RefineMaterial) -> str:
+    subtask = material.subtask
     whys = "\n".join(f"try {number}: {why}" for number, why in enumerate(material.whys, start=1))
-    return "\n\n".join(
-        (
-            envelope("why the tries were not accepted", whys),
-            *say_about(material.about),
-            section("instruction", material.subtask.instruction),
-            section("acceptance_criteria", material.subtask.acceptance_criteria),
-            "Write the better instruction.",
-        )
-    )
+    findings = [f"the finding of {each}" for each in subtask.depends_on]
+    given = ", ".join((*subtask.inputs, *findings)) or "nothing but its instruction"
+    parts = [
+        envelope("why the tries were not accepted", whys),
+        section("role", describe(material.role)),
+        f"The agent is given: {defang(given)}.",
+        *say_about(material.about),
+        section("instruction", subtask.instruction),
+    ]
+    if subtask.acceptance_criteria:
+        parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
+    return "\n\n".join((*parts, *say_checks(subtask), "Write the better instruction."))
 
 
 REFINE: ModelKind[RefineMaterial, RefineAnswer, Refined] = ModelKind(

@@ -119,6 +119,7 @@ def _asked(subtask: Subtask) -> str:
     checks = [f"{each.kind} {each.argument}".strip() for each in subtask.checks]
     told = {
         "title": subtask.title,
+        "once for each item of": subtask.map.over if subtask.map else "",
         "inputs": ", ".join(subtask.inputs),
         "secondary": subtask.secondary,
         "tier": subtask.tier or "",

@@ -238,16 +238,20 @@ def _asked(material: WorkMaterial, told: Told) -> list[str]:
     parts.append(section("instruction", subtask.instruction))
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
-    if checked := [
-        f"- {_describe_check(check)}" for check in subtask.checks if check.kind in CHECKED
-    ]:
-        parts.append(section("checks", "\n".join([BY_CODE, *checked])))
+    parts += say_checks(subtask)
     if material.form:
         parts.append(AS_DATA)
     if subtask.max_output:
         parts.append(ROOM.format(tokens=subtask.max_output))
     parts.append("Carry out the instruction.")
     return parts
+
+
+def say_checks(subtask: Subtask) -> Iterator[str]:
+    """Yield what code will check of a subtask's result, unless that is nothing."""
+    checked = [f"- {_describe_check(check)}" for check in subtask.checks if check.kind in CHECKED]
+    if checked:
+        yield section("checks", "\n".join([BY_CODE, *checked]))
 
 
 def _describe_check(check: Check) -> str:

@@ -9,14 +9,14 @@ from holdfast.state import graph
 
 
 def apply_patch(plan: Plan, patch: Patch) -> Plan:
-    """Apply a patch. Replaced subtasks keep their place and the bounds of their calls, added ones
-    come last.
+    """Apply a patch. Replaced subtasks keep their place, the bounds of their calls and their map,
+    none of which a change can name; added ones come last.
     """
     replaced = {each.subtask.id: each.subtask for each in patch.changes if each.op == "replace"}
     for old in plan.subtasks:
         if old.id in replaced:
-            bounds = {"timeout_seconds": old.timeout_seconds, "max_output": old.max_output}
-            replaced[old.id] = replaced[old.id].model_copy(update=bounds)
+            stays = {name: getattr(old, name) for name in ("timeout_seconds", "max_output", "map")}
+            replaced[old.id] = replaced[old.id].model_copy(update=stays)
     dropped = [each.subtask.id for each in patch.changes if each.op == "drop"]
     kept = [replaced.get(each.id, each) for each in plan.subtasks if each.id not in dropped]
     added = [each.subtask for each in patch.changes if each.op == "add"]

@@ -252,7 +252,12 @@ PROMPTS = {
     "refine": (
         SYSTEM["refiner"],
         refine_prompt(
-            RefineMaterial(subtask=SUBTASK, whys=("too short", "only one year"), about=ABOUT)
+            RefineMaterial(
+                subtask=SUBTASK,
+                role=BRIEFING.role(SUBTASK.role),
+                whys=("too short", "only one year"),
+                about=ABOUT,
+            )
         ),
     ),
     "replan": (SYSTEM["replanner"], replan_prompt(REPLAN)),

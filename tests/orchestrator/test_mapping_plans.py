@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from driving import subtask
 from holdfast.activities.mapping.closing import AFTER, BEFORE
 from holdfast.calls.plan import (
     MAPS,
@@ -15,9 +16,11 @@ from holdfast.calls.plan import (
     plan_prompt,
     to_plan,
 )
+from holdfast.calls.replan import Change, Patch
 from holdfast.contracts import ItemsFound, PinnedInput, Plan, RoleCard, Subtask
 from holdfast.contracts.plans import MapSpec
 from holdfast.plans import mapping, validity
+from holdfast.plans.revision import apply_patch
 
 ROLES = (
     RoleCard(name="clerk", description="", tier="haiku", tools=("read_document", "calculate")),
@@ -183,3 +186,15 @@ def test_a_field_that_no_item_has_is_refused_with_the_nearest_one() -> None:
     plan = to_plan(MappingPlanAnswer.model_validate(answered("t1", "Sort {subjects} by kind.")))
     (wrong,) = mapping.field_problems(plan.subtasks[0], (tickets(100),))
     assert wrong.startswith("instruction: {subjects} is no field of 'tickets' (did you mean")
+
+
+def test_a_waiting_map_that_a_change_replaces_stays_a_map_with_the_bounds_of_its_calls() -> None:
+    spec = MapSpec(over="tickets", by="records")
+    old = subtask("t2", "t1").model_copy(update={"map": spec, "max_output": 900})
+    plan = Plan(goal="g", subtasks=(subtask("t1"), old))
+    new = subtask("t2", "t3")
+    patch = Patch(
+        changes=(Change(op="replace", subtask=new), Change(op="add", subtask=subtask("t3")))
+    )
+    [_, replaced, _] = apply_patch(plan, patch).subtasks
+    assert replaced == new.model_copy(update={"map": spec, "max_output": 900})

@@ -10,6 +10,7 @@ from holdfast.activities.catalogue.catalogue import Catalogue
 from holdfast.contracts import Bill, Goal, Order, Report
 from holdfast.contracts.errors import CallRefused, PossiblyBilled
 from scripted import ScriptedModel, digests, plans, ready, subtask, synthesizes, works
+from shipped import shipped_catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +112,8 @@ async def test_the_third_try_has_a_refined_instruction_and_the_refiner_sees_ever
     assert [each.tier for each in finding.tries] == ["haiku", "sonnet", "opus"]
     refine = model.requests[model.heard.index("refine")].prompt
     assert "the table has no year column" in refine and "confidence 10 is below 60" in refine
+    role = shipped_catalogue().roles["analyst"].card
+    assert f"<role>\n{role.description}" in refine and "<acceptance_criteria>" not in refine
     assert "Use the footnotes" in model.requests[4].prompt
     assert "refine-t1-1" in await runs.activities()
 
