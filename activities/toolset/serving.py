@@ -120,7 +120,8 @@ def serve(
             needs = "; ".join(f"{name} {lacking[name]}" for name in useless)
             missing[card.name] = unset[card.name] = needs
         else:
-            served.append(card.model_copy(update={"tools": left}) if useless else card)
+            update = {"tools": left, "without": tuple(useless)}
+            served.append(card.model_copy(update=update) if useless else card)
             without += [(card.name, name, f"it {lacking[name]}") for name in useless]
     return RolesHere(tuple(served), missing, unset, tuple(without))
 
@@ -189,7 +190,12 @@ async def add_offers(here: RolesHere, plan: Plan | None, offer: Offer) -> RolesH
             continue
         without += [(card.name, name, why) for name, why in found.absent.items()]
         size = card.prompt_bytes + found.size
-        update = {"tools": left, "specs": found.specs, "prompt_bytes": size}
+        update = {
+            "tools": left,
+            "without": (*card.without, *found.absent),
+            "specs": found.specs,
+            "prompt_bytes": size,
+        }
         roles.append(card.model_copy(update=update) if card.name in told else card)
     recalled: dict[str, tuple[str, ...]] = {}
     for role, each in told.items():

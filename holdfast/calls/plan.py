@@ -289,11 +289,14 @@ def is_offered(role: RoleCard) -> bool:
 
 
 def describe(role: RoleCard) -> str:
-    """Return what a role does, with its cases, its tools, and the fields of its result."""
+    """Return what a role does, with its cases, the tools that it has and lacks here, and the fields
+    of its result.
+    """
     named = role.result.get("properties")
     fields = ", ".join(named) if isinstance(named, dict) else ""
     cases = f" Its cases: {'; '.join(role.cases)}." if role.cases else ""
     tools = f" Its tools: {list_tools(role)}." if role.tools else ""
+    tools += f" Not here: {', '.join(role.without)}." if role.without else ""
     data = f" Its finding is JSON: {fields}." if fields else ""
     stop = "" if role.description.endswith(".") or not (cases or tools or data) else "."
     return f"{role.description}{stop}{cases}{tools}{data}"

@@ -42,6 +42,8 @@ class RoleCard(Contract):
     """What it is for, in short phrases that no other role of its playbook has."""
     tier: RoleTier = "sonnet"
     tools: tuple[str, ...] = ()
+    without: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Tools of its file that do nothing on this worker: it goes on without them."""
     effects: tuple[str, ...] = ()
     """Tools that change something outside; tools of servers are assumed to."""
     volatile: tuple[str, ...] = ()

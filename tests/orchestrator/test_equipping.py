@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driving import BRIEFING, START, subtask
+from holdfast.activities.toolset.serving import serve
 from holdfast.calls.plan import menu
 from holdfast.calls.turn import equip
 from holdfast.contracts import Goal, PinnedInput, Plan, RoleCard, ToolReads, policies
@@ -92,6 +93,15 @@ def test_a_planner_is_told_the_tools_that_the_inputs_of_its_run_allow() -> None:
     assert line.endswith("Its tools: calculate, own_tool.")
     (line,) = menu([equip(ROLE, [NOTES, CSV])]).splitlines()
     assert line.endswith("Its tools: calculate, own_tool; query_data for inputs that they read.")
+
+
+def test_a_planner_is_told_the_tools_that_a_role_goes_on_without_on_this_worker() -> None:
+    lacking = {"web_search": "needs SETTING, which is not set here"}
+    surfer = RoleCard(name="surfer", description="Looks up", tools=("web_search", "web_fetch"))
+    here = serve([surfer], (), surfer.tools, lacking, use_models=True)
+    assert menu(here.roles).endswith("Its tools: web_fetch. Not here: web_search.")
+    whole = serve([surfer], (), surfer.tools, {}, use_models=True)
+    assert menu(whole.roles).endswith("Its tools: web_search, web_fetch.")
 
 
 def test_a_folder_is_not_given_to_a_role_whose_tools_cannot_look_into_one() -> None:
