@@ -7,12 +7,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from holdfast.contracts import Report
+from holdfast.contracts import Plan, Report, Subtask
 from holdfast.deployment.invocation import as_called, to_type
 from holdfast.rendering import report as made
 
 if TYPE_CHECKING:
     from holdfast.client.reading import Look
+    from holdfast.contracts.view import RunView
     from holdfast.rendering.html.steering import Live
 
 
@@ -46,5 +47,16 @@ def as_page(
         # A report counts what is reserved as spent; while a run goes on, it is not.
         spent = {"dollars": view.dollars_spent, "assumed": view.assumed}
         report = report.model_copy(update={**spent, "model_calls": view.model_calls})
+        if report.plan is None and view.rows:
+            report = report.model_copy(update={"plan": _begun_of(view)})
     shown = Pictured(report, to_type, look.steps, view, over, look.turns, where, drawn)
     return as_html(shown, live)
+
+
+def _begun_of(view: RunView) -> Plan:
+    """Return what has begun of a plan that is still being written, as far as its rows tell."""
+    subtasks = tuple(
+        Subtask(id=row.id, title=row.title, instruction="", role=row.role, why=row.why)
+        for row in view.rows
+    )
+    return Plan(goal=view.goal, subtasks=subtasks)

@@ -15,6 +15,8 @@ import pytest
 from driving import BRIEFING, Drive, bill_of, subtask
 from holdfast.calls.plan import PlanAnswer, PlanMaterial, stands, to_plan
 from holdfast.cli.screen.board import changes, headline
+from holdfast.client.documents import as_page
+from holdfast.client.reading import Look
 from holdfast.contracts import (
     Approval,
     Bill,
@@ -34,6 +36,7 @@ from holdfast.rendering import prices
 from holdfast.rendering.amounts import money
 from holdfast.rendering.html.page import as_html
 from holdfast.rendering.html.pictured import Pictured
+from holdfast.rendering.html.steering import Live
 from holdfast.rendering.report import took
 from holdfast.rendering.running import run_view
 from holdfast.rendering.status import standing
@@ -218,6 +221,25 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
     assert page.count(marked) == 2 and "work-t7-1" in page, "also what no subtask of the plan is"
     assert "t1 Subtask t1: 5.0 s at work in 1 steps" in page
     assert "Begun, and taken back: 10 s at work in 2 steps" in page
+
+
+def test_the_page_shows_what_has_begun_of_a_plan_and_offers_no_order_that_is_refused() -> None:
+    drive = planning()
+    grow(drive, plan_of(subtask("t1"), subtask("t2")))
+    answer(drive, "work-t1-1", done("Early words"))
+    live = Live("token", "nonce")
+
+    def page() -> str:
+        look = Look(state=drive.state)
+        return as_page(report(drive.state), look, over=False, live=live)
+
+    early = page()
+    assert "Still being written: what has begun of it already." in early
+    assert "Subtask t1" in early and "Subtask t2" in early and "Early words" in early
+    assert "Tell the run: pause, raise the cap" in early
+    answer(drive, "plan-1", plan_of(subtask("t1"), subtask("t2"), subtask("t3")))
+    late = page()
+    assert "Still being written" not in late and "skip a subtask" in late
 
 
 def test_whoever_watches_reads_that_work_goes_on_before_the_plan_is_whole() -> None:

@@ -52,7 +52,9 @@ def plan(run: Pictured) -> Node:
 def _legend(run: Pictured) -> Element:
     arrows = any(each.depends_on for each in run.subtasks.values())
     chain = "as it is expected" if run.preview else "as it was measured"
+    unwritten = run.view is not None and run.view.phase == "planning"
     return p(".soft.small")[
+        "Still being written: what has begun of it already. " if unwritten else "",
         "An arrow leads from a subtask to what builds on it. " if arrows else "",
         f"Thick: the longest chain, {chain}. " if run.chain else "",
         "A dashed frame: added while the run went on." if _added(run) else "",

@@ -184,8 +184,10 @@ def _question(question: Question, run: Pictured, live: Live) -> Node:
 def _always(run: Pictured, live: Live) -> Element:
     """Return the fold of what can be told to a run at any time."""
     assert run.view is not None
-    open_ones = [row.id for row in run.view.rows if row.status not in SETTLED]
-    lost = [row.id for row in run.view.rows if row.status in AGAIN]
+    # Before there is a plan no order about a subtask is taken.
+    rows = () if run.view.phase in ("preparing", "planning") else run.view.rows
+    open_ones = [row.id for row in rows if row.status not in SETTLED]
+    lost = [row.id for row in rows if row.status in AGAIN]
     forms: list[tuple[str, Element]] = []
     if not any(each.kind == "paused" for each in run.view.waiting):
         hint = "What is under way ends, and nothing new begins."
