@@ -12,13 +12,14 @@ from temporalio.exceptions import (
     ApplicationError,
     CancelledError,
     ChildWorkflowError,
+    RetryState,
     TerminatedError,
     TimeoutError,
     TimeoutType,
 )
 
 from holdfast.contracts import Bill, Contract, Report, Span, Unreached
-from holdfast.contracts.errors import TookTooLong, trouble_of
+from holdfast.contracts.errors import TookTooLong, WorkerDied, trouble_of
 from holdfast.contracts.policies import Options
 from holdfast.state.events import Trouble
 from holdfast.state.moves import StopReason
@@ -27,6 +28,7 @@ Detail = TypeVar("Detail", bound=Contract)
 FIXED: dict[type[BaseException], str] = {CancelledError: "cancelled", TerminatedError: "terminated"}
 """Words for errors that have their own in the SDK and none in a history."""
 LATE = "it took longer than it may, and was given up"
+KILLS = "each worker that tried it died or fell silent, so it was given up"
 REFUSALS: dict[str, StopReason] = {"BadGoal": "refused", "CapTooSmall": "small cap"}
 
 
@@ -115,8 +117,19 @@ def describe_error(error: ActivityError | ChildWorkflowError) -> str:
             return said
     if isinstance(cause, TimeoutError) and cause.type == TimeoutType.START_TO_CLOSE:
         return LATE
+    if _kills(error, cause):
+        return KILLS
     text = cause.message if isinstance(cause, ApplicationError) else str(cause)
     return " ".join(text.split())[:500] or type(cause).__name__
+
+
+def _kills(error: ActivityError | ChildWorkflowError, cause: BaseException) -> bool:
+    """True if an activity was given up after its last attempt, too, was lost with its worker."""
+    if error.retry_state != RetryState.MAXIMUM_ATTEMPTS_REACHED:
+        return False
+    if isinstance(cause, ApplicationError):
+        return cause.type == WorkerDied.__name__
+    return isinstance(cause, TimeoutError) and cause.type == TimeoutType.HEARTBEAT
 
 
 def classify_refusal(error: ActivityError) -> StopReason:

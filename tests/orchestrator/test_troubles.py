@@ -7,16 +7,25 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    RetryState,
+    TimeoutError,
+    TimeoutType,
+)
 
 from driving import START
 from holdfast.calls.work import WORK
-from holdfast.history.troubles import classify_trouble
+from holdfast.history.troubles import KILLS, classify_trouble, describe_error
 
 OPTIONS = WORK.policy.options(60)
 
 
-def ended(cause: Exception, started: int = 0) -> ActivityError:
+def ended(
+    cause: Exception, started: int = 0, retry_state: RetryState | None = None
+) -> ActivityError:
     """As Temporal hands an activity's failure to the workflow."""
     error = ActivityError(
         "ended",
@@ -25,7 +34,7 @@ def ended(cause: Exception, started: int = 0) -> ActivityError:
         identity="",
         activity_type="work",
         activity_id="work-t1-1",
-        retry_state=None,
+        retry_state=retry_state,
     )
     error.__cause__ = cause
     return error
@@ -81,3 +90,18 @@ def test_what_waited_for_its_next_attempt_may_have_been_sent_by_one_before(
 ) -> None:
     """The server ends it by itself, and tells nothing of a worker that died with it in hand."""
     assert cut(after=after) == 1
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        ApplicationError("its worker died", type="WorkerDied"),
+        TimeoutError("heartbeat", type=TimeoutType.HEARTBEAT, last_heartbeat_details=()),
+    ],
+)
+def test_what_was_given_up_because_each_worker_died_of_it_says_so(cause: Exception) -> None:
+    last = ended(cause, retry_state=RetryState.MAXIMUM_ATTEMPTS_REACHED)
+    assert describe_error(last) == KILLS
+    assert describe_error(ended(cause)) != KILLS, "something else ended it"
+    own = ended(ApplicationError("no"), retry_state=RetryState.MAXIMUM_ATTEMPTS_REACHED)
+    assert describe_error(own) == "no"
