@@ -165,6 +165,8 @@ class PreviewRow(Contract):
     """Of a subtask that is done once for each item of an input."""
     warms: tuple[str, ...] = ()
     """Subtasks that wait for it, as their calls begin alike, and read that from the cache."""
+    begins: int = 0
+    """Tokens that each of these will read there, as they are expected."""
 
     @property
     def of_plan(self) -> bool:

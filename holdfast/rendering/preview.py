@@ -109,11 +109,7 @@ def totals(plan: Preview, cap: Money) -> list[str]:
         elif row.map is not None:
             lines += _mapped(row, row.map)
         if row.warms:
-            first, more = beginning(row.warms, LINES)
-            named = ", ".join((*first, *([f"{more} more"] if more else [])))
-            lines.append(
-                f"{row.id} goes first: {named} then read from the cache what all begin with"
-            )
+            lines.append(_goes_first(row, plan))
         if own := bounded(row):
             lines.append(f"{row.id} has its own bounds: {own}")
     lines += [f"{each[:1].upper()}{each[1:]}" for each in (*plan.composed, *plan.brought)]
@@ -165,6 +161,15 @@ def _beyond(plan: Preview) -> str:
         "" if all(row.past for row in asking) else f"; in none by sizes alone: {', '.join(again)}"
     )
     return f"In no row: a changed plan{rest}."
+
+
+def _goes_first(row: PreviewRow, plan: Preview) -> str:
+    """Return which subtasks wait for this one's call, and how much they read of what it leaves."""
+    first, more = beginning(row.warms, LINES)
+    named = ", ".join((*first, *([f"{more} more"] if more else [])))
+    given = sum(each.tokens for each in plan.subtasks if each.id in (row.id, *row.warms))
+    read = f"some {len(row.warms) * row.begins:,} of the {given:,} tokens of all"
+    return f"{row.id} goes first: {named} then read from the cache what all begin with, {read}"
 
 
 def _mapped(row: PreviewRow, about: MapPreview) -> Iterator[str]:

@@ -233,10 +233,11 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
         return _agent(state, progress, row)
     ask = work_call(state, progress)
     assert ask.call.model is not None
-    tokens, warms = _expected_tokens(state, subtask), tuple[str, ...]()
+    tokens, warms, begins = _expected_tokens(state, subtask), tuple[str, ...](), 0
     if ask.call.caching:
         warms = warming.readers(state, progress)
-        prices = _one_alike(ask, tokens, len(subtask.instruction), writes=bool(warms))
+        begins = max(tokens - len(subtask.instruction) // context.EXPECTED_BYTES_PER_TOKEN, 0)
+        prices = _one_alike(ask, tokens, begins, writes=bool(warms))
     else:
         prices = _one(ask.call.model, tokens, ask.amount.dollars)
     if subtask.acceptance_criteria.strip():
@@ -245,6 +246,8 @@ def _priced(state: State, progress: Progress, row: PreviewRow) -> PreviewRow:
     seconds = policies.OUTPUT_TOKENS["expected"] / policies.OUTPUT_TOKENS_PER_SECOND
     seconds = min(seconds, gathering.timeout_of(state, subtask))
     update = {"tier": ask.call.tier, "tokens": tokens, "seconds": seconds, "warms": warms}
+    if warms:
+        update["begins"] = begins
     return row.model_copy(update={**update, **range_of(*prices)})
 
 
@@ -256,17 +259,16 @@ def _one(model: ModelCard, tokens: int, reserved: Decimal) -> Range:
     return low, expected, reserved
 
 
-def _one_alike(ask: Ask, tokens: int, own: int, *, writes: bool) -> Range:
-    """Return the price of one of several calls that begin alike: the first one writes all but its
-    instruction, of so many bytes, to the cache, and the others read it there.
+def _one_alike(ask: Ask, tokens: int, begins: int, *, writes: bool) -> Range:
+    """Return the price of one of several calls that begin alike with so many tokens: the first one
+    writes them to the cache, and the others read them there.
     """
     model = ask.call.model
     assert model is not None
     if not model.prices:
         return None, None, None
-    alone = min(own // context.EXPECTED_BYTES_PER_TOKEN, tokens)
     cache = "cache_write_tokens" if writes else "cache_read_tokens"
-    read = Usage(input_tokens=alone, **{cache: tokens - alone})
+    read = Usage(input_tokens=tokens - begins, **{cache: begins})
     low, expected = (
         price(model, read.model_copy(update={"output_tokens": policies.OUTPUT_TOKENS[case]}))
         for case in ("low", "expected")

@@ -631,8 +631,11 @@ def test_calls_that_begin_alike_are_priced_as_the_cache_will_have_them() -> None
     assert ahead.expected and plain and ahead.expected > plain, "it writes what it reads"
     assert all(each.expected and each.expected * 2 < plain for each in others)
     assert warm.expected and cold.expected and warm.expected * 3 < cold.expected * 2
+    read, given = 2 * ahead.begins, 3 * ahead.tokens
+    assert ahead.tokens - 50 < ahead.begins < ahead.tokens and not others[0].begins
     line = "a goes first: b, c then read from the cache what all begin with"
-    assert line in totals(warm, Decimal(50)) and line not in totals(cold, Decimal(50))
+    told = f"{line}, some {read:,} of the {given:,} tokens of all"
+    assert told in totals(warm, Decimal(50)) and line not in "\n".join(totals(cold, Decimal(50)))
     short = of(caching=True, size=400)
     assert [each.expected for each in short.subtasks] == [
         each.expected for each in of(caching=False, size=400).subtasks
