@@ -97,7 +97,8 @@ def next_ask(state: State) -> Ask | None:
         if before is not None or state.flights:
             return before
         return _synthesis(state)
-    if state.flights or finishing.by_template or finishing.synthesis.by_template:
+    written = finishing.synthesis
+    if state.flights or finishing.by_template or written.by_template or written.finding:
         return None
     return _next_conflict(state) or _next_reading(state) or _revision(state)
 
@@ -114,9 +115,11 @@ def close(state: State) -> State:
 
 def single_answer(state: State) -> Synthesis | None:
     """Return the complete finding of a plan's only subtask as the answer; None: one is written."""
-    if state.single is None:
-        return None
-    (finding,) = state.findings
+    return _as_it_stands(state.findings[0]) if state.single else None
+
+
+def _as_it_stands(finding: Finding) -> Synthesis | None:
+    """Return a finding as the answer; None: it is data, or not complete."""
     if finding.status != "complete" or is_data(finding):
         return None
     return Synthesis(
@@ -288,6 +291,7 @@ def _next_selection(state: State) -> Ask | None:
     wanted = state.plan.synthesis_instruction
     question = f"Which of these findings answers this best? {state.goal.text}"
     question += f"\n\nThe answer is to be so: {wanted}" if wanted else ""
+    question += "\n\nThe one that wins is the answer as it stands." if state.selects else ""
     return _optional(state, JUDGE, "judge", partial(gathering.for_judge, state, question))
 
 
@@ -321,10 +325,22 @@ def _purpose(choice: Choice) -> str:
 
 
 def _choosing(state: State, choice: Choice) -> Ask | None:
-    asked = state.work[choice[0]].subtask.instruction
-    question = f"Which of these findings carries out this instruction best? {asked}"
-    gathered = partial(gathering.for_judge, state, question, ids=choice)
+    gathered = partial(gathering.for_judge, state, _question_of(state, choice), ids=choice)
     return _optional(state, JUDGE, _purpose(choice), gathered, subject=choice[0])
+
+
+def _question_of(state: State, choice: Choice) -> str:
+    """Return what is asked about attempts: each was asked in its own words."""
+    asked = {each: state.work[each].subtask.instruction for each in choice}
+    if len({*asked.values()}) == 1:
+        return f"Which of these findings carries out this instruction best? {asked[choice[0]]}"
+    listed = "\n".join(f"- {name}: {words}" for name, words in asked.items())
+    goal = state.plan.goal if state.plan else state.goal.text
+    return (
+        "Each of these findings attempts the same part of a larger goal, as it was told in its own"
+        " words. Which of them serves that goal best, by what all of them were told? Where their"
+        f" instructions differ, no one's own words are the measure.\n{listed}\nThe goal: {goal}"
+    )
 
 
 # ---------------------------------------------------------------- the synthesis and after
@@ -502,10 +518,15 @@ def _take_choice(state: State, ask: Ask, judgement: Judgement) -> State:
     whole = tuple(state.work)
     choice = next((each for each in state.work.choices if ask.subject == each[0]), whole)
     chosen = {**state.finishing.chosen, choice: judgement}
-    ruled = f"{judgement.winner} was chosen" if judgement.winner else "none was chosen"
+    finishing, winner = replace(state.finishing, chosen=chosen), judgement.winner
+    if choice == whole and winner and state.selects:
+        finding = state.work[winner].finding
+        assert finding is not None, "only what was found is judged"
+        finishing = replace(finishing, synthesis=_as_it_stands(finding))
+    ruled = f"{winner or 'none'} was chosen"
+    ruled += ", and its finding is the answer" if finishing.synthesis else ""
     note = f"Of {', '.join(choice)}, attempts at one question, {ruled}: {judgement.why}"
-    state = replace(state, notes=(*state.notes, note))
-    return replace(state, finishing=replace(state.finishing, chosen=chosen))
+    return replace(state, finishing=finishing, notes=(*state.notes, note))
 
 
 def take_synthesis(state: State, synthesis: Synthesis | None, why: str) -> State:

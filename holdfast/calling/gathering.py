@@ -148,7 +148,8 @@ def about(state: State) -> About:
     ready = state.brief.playbook and state.brief.playbook.plan
     # What a playbook is for stands in its orders; the caller's words, or its inputs, do not.
     goal = state.title if ready and ready.goal == plan.goal else plan.goal
-    return About(today=today, goal=goal, answer=plan.synthesis_instruction)
+    answer = plan.synthesis_instruction
+    return About(today=today, goal=goal, answer=answer, attempt=state.selects)
 
 
 SOURCES_SHARE = 4

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic import Field
+
 from holdfast.calls.envelopes import defang
 from holdfast.contracts import Contract
 from holdfast.text import one_line
@@ -23,6 +25,8 @@ class About(Contract):
     """How the final answer is made: its reader, language, length and form."""
     alone: bool = False
     """True if its result is the answer, because no other subtask is planned."""
+    attempt: bool = Field(default=False, exclude_if=lambda is_one: not is_one)
+    """True if its result is the answer should it be the best of several."""
 
 
 def say_today(about: About) -> Iterator[str]:
@@ -34,10 +38,11 @@ def say_about(about: About) -> Iterator[str]:
     """Yield the day and what a subtask is part of, in a line each."""
     yield from say_today(about)
     goal, answer = quote(about.goal), quote(about.answer)
-    if about.alone:
+    if about.alone or about.attempt:
+        whose = "Several agents attempt this, and the best" if about.attempt else "Your"
         whole = f" to {goal}" if goal else ""
         told = f" It is to be so: {answer}" if answer else ""
-        yield f"Your result is handed on as it stands as the answer{whole}.{told}"
+        yield f"{whose} result is handed on as it stands as the answer{whole}.{told}"
     elif goal:
         told = f" What you find is used for: {answer}" if answer else ""
         yield f"Part of a larger goal, of which the instruction is yours: {goal}{told}"

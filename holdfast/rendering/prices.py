@@ -42,7 +42,8 @@ OF_THE_RUN = {
     "the plan": PARTS["planning"],
     "proofs": ("prove",),
     "patches": ("fix",),
-    "the answer": PARTS["answer"],
+    "a judge's decision": ("judge",),
+    "the answer": ("digest", "synthesize"),
     "its critic": ("critique",),
     "calls lost by a reset": (LOST,),
 }

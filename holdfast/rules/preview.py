@@ -168,10 +168,16 @@ def _by_sizes(state: State) -> tuple[PreviewRow, ...]:
         title = f"choosing the best of {', '.join(choice)}"
         rows = (*rows, *_asked(state, JUDGE, attempts, "judge", title))
     write = gathering.for_synthesis(state)
-    rows = (*rows, *_asked(state, SYNTHESIZE, write, "synthesis", "writing the answer"))
+    last = tuple(_asked(state, SYNTHESIZE, write, "synthesis", "writing the answer"))
     for reading in READINGS.values():
-        rows = (*rows, *_reading(state, reading, rows))
-    return rows
+        last = (*last, *_reading(state, reading, (*rows, *last)))
+    return (*rows, *(map(_spare, last) if state.selects else last))
+
+
+def _spare(row: PreviewRow) -> PreviewRow:
+    """Return a row of what is only asked where the judge cannot decide."""
+    prices = range_of(Decimal(0), Decimal(0), row.high)
+    return row.model_copy(update={"title": f"{row.title}, if no attempt wins", **prices})
 
 
 # ---------------------------------------------------------------- planning and the subtasks

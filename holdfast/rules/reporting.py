@@ -209,7 +209,7 @@ def notes(state: State) -> tuple[str, ...]:
         found.append(f"Work was stopped: {sentence(state.stop.why)}")
     done = state.finishing
     if done.synthesis:
-        found += [say_single(state)] if done.synthesis.finding else []
+        found += [say_single(state)] if done.synthesis.finding and state.single else []
         found += done.synthesis.notes
         # What a template names as missing is the report's gaps.
         found += () if done.synthesis.by_template else _own_gaps(state)

@@ -175,6 +175,14 @@ class State:
             return None
         return progress.subtask
 
+    @property
+    def selects(self) -> bool:
+        """True if all subtasks attempt the goal, and the best finding is the answer."""
+        if self.plan is None or self.plan.strategy != "select" or self.form.is_data:
+            return False
+        several = len(self.work) > 1 or self.early.plan is not None
+        return several and self.goal.use_models
+
     def find_order(self, number: int) -> Given | None:
         return next((each for each in self.orders if each.number == number), None)
 

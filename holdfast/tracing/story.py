@@ -81,7 +81,8 @@ def tell_event(before: State, event: Event, after: State) -> Iterator[Line]:
         yield Line("person", {"asks": "whether the plan is good"})
     written = after.finishing.synthesis
     if written is not None and written is not before.finishing.synthesis:
-        by = "template" if written.by_template else "its only agent" if written.finding else "model"
+        agent = "its only agent" if after.single else "the agent that was chosen"
+        by = "template" if written.by_template else agent if written.finding else "model"
         yield Line("synthesis", {"by": by, "why": _why(after.finishing.unwritten)})
     if after.phase == "closed" != before.phase:
         why = _why(after.stop.why) if after.stop else ""

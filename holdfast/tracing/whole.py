@@ -120,7 +120,7 @@ def describe_end(state: State) -> Facts:
     if state.phase != "closed":
         return {}
     written = state.finishing.synthesis
-    single = SINGLE if written and written.finding else ""
+    single = SINGLE if written and written.finding and state.single else ""
     return {"verdict": status_of(state), "why": state.stop.why if state.stop else single}
 
 

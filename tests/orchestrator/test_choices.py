@@ -41,6 +41,18 @@ def test_what_depends_on_attempts_waits_for_the_judge_and_gets_the_best_alone() 
     )
 
 
+def test_a_judge_of_attempts_in_different_words_is_asked_by_no_ones_own() -> None:
+    other = subtask("b").model_copy(update={"instruction": "Say it bluntly"})
+    alike = subtask("b").model_copy(update={"instruction": subtask("a").instruction})
+    for second, own in ((other, False), (alike, True)):
+        rest = (subtask("a"), second, *PLAN.subtasks[2:])
+        run = attempted(PLAN.model_copy(update={"subtasks": rest}))
+        [ask] = [each for them in run.asks.values() for each in them if each.call.kind == "judge"]
+        question = ask.material.question  # type: ignore[attr-defined]
+        assert question.endswith(subtask("a").instruction) is own
+        assert ("- b: Say it bluntly\nThe goal: Compare" in question) is not own
+
+
 @pytest.mark.parametrize("how", ["refused", "failed"])
 def test_without_a_judgement_every_attempt_is_passed_on(how: str) -> None:
     run = attempted()

@@ -50,7 +50,7 @@ async def test_a_call_of_any_kind_is_asked_again_when_the_endpoint_is_found(runs
         "refine": [{"instruction": "Search again for part t2 of the goal"}],
         "replan": [{"changes": [extra]}],
         "digest": [digests("one")],
-        "judge": [{"winner": "t1", "why": "longer"}],
+        "judge": [{"winner": "none", "why": "alike"}],
         "synthesize": [synthesizes("done")],
         "critique": [{"issues": []}],
     }

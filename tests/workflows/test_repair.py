@@ -418,7 +418,6 @@ async def test_the_same_instruction_twice_is_a_loop_unless_the_best_is_to_be_sel
             "plan": [plans(*twice), {**plans(*twice), "strategy": "select"}],
             "t1": [works("one"), works("also one")],
             "judge": [{"winner": "t2", "why": "better sourced"}],
-            "synthesize": [synthesizes("t2 it is")],
         }
     )
     report = await runs.run(goal(), model)
@@ -430,7 +429,7 @@ async def test_the_same_instruction_twice_is_a_loop_unless_the_best_is_to_be_sel
 # answer
 
 
-async def test_select_lets_a_judge_on_the_top_tier_pick_and_only_the_winner_is_synthesized(
+async def test_select_lets_a_judge_on_the_top_tier_pick_and_the_winner_is_the_answer(
     runs: Runs,
 ) -> None:
     plan = ready(subtask("t1"), subtask("t2")).model_copy(update={"strategy": "select"})
@@ -439,14 +438,34 @@ async def test_select_lets_a_judge_on_the_top_tier_pick_and_only_the_winner_is_s
             "t1": [works("weak answer")],
             "t2": [works("strong answer")],
             "judge": [{"winner": "t2", "why": "shows its sources"}],
-            "synthesize": [synthesizes("strong [t2]")],
         }
     )
-    await runs.run(goal(plan=plan), model)
+    report = await runs.run(goal(plan=plan), model)
     judge = model.requests[model.heard.index("judge")]
     assert judge.model == "claude-opus-5-5"
+    assert model.heard == ["t1", "t2", "judge"], "nobody writes it anew"
+    assert (report.status, report.answer) == ("complete", "strong answer")
+    [note] = [each for each in report.notes if "attempts at one question" in each]
+    assert note.endswith("t2 was chosen, and its finding is the answer: shows its sources")
+    assert "Several agents attempt this, and the best result is handed on" in (
+        model.requests[0].prompt
+    )
+
+
+async def test_where_no_attempt_wins_all_of_them_are_synthesized(runs: Runs) -> None:
+    plan = ready(subtask("t1"), subtask("t2")).model_copy(update={"strategy": "select"})
+    model = ScriptedModel(
+        {
+            "t1": [works("one half")],
+            "t2": [works("the other")],
+            "judge": [{"winner": "none", "why": "each has a half"}],
+            "synthesize": [synthesizes("both [t1] [t2]")],
+        }
+    )
+    report = await runs.run(goal(plan=plan), model)
     synthesis = model.requests[model.heard.index("synthesize")].prompt
-    assert "strong answer" in synthesis and "weak answer" not in synthesis
+    assert "one half" in synthesis and "the other" in synthesis
+    assert report.answer == "both [t1] [t2]"
 
 
 async def test_a_long_finding_is_digested_for_the_synthesis_and_its_full_text_is_kept(

@@ -66,7 +66,7 @@ def script() -> dict[str, list[Line]]:
         "refine": [{"instruction": "Search again for part t2 of the goal"}],
         "replan": [{"changes": [extra]}],
         "digest": [digests("one")],
-        "judge": [{"winner": "t1", "why": "longer"}],
+        "judge": [{"winner": "none", "why": "alike"}],
         "synthesize": [synthesizes("done")],
         "critique": [{"issues": []}],
     }
