@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
 from holdfast.activities.mapping.blobs import lines_of
 from holdfast.activities.mapping.opening import Chunks
 from holdfast.activities.mapping.standing import DONE, Standing, fill
-from holdfast.calls.items import is_short, shown_text
+from holdfast.calls.items import is_short, named_fields, shown_text
 from holdfast.calls.rows import Chunk, Item, Items, OpenMaterial, Outcome
 from holdfast.contracts.policies import MERGED_TOKENS
 from holdfast.ports import Store
@@ -49,7 +49,8 @@ async def open_texts(store: Store, material: OpenMaterial) -> Items:
             if len(first) < 2:
                 text = "".join(shown_text(outcome.result) for outcome, _ in first)
                 return Items(chunks=(), fields=("text",), count=0, text=text, unmerged=unmerged)
-            labelled = (_labelled(*each) for each in chain(first, texts))
+            names = named_fields(material.work.subtask.instruction)
+            labelled = (_labelled(*each, names) for each in chain(first, texts))
             chunks, count = await _store_groups(store, material, labelled)
         finally:
             standing.close()
@@ -91,20 +92,23 @@ def _groups(texts: Iterable[Text]) -> Iterator[list[Text]]:
     yield group
 
 
-def _labelled(outcome: Outcome, items: list[Item]) -> Text:
-    """Return a text under the items that it is about."""
+def _labelled(outcome: Outcome, items: list[Item], names: Collection[str]) -> Text:
+    """Return a text under the items that it is about, with the fields of these names; none: with
+    all of them.
+    """
     more = len(items) - LABELS
-    shown = [_label(each) for each in items[:LABELS]]
+    shown = [_label(each, names) for each in items[:LABELS]]
     shown += [f"[and {more:,} equal ones]"] if more > 0 else []
     above = " ".join(shown) or f"[{one_line(outcome.id)}]"
     return outcome.id, f"{above} {shown_text(outcome.result)}"
 
 
-def _label(item: Item) -> str:
+def _label(item: Item, names: Collection[str]) -> str:
     named = [
         f"{one_line(name)}: {text}"
         for name, value in item.beside.items()
-        if is_short(value)
+        if (not names or name in names)
+        and is_short(value)
         and (text := one_line(shown_text(value))) not in ("", "null", item.id)
         and len(text) <= LABEL_LETTERS
     ]

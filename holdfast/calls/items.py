@@ -23,6 +23,12 @@ def named_fields(instruction: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def say_fields(instruction: str) -> str:
+    """Return an instruction as a model is told it: fields as names, doubled braces as one."""
+    said = {"{{": "{", "}}": "}"}
+    return _BRACES.sub(lambda found: said.get(found[0], f"`{found[1]}`"), instruction)
+
+
 def stray_brace(instruction: str) -> str:
     """Return the text from the first brace on that has no other half; empty: each has its own."""
     rest = _BRACES.sub(lambda found: " " * len(found[0]), instruction)

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from holdfast.calls.about import About, say_today
 from holdfast.calls.envelopes import envelope, section
 from holdfast.calls.findings import as_data, sureness, text_for_dependents
+from holdfast.calls.items import say_fields
 from holdfast.calls.kind import Answer, AnyCase, ModelKind
 from holdfast.calls.rows import Item, Merging
 from holdfast.calls.work import COMPOSED_ROW, ROOM, Told, WorkMaterial, join_rules
@@ -89,7 +90,7 @@ def merge_beginning(material: WorkMaterial, merging: Merging, rules: str, room: 
     """Return what all groups of texts begin with: rules, how many have none, instruction."""
     told = f"{merging.items:,} items in all, of which {merging.without:,} have no text."
     parts = (rules, *_say_room(room), *say_today(material.about), told)
-    return "\n\n".join((*parts, section("instruction", material.subtask.instruction)))
+    return "\n\n".join((*parts, section("instruction", say_fields(material.subtask.instruction))))
 
 
 def row_beginning(material: WorkMaterial, told: Told, rules: str, room: int = 0) -> str:
@@ -110,7 +111,7 @@ def row_beginning(material: WorkMaterial, told: Told, rules: str, room: int = 0)
         parts.append(section("role", material.composed))
     # A row is not the answer, and every word here is paid once a row.
     parts += say_today(material.about)
-    parts.append(section("instruction", subtask.instruction))
+    parts.append(section("instruction", say_fields(subtask.instruction)))
     if subtask.acceptance_criteria:
         parts.append(section("acceptance_criteria", subtask.acceptance_criteria))
     return "\n\n".join(parts)

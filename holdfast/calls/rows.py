@@ -145,7 +145,9 @@ class OpenMaterial(Contract):
     `Items.text`. Empty: the input is read.
     """
     named: tuple[Chunk, ...] = ()
-    """The items of these texts, whose short fields stand beside their ids; empty: not any more."""
+    """The items of these texts, whose short fields stand beside their ids as far as models are
+    shown them; empty: not any more.
+    """
     groups: tuple[Chunk, ...] = ()
     """The groups of the level before, whose outcomes these are; empty: there is none."""
     unmerged_bytes: int = 0
