@@ -297,7 +297,7 @@ MOST_PREVIOUS = 12_000
 def _rejected_result(progress: Progress) -> str:
     """Return the result that the last verdict is about; empty if there was none."""
     last = progress.last
-    if last is None or last.status != "complete" or not (progress.tries and progress.why):
+    if last is None or last.status == "escalated" or not (progress.tries and progress.why):
         return ""
     more = len(last.content) - MOST_PREVIOUS
     cut = f"\n[… {more:,} letters more]" if more > 0 else ""
@@ -335,6 +335,7 @@ def for_refine(state: State, progress: Progress) -> RefineMaterial:
         subtask=progress.subtask,
         role=equip(state.brief.role(progress.subtask.role), state.brief.inputs),
         whys=tuple(each.why for each in progress.tries),
+        previous=_rejected_result(progress),
         broken=last_malformed(state, f"refine-{progress.subtask.id}"),
         about=about(state),
     )

@@ -25,6 +25,8 @@ class RefineMaterial(Contract):
     subtask: Subtask
     role: RoleCard
     whys: tuple[str, ...]
+    previous: str = ""
+    """The result of the last try, as far as it may be shown."""
     broken: Problem | None = None
     about: About = About()
 
@@ -36,6 +38,7 @@ def refine_prompt(material: RefineMaterial) -> str:
     given = ", ".join((*subtask.inputs, *findings)) or "nothing but its instruction"
     parts = [
         envelope("why the tries were not accepted", whys),
+        *([envelope("the result of the last try", material.previous)] if material.previous else []),
         section("role", describe(material.role)),
         f"The agent is given: {defang(given)}.",
         *say_about(material.about),

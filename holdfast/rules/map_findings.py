@@ -72,7 +72,8 @@ def _describe_answers(resume: MapResume) -> str:
     cached = f"; {resume.cached:,} tokens were read from the cache" if resume.cached else ""
     by_batch = f"{batch:,}" if batch else "none"
     rows = resume.items - resume.broken - resume.repeated - resume.reused
-    answers = f"{asked:,} answer{'s' * (asked != 1)} about {count_rows(rows)}"
+    merging = " and to merge their texts" if resume.level else ""
+    answers = f"{asked:,} answer{'s' * (asked != 1)} about {count_rows(rows)}{merging}"
     tiers = ", ".join(f"{count:,} by {tier}" for tier, count in resume.tiers.items() if count)
     return f"{answers}, {tiers}; {by_batch} by batch{cached}."
 

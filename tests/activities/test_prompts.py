@@ -256,6 +256,7 @@ PROMPTS = {
                 subtask=SUBTASK,
                 role=BRIEFING.role(SUBTASK.role),
                 whys=("too short", "only one year"),
+                previous="It grew.",
                 about=ABOUT,
             )
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
@@ -112,6 +114,7 @@ async def test_the_third_try_has_a_refined_instruction_and_the_refiner_sees_ever
     assert [each.tier for each in finding.tries] == ["haiku", "sonnet", "opus"]
     refine = model.requests[model.heard.index("refine")].prompt
     assert "the table has no year column" in refine and "confidence 10 is below 60" in refine
+    assert "the result of the last try" in refine
     role = shipped_catalogue().roles["analyst"].card
     assert f"<role>\n{role.description}" in refine and "<acceptance_criteria>" not in refine
     assert "Use the footnotes" in model.requests[4].prompt
@@ -172,11 +175,14 @@ async def test_out_of_scope_without_a_fallback_is_replanned(runs: Runs) -> None:
     assert "needs a lawyer" in model.requests[model.heard.index("replan")].prompt
 
 
-async def test_whoever_tries_next_is_told_the_result_that_was_not_accepted(runs: Runs) -> None:
+@pytest.mark.parametrize("how", [{"confidence": 10}, {"status": "failed", "why": "no time"}])
+async def test_whoever_tries_next_is_told_the_result_that_was_not_accepted(
+    how: dict[str, Any], runs: Runs
+) -> None:
     model = ScriptedModel(
         {
             "plan": [plans(subtask("t1"))],
-            "t1": [works("Perhaps it grew by 3", confidence=10), works("It grew by 4")],
+            "t1": [works("Perhaps it grew by 3", **how), works("It grew by 4")],
             "synthesize": [synthesizes("done [t1]")],
         }
     )

@@ -197,7 +197,7 @@ async def test_a_row_is_told_neither_the_goal_nor_what_the_answer_is_to_be(tmp_p
         maps = maps_on(tmp_path / str(alone), model)
         await run(maps.ask_rows, told.model_copy(update={"work": work}))
         (request,) = model.requests
-        assert "2026-11-23" in request.system and "whatever your role says of tools" in request.system
+        assert "2026-11-23" in request.system and "your role says of tools" in request.system
         assert "Label all" not in request.system and "A page" not in request.system
         sizes.append(shared_bytes(work, role))
     assert sizes[0] == sizes[1] < shared_bytes(told.work, role) + 100
