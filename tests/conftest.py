@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio.pytest_plugin
 import hypothesis
 import pytest
 from temporalio.api.enums.v1 import EventType, IndexedValueType
@@ -36,7 +37,7 @@ from temporalio.worker import (
 from temporalio.workflow import ActivityHandle
 
 from conversing import conversing_here
-from ending import end_all_of
+from ending import end_all_of, end_hanging
 from holdfast.activities.asking import heartbeat, sending
 from holdfast.activities.asking.journal import FileJournal
 from holdfast.activities.catalogue.catalogue import Catalogue
@@ -176,6 +177,19 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """End a test that took longer than it may. Its coroutine stands in anyio's runner, and its
+    fixtures, which are ended there, would wait for it for ever.
+    """
+    try:
+        return (yield)
+    except pytest.fail.Exception as error:
+        if str(error).startswith("Timeout") and (runner := anyio.pytest_plugin._current_runner):
+            end_hanging(runner)
+        raise
 
 
 @pytest.hookimpl(wrapper=True)

@@ -84,13 +84,15 @@ async def run(runs: Runs, taken: Taken | None = None, *, leaves: bool = False) -
         await seen(handle, lambda view: view.phase == "approval")
     # This one has no models: it carries the run on, and leaves its calls to others.
     async with runs.worker():
-        await handle.execute_update("approve", Order())
         if taken is None:
+            await handle.execute_update("approve", Order())
             return await outcome(handle)
         worker = Worker(
             runs.client, task_queue=runs.queue, activities=[taken.work], max_concurrent_activities=1
         )
         async with worker:
+            # It listens before there is a call: on a busy machine that would be too late.
+            await handle.execute_update("approve", Order())
             await taken.took.wait()
             if not leaves:
                 return await outcome(handle)
