@@ -240,6 +240,11 @@ class Batches(Protocol):
 class Journal(Protocol):
     """What this deployment has sent and received, by call key, in private files that survive it."""
 
+    @property
+    def place(self) -> int:
+        """A number that two journals share exactly if one finds what the other has marked."""
+        ...
+
     async def sent(self, key: str) -> bool:
         """True if `mark_sent` or `record` was called, even if the answer is damaged."""
         ...

@@ -23,6 +23,7 @@ from typing import Any
 
 from temporalio import activity
 
+from holdfast.activities.asking import senders
 from holdfast.contracts import Bill, Contract
 from holdfast.contracts.errors import NotBilled, PossiblyBilled
 from holdfast.errors import MissingKey, Undecipherable
@@ -109,6 +110,12 @@ class FileJournal:
         self._unwritten: dict[str, str] = {}
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
+        where = f"{senders.this_machine()}\n{directory.resolve()}"
+        self._place = int.from_bytes(hashlib.sha256(where.encode()).digest()[:6], "big")
+
+    @property
+    def place(self) -> int:
+        return self._place
 
     async def sent(self, key: str) -> bool:
         """True if the call may have left, in this process or an earlier one."""

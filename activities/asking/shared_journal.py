@@ -54,6 +54,10 @@ class SharedJournal:
         self._own, self._store, self._is_new = own, store, is_new
         self._writing: set[asyncio.Task[None]] = set()
 
+    @property
+    def place(self) -> int:
+        return self._own.place
+
     async def sent(self, key: str) -> bool:
         return await self._own.sent(key)
 

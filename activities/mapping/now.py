@@ -238,16 +238,17 @@ class NowLane:
                 dollars=tally.dollars,
                 machine=senders.this_machine(),
                 process=os.getpid(),
+                journal=self.sending.journal.place,
                 sent=f"{self.sent:x}",
             )
         )
 
     def _past_of(self, row: Row) -> Past:
-        """Return what the attempt before this one noted of a row. A journal on this machine knows
-        by itself whether it was sent.
+        """Return what the attempt before this one noted of a row. A journal in which that one had
+        marked it knows by itself whether it was sent.
         """
         past = self._past
-        elsewhere = past.machine not in (0, senders.this_machine())
+        elsewhere = bool(past.machine) and past.journal != self.sending.journal.place
         sent = elsewhere and int(past.sent or "0", 16) >> self._places[row.n] & 1
         return Past(sent=int(sent), machine=past.machine, process=past.process)
 

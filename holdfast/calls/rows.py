@@ -238,9 +238,11 @@ class RowsBeat(Contract):
     machine: int = 0
     """Where it ran, by `senders.this_machine`."""
     process: int = 0
+    journal: int = 0
+    """Where it marked what it sent: the `place` of its journal."""
     sent: str = ""
-    """A bit for each of its rows in order that may have been sent, as a hexadecimal number: a
-    worker on another machine has another journal.
+    """A bit for each of its rows in order that may have been sent, as a hexadecimal number, for a
+    worker with another journal.
     """
 
 

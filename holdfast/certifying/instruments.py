@@ -45,6 +45,10 @@ class NotingJournal:
     journal: Journal
     board: Board
 
+    @property
+    def place(self) -> int:
+        return self.journal.place
+
     async def sent(self, key: str) -> bool:
         return await self.journal.sent(key)
 

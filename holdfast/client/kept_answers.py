@@ -39,6 +39,8 @@ _KEY: ContextVar[str] = ContextVar("key")
 class _Journal:
     """Implements `Journal`: says of no call that it was sent, and keeps nothing."""
 
+    place = 0
+
     async def sent(self, key: str) -> bool:
         _KEY.set(key)
         return False

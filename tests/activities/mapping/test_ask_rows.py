@@ -14,6 +14,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from calling import claude
+from holdfast.activities.asking import senders
 from holdfast.activities.mapping.tally import Tally
 from holdfast.activities.mapping.wanted import read_wanted
 from holdfast.activities.prompts.files import system_prompts
@@ -228,15 +229,22 @@ async def test_an_attempt_after_a_death_asks_only_rows_that_were_not_sent(tmp_pa
     await asyncio.gather(first, return_exceptions=True)
 
 
-async def test_what_another_machine_has_sent_is_not_sent_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [1, senders.this_machine()])
+@pytest.mark.parametrize("same", [False, True])
+async def test_what_was_sent_by_another_journal_is_not_sent_again(
+    same: bool, machine: int, tmp_path: Path
+) -> None:
+    """Two workers of one machine may have a state directory each."""
     store = DirectoryStore(tmp_path / "store")
     told = material(await chunk_of(store, items(6)), at_once=2)
-    beat = RowsBeat(done=2, machine=1, process=1, sent=f"{0b000111:x}")
     model = Saying(lambda _: said())
-    done: RowsDone = await run(
-        maps_on(tmp_path, model).ask_rows, told, attempt=2, details=(beat.model_dump(mode="json"),)
-    )
-    assert (done.complete, done.lost) == (3, (0, 1, 2))
+    maps = maps_on(tmp_path, model)
+    journal = maps.journal.place if same else 1
+    beat = RowsBeat(done=2, machine=machine, process=1, journal=journal, sent=f"{0b000111:x}")
+    details = (beat.model_dump(mode="json"),)
+    done: RowsDone = await run(maps.ask_rows, told, attempt=2, details=details)
+    # The same one knows that none was.
+    assert (done.complete, done.lost) == ((6, ()) if same else (3, (0, 1, 2)))
 
 
 @pytest.mark.parametrize(
