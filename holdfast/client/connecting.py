@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any
@@ -17,8 +18,10 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.deployment.invocation import STARTER
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import Endpoint, StateDir, ensure_up, lease, probe_local
+from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.errors import EmbeddedError, Unreachable
 from holdfast.intake.connection import Connection, Tell, tell_nobody
+from holdfast.storage import DirectoryStore, store_at
 from holdfast.storage.keys import keyring
 from holdfast.temporal import own_server
 from holdfast.temporal.connection import Target, connect
@@ -65,7 +68,8 @@ async def opened(
         try:
             yield connection
         except RPCError as error:
-            raise explain_failure(error, connection.target.address) from error
+            there = connection.target
+            raise explain_failure(error, there.address, full(there)) from error
 
 
 @asynccontextmanager
@@ -161,10 +165,23 @@ def configured_target(settings: Settings) -> Target:
     return own_server.configured_target(settings, OTHERWISE)
 
 
-def explain_failure(error: RPCError, address: str) -> Unreachable:
-    """Return what a failed request means to a person."""
+def full(target: Target) -> str:
+    """Return that the embedded server's disk is full; empty if it is not, or cannot be told."""
+    store = store_at(target.store_url) if target.embedded and target.store_url else None
+    if not isinstance(store, DirectoryStore):
+        return ""
+    with suppress(OSError):
+        free = shutil.disk_usage(store.root).free
+        if free < SPACE_BYTES:
+            there = f"{store.root.parent}: {free // 1_000_000} MB free"
+            return f"; its disk is full ({there}): free some space"
+    return ""
+
+
+def explain_failure(error: RPCError, address: str, more: str = "") -> Unreachable:
+    """Return what a failed request means to a person; `more` follows where nobody answers."""
     if error.status in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
-        return Unreachable(f"Temporal server at {address} stopped answering: {error}")
+        return Unreachable(f"Temporal server at {address} stopped answering: {error}{more}")
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
         return Unreachable(
             f"Temporal server at {address} refuses this client: {error}; check TEMPORAL_API_KEY and"

@@ -6,7 +6,6 @@ Nothing here asks a worker: to read disturbs no takeover, costs them nothing, an
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +19,7 @@ from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.activities.gate.queue_rates import read_rate
+from holdfast.client.connecting import full
 from holdfast.client.doing import agents_at
 from holdfast.client.maps import Maps
 from holdfast.client.pauses import (
@@ -34,7 +34,6 @@ from holdfast.contracts import Report
 from holdfast.contracts.search import WORKFLOW
 from holdfast.contracts.view import RunView
 from holdfast.deployment.invocation import to_type
-from holdfast.embedded.starting import SPACE_BYTES
 from holdfast.embedded.supervision import is_starting
 from holdfast.errors import NoSuchRun
 from holdfast.history.actions import bills_actions
@@ -46,8 +45,6 @@ from holdfast.history.steps import Step
 from holdfast.intake.connection import Connection
 from holdfast.rendering.running import run_view, tiers_in_flight
 from holdfast.state.run import State
-from holdfast.storage import DirectoryStore, store_at
-from holdfast.temporal.connection import Target
 from holdfast.tracing.steps import TraceStep
 from holdfast.workers import served
 from holdfast.workers.versions import find_buildless, pinned_build
@@ -387,19 +384,6 @@ async def describe_again(activity: PendingActivityInfo, converter: DataConverter
     else:
         why = (await failure_message(converter, activity.last_failure))[:200]
     return f"{activity.activity_id} is tried again: {why}"
-
-
-def full(target: Target) -> str:
-    """Return that the embedded server's disk is full; empty if it is not, or cannot be told."""
-    store = store_at(target.store_url) if target.embedded and target.store_url else None
-    if not isinstance(store, DirectoryStore):
-        return ""
-    with suppress(OSError):
-        free = shutil.disk_usage(store.root).free
-        if free < SPACE_BYTES:
-            there = f"{store.root.parent}: {free // 1_000_000} MB free"
-            return f"; its disk is full ({there}): free some space"
-    return ""
 
 
 async def describe_run(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from encrypted import write_keys
 from holdfast.activities.asking.journal import FileJournal
@@ -18,7 +19,7 @@ from holdfast.cli.checks import kept as module
 from holdfast.cli.checks.diagnosis import Checkup
 from holdfast.cli.checks.kept import check_storage
 from holdfast.cli.commands.care.doctor import check_ui
-from holdfast.client import reading
+from holdfast.client import connecting
 from holdfast.deployment.settings import Settings
 from holdfast.embedded import Programs, StateDir, ensure_up
 from holdfast.embedded.database import find_trouble
@@ -96,7 +97,7 @@ def started_on_an_empty_file(path: Path) -> None:
 HARMS = [empty, truncated, garbage, overwritten, started_on_an_empty_file]
 
 
-def test_nothing_is_said_against_what_is_sound_or_not_there_yet(
+def test_nothing_is_toldagainst_what_is_sound_or_not_there_yet(
     settings: Settings, state: StateDir, tmp_path: Path
 ) -> None:
     assert {mark for mark, _ in said(settings).values()} == {"ok"}
@@ -191,7 +192,7 @@ async def test_damaged_blobs_and_journal_entries_are_counted_and_named(
     assert mark == "note" and f"1 damaged, such as {entry.name}" in detail
 
 
-def test_too_little_room_is_said_with_what_a_run_needs(
+def test_too_little_room_is_toldwith_what_a_run_needs(
     settings: Settings, state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SPACE_BYTES", 2**62)
@@ -199,17 +200,22 @@ def test_too_little_room_is_said_with_what_a_run_needs(
     assert mark == "bad" and "MB free; a run needs" in detail
 
 
-def test_a_server_that_is_silent_on_a_full_disk_is_said_to_be(
+def test_a_server_that_is_silent_on_a_full_disk_is_toldto_be(
     state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target("127.0.0.1:1", store_url=state.store.as_uri())
-    monkeypatch.setattr(reading, "SPACE_BYTES", 0)
-    assert reading.full(target) == ""
-    monkeypatch.setattr(reading, "SPACE_BYTES", 2**62)
-    assert str(state.path) in reading.full(target) and "free some space" in reading.full(target)
-    assert reading.full(replace(target, embedded=False)) == ""
-    assert reading.full(replace(target, store_url="")) == ""
-    assert reading.full(replace(target, store_url="file:///nowhere/store")) == ""
+    monkeypatch.setattr(connecting, "SPACE_BYTES", 0)
+    assert connecting.full(target) == ""
+    monkeypatch.setattr(connecting, "SPACE_BYTES", 2**62)
+    assert str(state.path) in connecting.full(target) and "free some space" in connecting.full(
+        target
+    )
+    silent = RPCError("shard status unknown", RPCStatusCode.UNAVAILABLE, b"")
+    told = str(connecting.explain_failure(silent, "a", connecting.full(target)))
+    assert told.startswith("Temporal server at a stopped answering: shard status unknown; its disk")
+    assert connecting.full(replace(target, embedded=False)) == ""
+    assert connecting.full(replace(target, store_url="")) == ""
+    assert connecting.full(replace(target, store_url="file:///nowhere/store")) == ""
 
 
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
@@ -231,7 +237,7 @@ def test_the_deployments_own_limits_are_told_tier_by_tier(state: StateDir) -> No
     }
 
 
-def test_what_encrypts_is_said_and_a_file_of_keys_that_others_may_read(tmp_path: Path) -> None:
+def test_what_encrypts_is_toldand_a_file_of_keys_that_others_may_read(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     given = Settings(
         _env_file=None, state_dir=tmp_path / "state", payload_key_file=write_keys(file, "a", "b")
