@@ -174,6 +174,11 @@ def is_credential(remark: Remark) -> bool:
     return _subject(remark) == CREDENTIAL
 
 
+def is_withheld(remark: Remark) -> bool:
+    """True if an analyser found a credential: no model is asked about it."""
+    return not remark.by_agent and is_credential(remark)
+
+
 def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     """Return each defect once, by the rule at the top of this module."""
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from holdfast.contracts import Remark, ReviewData, Verdict
-from holdfast.contracts.remarks import is_question
+from holdfast.contracts.remarks import is_question, is_withheld
 from holdfast.rendering.blocks import Folded, Marked
 from holdfast.rendering.many import beginning
 from holdfast.rendering.remarks import place, prose
@@ -31,7 +31,7 @@ def count_verdicts(review: ReviewData) -> Iterator[str]:
 
 
 def _counts(remarks: Sequence[Remark]) -> str:
-    counts = Counter(each.verdict for each in remarks)
+    counts = Counter(each.verdict for each in remarks if each.verdict or not is_withheld(each))
     asked = sum(map(is_question, remarks))
     beside = {"open": f" ({asked} shown as questions)" if asked else ""}
     said = (
@@ -39,7 +39,8 @@ def _counts(remarks: Sequence[Remark]) -> str:
         for each in VERDICTS
         if counts[each]
     )
-    return ", ".join(said)
+    withheld = sum(not each.verdict and is_withheld(each) for each in remarks)
+    return ", ".join((*said, *([f"{withheld:,} shown to no model"] if withheld else [])))
 
 
 def list_questions(review: ReviewData) -> list[Marked]:
