@@ -57,6 +57,7 @@ WORD = re.compile(r"[^\W\d_]{4,}")
 COMMIT = re.compile(r"(?<![\w./-])([0-9a-f]{7,40})(?![\w/-])")
 CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*)\s*\(|`([A-Za-z_$][\w$]*)`")
 """A name that is called, or that a remark quotes."""
+CLASS = re.compile(r"(?<![\w$])[A-Z][\w$]*")
 IMPORT = re.compile(
     r"(?:import|from|use|using|require|require_relative|include|#\s*include|export .* from)\b"
     r"|(?:const|let|var) .*\brequire\("
@@ -139,6 +140,12 @@ def _find_imports(lines: Sequence[str]) -> Iterator[int]:
             bracket = next((each for each in "({" if each in line), "")
             close = {"(": ")", "{": "}"}.get(bracket, "")
             open_until = close if close not in line else ""
+
+
+def _find_classes(lines: Sequence[str]) -> set[str]:
+    """Return what may be names of classes in the head of a function."""
+    end = next((n for n, line in enumerate(lines, 1) if line.rstrip().endswith((":", "{"))), 1)
+    return set(CLASS.findall("\n".join(lines[:end])))
 
 
 def _may_have_rules(path: str) -> bool:
@@ -462,14 +469,17 @@ class Code:
 
     def calls(self, remark: Remark, text: str, *, whole: bool = False) -> list[str]:
         """Return the functions that the place calls, or its whole function, or the remark names,
-        with what the change did to them.
+        with what the change did to them; of a whole function, the classes of its parameters, too.
         """
         lines, own = self.lines(remark.file), self.around(remark)
         first, last = max(remark.line - 2, 0), remark.line + 1
+        classes = set[str]()
         if whole and own:
             first, last = own.first - 1, own.last
+            classes = _find_classes(lines[first:last])
         near = "\n".join(lines[first:last])
         names = {one or other for one, other in CALLED.findall(f"{near}\n{text}")} - COMMON
+        names |= classes
         word = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
         shown = ["What it calls or names:"]
         found = 0
@@ -491,7 +501,7 @@ class Code:
                     if each[0] <= function.first or (path, each[0]) not in self.shown
                 ]
                 shown += [f"{self.redactor.path(path)}:", *self.show(path, kept)]
-                if found == MOST_CALLS:
+                if found == MOST_CALLS + len(classes):
                     return shown
         return shown if found else []
 
