@@ -12,7 +12,7 @@ from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_PE
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from holdfast.contracts import remarks as remarks_module
-from holdfast.contracts.remarks import merge_remarks
+from holdfast.contracts.remarks import blocks_change, merge_remarks
 from holdfast.rendering.foremost import HARMS, first_in_line, harm_of, one_thing
 from holdfast.text import code_span, for_terminal
 
@@ -73,6 +73,21 @@ def test_what_a_model_refuted_of_an_agent_that_doubted_it_is_told_with_the_reaso
     assert "1 remark of agents: 1 refuted." in told.answer
     assert "Line 9 guards it. Not counted: only an agent says it." in told.answer
     assert "could not be verified" not in told.answer and not told.data["below_confidence"]
+
+
+def test_one_deleted_test_that_two_rules_tell_is_one_remark_that_counts() -> None:
+    gone = remark(lens="uses", rule="deleted-test", file="tests/test_a.py", deleted=True)
+    by_agent: dict[str, Any] = {"file": "tests/test_a.py", "deleted": True, "by_agent": True}
+    held = remark(lens="untested", rule="deleted-test", message="It alone held it.", **by_agent)
+    fixed = remark(
+        **{**by_agent, "lens": "regressions", "rule": "deleted-check", "kind": "tests"},
+        **{"message": "Commit 0123456 put it in.", "confidence": 95},
+    )
+    (merged,) = merge_remarks([gone, held, fixed])
+    assert merged.lens == "uses" and blocks_change(merged)
+    assert {*merged.also} == {"untested:deleted-test", "regressions:deleted-check"}
+    (told,) = merge_remarks([held, fixed])
+    assert (told.lens, told.kind) == ("regressions", "production"), "as one of them counts, so it"
 
 
 def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one() -> None:
