@@ -90,6 +90,26 @@ def test_one_deleted_test_that_two_rules_tell_is_one_remark_that_counts() -> Non
     assert (told.lens, told.kind) == ("regressions", "production"), "as one of them counts, so it"
 
 
+def test_each_that_saw_a_defect_is_named_alike_and_those_merged_are_counted() -> None:
+    text = "Whoever names a path outside gets that file."
+    said = remark(message=text, lens="attacks", rule="outside-path", by_agent=True)
+    again = said.model_copy(update={"lens": "conventions", "rule": "broken-rule", "confidence": 93})
+    agents = [
+        Finding(
+            subtask_id=each.lens,
+            status="complete",
+            model="m",
+            data={"remarks": [each.model_dump(mode="json")]},
+        )
+        for each in (said, again)
+    ]
+    (one,) = merge_remarks([said, again])
+    sure = one.model_copy(update={"verdict": "confirmed", "why": "Yes"})
+    told = review(*agents, verified=(sure,), to_verify=1).answer
+    assert "(`conventions:broken-rule`, `attacks:outside-path`, 93 %)" in told
+    assert "1 remark of agents (1 more merged): 1 confirmed." in told
+
+
 def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one() -> None:
     given = Remark(severity="critical", file="a.py", line=3, message="m", rule="R", confidence=90)
     said = given.model_copy(
@@ -421,7 +441,7 @@ def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
     assert len(remarks_of(synthesis)) == 1_200
     assert synthesis.answer.count("### warning") == MOST_SHOWN
     assert synthesis.answer.count("### warning · `00.py:") == MOST_PER_FILE
-    assert "### And 1,170 more remarks\n\n- warning · `00.py:19` `R`\n" in synthesis.answer
+    assert "### And 1,170 more remarks\n\n- warning · `00.py:19` `bugs:R`\n" in synthesis.answer
     assert synthesis.answer.count("\n- warning · `") == MOST_LINES
     assert "\n- and 1,110 more: `05.py` 20," in synthesis.answer
     assert (
@@ -438,7 +458,7 @@ def test_every_critical_defect_is_shown_whole_wherever_it_is() -> None:
     ]
     answer = review(lens("bugs", *critical, remark(line=500, rule="W"))).answer
     assert answer.count("### critical · `a.py:") == 40
-    assert "- warning · `a.py:500` `W`" in answer
+    assert "- warning · `a.py:500` `bugs:W`" in answer
     same = [remark(line=3 * n + 1, rule="R", severity="critical") for n in range(40)]
     places = review(lens("bugs", *same)).answer
     assert all(f"`a.py:{3 * n + 1}`" in places for n in range(40))
