@@ -57,6 +57,7 @@ WORD = re.compile(r"[^\W\d_]{4,}")
 COMMIT = re.compile(r"(?<![\w./-])([0-9a-f]{7,40})(?![\w/-])")
 CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*)\s*\(|`([A-Za-z_$][\w$]*)`")
 """A name that is called, or that a remark quotes."""
+CLASS = re.compile(r"(?<![\w$])[A-Z][\w$]*")
 IMPORT = re.compile(
     r"(?:import|from|use|using|require|require_relative|include|#\s*include|export .* from)\b"
     r"|(?:const|let|var) .*\brequire\("
@@ -101,11 +102,11 @@ def _show(code: Code, remark: Remark, number: int) -> Shown:
     absent = code.explain_absent(remark)
     if absent or not remark.file:
         return Shown(place, said, "", absent)
-    text = f"{remark.message}\n{remark.suggestion}"
+    text = remark.message
     code.begin(number)
     parts = [
         (OF_FUNCTION, code.function(remark)),
-        (OF_CITED, code.cited(text)),
+        (OF_CITED, code.cited(remark, text)),
         (OF_FILES, code.named_files(remark, text)),
         (OF_COMMITS, code.commits(remark, text)),
         (OF_CALLS, code.calls(remark, text)),
@@ -141,16 +142,25 @@ def _find_imports(lines: Sequence[str]) -> Iterator[int]:
             open_until = close if close not in line else ""
 
 
+def _find_classes(lines: Sequence[str]) -> set[str]:
+    """Return what may be names of classes in the head of a function."""
+    end = next((n for n, line in enumerate(lines, 1) if line.rstrip().endswith((":", "{"))), 1)
+    return set(CLASS.findall("\n".join(lines[:end])))
+
+
 def _may_have_rules(path: str) -> bool:
     return not is_code(path) or language_of(path) == OTHER
 
 
-def _keep_near(numbered: Sequence[Numbered], line: int, most: int) -> list[Numbered]:
+def _keep_near(numbered: Sequence[Numbered], most: int, *places: int) -> list[Numbered]:
     """Return as many of the numbered lines as fit: the first ones, which name a function, and those
-    nearest to a line.
+    nearest to some places.
     """
     first = [number for number, _ in numbered if number == int(number)][:BEGINNING]
-    near = sorted(numbered, key=lambda each: (each[0] not in first, abs(each[0] - line)))
+    near = sorted(
+        numbered,
+        key=lambda each: (each[0] not in first, min(abs(each[0] - place) for place in places)),
+    )
     kept = list[Numbered]()
     for number, text in near:
         most -= len(text.encode()) + 1
@@ -249,17 +259,14 @@ class Code:
         # Its number would be mistaken for one of the head.
         return f"      - {self.redactor.line(text.rstrip(), path, 0)[:LONGEST_LINE]}"
 
-    def range(self, path: str, first: int, last: int) -> Iterator[str]:
-        """Yield lines of the head, those that the change added with +, and between them those that
-        it deleted, with -.
-        """
-        for number, text in self.numbered(path, first, last):
-            self.shown.add((path, number))
-            yield text
+    def show(self, path: str, kept: Sequence[Numbered]) -> list[str]:
+        """Return lines of a file with marks where some are left out, and note them as shown."""
+        self.shown |= {(path, number) for number, _ in kept}
+        return [*_with_gaps(kept)]
 
     def numbered(self, path: str, first: int, last: int) -> Iterator[Numbered]:
-        """Yield the same with their numbers; a deleted line is half a line behind the one before
-        it.
+        """Yield lines of the head with their numbers, those that the change added with +, and
+        between them those that it deleted, with -, half a line behind the one before.
         """
         file = self.files[path]
         end = len(self.lines(path))
@@ -318,16 +325,18 @@ class Code:
         found = find_function(lines, line)
         first, last = (found.first, found.last) if found else (line - AROUND, line + AROUND)
         what = "function or class" if found else "lines"
-        head = f"The {what} around it (+ added and - deleted by the change):"
+        head = self._head(f"The {what} around it", "+ added and - deleted")
         numbered = [*self.numbered(path, max(first, 1), last)]
         if (before := self.told.get((path, first, last))) is not None:
             self.shown |= {(path, number) for number, _ in numbered}
             return [head, f"the one that stands beside remark {before}."]
-        kept = _keep_near(numbered, line, most - ROOM_FOR_HEAD)
-        self.shown |= {(path, number) for number, _ in kept}
+        kept = _keep_near(numbered, most - ROOM_FOR_HEAD, line)
         if len(kept) == len(numbered):
             self.told[path, first, last] = self.number
-        return [head, *_with_gaps(kept)]
+        return [head, *self.show(path, kept)]
+
+    def _head(self, title: str, marks: str) -> str:
+        return f"{title} ({marks} by the change):" if self.snapshot.manifest.base else f"{title}:"
 
     def _gone(self, remark: Remark) -> list[str]:
         lines = self.lines(remark.file, before=True)
@@ -337,11 +346,11 @@ class Code:
         gone = [(float(each), self.line_before(remark.file, each)) for each in numbers]
         end = self.gone[remark.file].end
         head = f"In the change this file was {end}; this stood around the place:"
-        return [head, *_with_gaps(_keep_near(gone, line, OF_FUNCTION - ROOM_FOR_HEAD))]
+        return [head, *_with_gaps(_keep_near(gone, OF_FUNCTION - ROOM_FOR_HEAD, line))]
 
     def imports(self, path: str) -> list[str]:
         """Return what a file of the head imports, and the imports that the change deleted."""
-        shown = ["What its file imports (+ added by the change):"]
+        shown = [self._head("What its file imports", "+ added")]
         for number in _find_imports(self.lines(path)):
             shown += [self.line(path, number, "+" if self._is_added(path, number) else " ")]
         file = self.files.get(path)
@@ -361,34 +370,48 @@ class Code:
         hunks = self.files[path].hunks
         return any(first <= number < first + count for _, _, first, count in hunks)
 
-    def cited(self, text: str) -> list[str]:
-        """Return the lines that a remark names as `path:line`, with those around them."""
-        shown = ["Places that the remark names:"]
-        places = dict.fromkeys((path, int(line)) for path, line in CITED.findall(text))
-        for path, line in [*places][:MOST_CITED]:
-            known = self._find(path)
-            if known and (known, line) not in self.shown and 1 <= line <= len(self.lines(known)):
-                shown += [f"{self.redactor.path(known)}:", *self._near(known, line)]
+    def cited(self, remark: Remark, text: str) -> list[str]:
+        """Return the lines that a remark names as `path:line`, with those around them; not of the
+        files with rules, which are shown by themselves.
+        """
+        shown, left = ["Places that the remark names:"], OF_CITED - ROOM_FOR_HEAD
+        others = {*self._named(remark, text)}
+        for path, line in self._places(text)[:MOST_CITED]:
+            if path in others or (path, line) in self.shown:
+                continue
+            near = self._near(path, line, left)
+            left -= sum(len(each.encode()) + 1 for each in near)
+            shown += [f"{self.redactor.path(path)}:", *near] if near else []
         return shown if len(shown) > 1 else []
 
+    def _places(self, text: str) -> list[tuple[str, int]]:
+        """Return the places that there are of those that a text names."""
+        named = ((self._find(path), int(line)) for path, line in CITED.findall(text))
+        there = ((path, line) for path, line in named if 1 <= line <= len(self.lines(path)))
+        return [*dict.fromkeys(there)]
+
     def named_files(self, remark: Remark, text: str) -> list[str]:
-        """Return the files with rules, settings or words that the remark names: whole, or what of
-        them has most of its words.
+        """Return the files with rules, settings or words that the remark names: whole, or what is
+        around the places that it names in them, else around the line with most of its words.
         """
-        names = dict.fromkeys(each.rstrip(".") for each in NAMED.findall(text))
-        paths = dict.fromkeys(filter(None, (self._find_named(each, remark) for each in names)))
+        paths, places = self._named(remark, text), self._places(text)
         said = {each.lower() for each in WORD.findall(text)}
         shown = ["Rules and settings that the remark names:"]
-        for path in [*paths][:MOST_FILES]:
+        for path in paths:
             lines = self.lines(path)
             alike = [len(said & {each.lower() for each in WORD.findall(line)}) for line in lines]
-            near = alike.index(max(alike)) + 1 if lines else 1
+            best = alike.index(max(alike)) + 1 if lines else 1
+            near = [line for known, line in places if known == path] or [best]
             numbered = [*self.numbered(path, 1, len(lines))]
-            kept = _keep_near(
-                numbered, near, OF_FILES // min(len(paths), MOST_FILES) - ROOM_FOR_HEAD
-            )
-            shown += [f"{self.redactor.path(path)}:", *_with_gaps(kept)]
+            kept = _keep_near(numbered, OF_FILES // len(paths) - ROOM_FOR_HEAD, *near)
+            shown += [f"{self.redactor.path(path)}:", *self.show(path, kept)]
         return shown if len(shown) > 1 else []
+
+    def _named(self, remark: Remark, text: str) -> list[str]:
+        """Return the first files with rules, settings or words that a text names."""
+        names = dict.fromkeys(each.rstrip(".") for each in NAMED.findall(text))
+        paths = dict.fromkeys(filter(None, (self._find_named(each, remark) for each in names)))
+        return [*paths][:MOST_FILES]
 
     def _find_named(self, name: str, remark: Remark) -> str:
         """Return the file of the head that a name means, beside the remark's own: by its path, else
@@ -409,17 +432,18 @@ class Code:
         short = path.removeprefix("./").removeprefix(f"{self.name}/")
         return next((each for each in (path, short) if each in self.files), "")
 
-    def _near(self, path: str, line: int) -> Iterator[str]:
-        """Yield the lines around one, as far as they are in its function, of which the first line
-        is always shown.
+    def _near(self, path: str, line: int, most: int = OF_USES) -> list[str]:
+        """Return the lines around one, as far as they are in its function, of which the first line
+        is always shown, and as they fit.
         """
         found = find_function(self.lines(path), line)
         first = max(line - ABOVE_USE, found.first if found else 1, 1)
-        if found and found.first < first:
-            yield from self.range(path, found.first, found.first)
-            yield CUT
         last = min(line + BELOW_USE, found.last if found else line + BELOW_USE)
-        yield from self.range(path, first, last)
+        numbered = [*self.numbered(path, first, last)]
+        if found and found.first < first:
+            head = self.numbered(path, found.first, found.first)
+            numbered = [*(each for each in head if each[0] == found.first), *numbered]
+        return self.show(path, _keep_near(numbered, most, line))
 
     def commits(self, remark: Remark, text: str) -> list[str]:
         """Return the commits that a remark names: what they say, and what they did to its file."""
@@ -445,14 +469,17 @@ class Code:
 
     def calls(self, remark: Remark, text: str, *, whole: bool = False) -> list[str]:
         """Return the functions that the place calls, or its whole function, or the remark names,
-        with what the change did to them.
+        with what the change did to them; of a whole function, the classes of its parameters, too.
         """
         lines, own = self.lines(remark.file), self.around(remark)
         first, last = max(remark.line - 2, 0), remark.line + 1
+        classes = set[str]()
         if whole and own:
             first, last = own.first - 1, own.last
+            classes = _find_classes(lines[first:last])
         near = "\n".join(lines[first:last])
         names = {one or other for one, other in CALLED.findall(f"{near}\n{text}")} - COMMON
+        names |= classes
         word = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
         shown = ["What it calls or names:"]
         found = 0
@@ -463,11 +490,18 @@ class Code:
                 function = find_function(self.lines(path), number)
                 if function is None or (path == remark.file and function == own):
                     continue
-                found += 1
                 last = min(function.last, function.first + 2 * AROUND)
-                shown += [f"{self.redactor.path(path)}:"]
-                shown += self.range(path, function.first, last)
-                if found == MOST_CALLS:
+                numbered = [*self.numbered(path, function.first, last)]
+                if all((path, each) in self.shown for each, _ in numbered):
+                    continue
+                found += 1
+                kept = [
+                    each
+                    for each in numbered
+                    if each[0] <= function.first or (path, each[0]) not in self.shown
+                ]
+                shown += [f"{self.redactor.path(path)}:", *self.show(path, kept)]
+                if found == MOST_CALLS + len(classes):
                     return shown
         return shown if found else []
 
@@ -488,14 +522,15 @@ class Code:
             for path in tests:
                 for number, text in enumerate(self.lines(path), 1):
                     test = find_function(self.lines(path), number) if word.search(text) else None
-                    if test:
+                    if test and (path, test) != (remark.file, found):
                         return self._test(path, test.first, test.last)
         if tests and named in PurePosixPath(tests[0]).stem.lower():
             return self._test(tests[0], 1, 2 * AROUND)
         return []
 
     def _test(self, path: str, first: int, last: int) -> list[str]:
-        return [f"The nearest test, in {self.redactor.path(path)}:", *self.range(path, first, last)]
+        lines = self.show(path, [*self.numbered(path, first, last)])
+        return [f"The nearest test, in {self.redactor.path(path)}:", *lines]
 
     def uses(self, remark: Remark) -> list[str]:
         """Return where the function around the place is used by name, tests last."""

@@ -268,11 +268,13 @@ def _show(
     remark = material.remark
     place = redactor.path(remark.file)
     place = f"{place} line {remark.line}" if remark.line else place
-    said = redactor.message(remark.message, 2_000, remark.file)
+    said, wanted = (
+        redactor.message(each, 2_000, remark.file) for each in (remark.message, remark.suggestion)
+    )
     withheld = frozenset((each.file, each.line) for each in material.withheld)
     code = Code(snapshot, redactor, withheld, material.repository.name)
     if remark.file not in {*code.files, *code.gone} or not redactor.quotes(remark.file):
-        return ProofCode(place, said)
+        return ProofCode(place, said, wanted)
     calls = code.calls(remark, f"{remark.message}\n{remark.suggestion}", whole=True)
     own = [(OF_CODE, code.function(remark, OF_CODE)), (OF_IMPORTS, code.imports(remark.file))]
     beside = [(OF_CALLS, calls), (OF_TEST, code.nearest_test(remark))]
@@ -285,6 +287,7 @@ def _show(
     return ProofCode(
         place=place,
         message=said,
+        suggestion=wanted,
         name=found.get("name", ""),
         code=join_parts(own, OF_CODE + OF_IMPORTS),
         around=join_parts(beside, OF_CALLS + OF_TEST),

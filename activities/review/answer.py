@@ -91,7 +91,7 @@ def _one_by_one(standing: Iterable[Remark], *, whole: bool) -> Iterable[str]:
 def _left(remarks: list[Remark]) -> str:
     """Return place and rule of each of the first, counts of the others, and where they all are."""
     lines = [
-        f"{each.severity} · {shown.place(each)} {code_span(each.rule or each.lens)}"
+        f"{each.severity} · {shown.place(each)} {code_span(lens_and_rule(each))}"
         for each in remarks[:MOST_LINES]
     ]
     if others := Counter(each.file for each in remarks[MOST_LINES:]):
@@ -149,7 +149,7 @@ def _list_refuted(remarks: Iterable[Remark]) -> str:
         if remark.verdict == "refuted":
             by = " Counted: an analyser found it." if blocks_change(remark) else ""
             by = " Not counted: only an agent says it." if remark.by_agent else by
-            lines.append(_line(remark, remark.rule or remark.lens, remark.why) + by)
+            lines.append(_line(remark, lens_and_rule(remark), remark.why) + by)
     return _list("Refuted by a model", lines)
 
 

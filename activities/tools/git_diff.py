@@ -30,7 +30,7 @@ MOST_LINES = 5_000
 """Lines that one call shows, including those around changes."""
 
 
-@tool(seconds=60, reads=("repository",))
+@tool(seconds=60, reads=("change",))
 async def git_diff(
     here: Here,
     path: Annotated[str, Field(description="A repository, or a file or folder of one.")],

@@ -27,7 +27,7 @@ async def git_history(
 ) -> str:
     """List the commits of a repository that touched a path, newest first: id, date, author, what
     its message says, and the lines that it added to and deleted from its files. git_patch shows a
-    whole message, and what a commit did.
+    whole message.
     """
     place = place_of(here, path)
     manifest = (await here.snapshot(place.input)).manifest

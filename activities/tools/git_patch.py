@@ -24,8 +24,8 @@ async def git_patch(
         str, Field(description="Its id, as git_history shows it.", pattern="^[0-9a-fA-F]{7,64}$")
     ],
 ) -> str:
-    """Show the message of a commit and, of those before the change under review, its diff of the
-    files that changed since. What the change itself did is shown by git_diff.
+    """Show the whole message of a commit. Where the repository is compared with a revision, also
+    the diff of a commit that came before, of the files that changed since.
     """
     place = place_of(here, path)
     snapshot = await here.snapshot(place.input)

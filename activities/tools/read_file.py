@@ -35,7 +35,7 @@ async def read_file(
     limit: Annotated[int, Field(description="How many lines.", ge=1, le=20_000)] = 2_000,
     version: Annotated[
         Literal["head", "base"],
-        Field(description="base: as it was in the revision that a repository is compared with."),
+        Field(description="base: as in the revision that a repository is compared with, if it is."),
     ] = "head",
 ) -> str:
     """Read a text file of your inputs, with the numbers of its lines. Cite a line as `path:12`.

@@ -13,6 +13,7 @@ from holdfast.contracts import PinnedInput, Remark, Subtask, policies
 from holdfast.contracts.remarks import (
     SEVERITIES,
     is_credential,
+    is_withheld,
     merge_remarks,
     rank_remarks,
     sightings_of,
@@ -92,13 +93,15 @@ def withheld_from(state: State, remarks: Sequence[Remark]) -> tuple[Place, ...]:
 
 def choose_remarks(state: State) -> tuple[Remark, ...]:
     """Return the first remarks by rank, as many as the playbook says. Those of agents that are not
-    sure enough come last, the surest first: agents are told that what they doubt is checked.
+    sure enough come last, the surest first: agents are told that what they doubt is checked. A
+    credential that an analyser found is not among them: it counts whatever is said of it, and its
+    line is shown to no model.
     """
     playbook = state.brief.playbook
     assert playbook is not None, "a playbook says how many remarks are verified"
     found = [each for each in all_remarks(state) if not each.summed]
     least, merged = least_confidence(state), merge_remarks(found)
-    shown = [each for each in rank_remarks(merged) if not each.hidden]
+    shown = [each for each in rank_remarks(merged) if not each.hidden and not is_withheld(each)]
     sure = [each for each in shown if each.confidence >= least]
     unsure = [each for each in shown if each.by_agent and each.confidence < least]
     first = _share_room(sure, playbook.verify)

@@ -59,8 +59,6 @@ def to_edit(answer: FixAnswer, _: FixMaterial) -> Edit:
 def fix_prompt(material: FixMaterial, code: ProofCode) -> str:
     """Return the user turn: the code, the remark, what showed it, then the order."""
     parts = [*enclose_code(material.remark, code)]
-    if material.remark.suggestion:
-        parts.append(envelope("what the remark suggests", material.remark.suggestion))
     if material.script is not None:
         parts.append(envelope("what fails today and must pass", material.script.text))
     parts += say_today(material.about)

@@ -113,6 +113,7 @@ class ProofCode:
 
     place: str
     message: str
+    suggestion: str = ""
     name: str = ""
     """The function that a script for the sandbox must use; empty: any of the file."""
     code: str = ""
@@ -165,16 +166,18 @@ def show_proof_without_code(material: ProveMaterial) -> ProofCode:
     """Return the remark as a history holds it, without code."""
     remark = material.remark
     place = f"{remark.file} line {remark.line}" if remark.line else remark.file
-    return ProofCode(place, remark.message)
+    return ProofCode(place, remark.message, remark.suggestion)
 
 
 def enclose_code(remark: Remark, code: ProofCode) -> Iterator[str]:
-    """Yield the code of a remark and what stands around it, then the remark."""
+    """Yield the code of a remark and what stands around it, then the remark and what it wants."""
     yield envelope("the code under review", code.code or "none can be shown")
     if code.around:
         yield envelope("around it", code.around)
     said = f"{remark.severity}, {lens_and_rule(remark)}, {code.place}\n{code.message}"
     yield envelope("the remark", said)
+    if code.suggestion:
+        yield envelope("what the remark suggests", code.suggestion)
 
 
 def prove_prompt(material: ProveMaterial, code: ProofCode) -> str:

@@ -33,8 +33,10 @@ Effort = Literal["low", "medium", "high"]
 Urgency = Literal["urgent", "normal", "bulk"]
 Strategy = Literal["merge", "select", "reduce"]
 InputKind = Literal["text", "file", "repository", "folder"]
-InputForm = Literal["folder", "repository", "document", "table"]
-"""What an input is to the tools that read it."""
+InputForm = Literal["folder", "repository", "change", "document", "table"]
+"""What an input is to the tools that read it; a change: a repository that is compared with a
+revision.
+"""
 FileKind = Literal[
     "production", "tests", "docs", "examples", "generated", "vendored", "minified", "built"
 ]

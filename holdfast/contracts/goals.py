@@ -220,7 +220,7 @@ class PinnedInput(Contract):
     def forms(self) -> tuple[InputForm, ...]:
         """What it is to tools; empty: text, which stands in prompts and has no table in it."""
         if self.kind == "folder" or self.kind == "repository":
-            return (self.kind,)
+            return (self.kind, *(("change",) if self.base else ()))
         document = self.reader not in ("", "query_data")
         table = self.reader == "query_data" or PurePath(self.path).suffix.lower() in TABLES
         return (*(("document",) if document else ()), *(("table",) if table else ()))

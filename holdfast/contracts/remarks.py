@@ -50,6 +50,8 @@ LISTED = 60
 CREDENTIAL_LENS = "secrets"
 CREDENTIAL = "credential"
 SUBJECTS = {
+    # A test that is gone: one agent asks what it held, another which check an old commit put in.
+    "deleted-test": "deleted check", "deleted-check": "deleted check",
     # A password in the code: bandit by its name, the secrets lens by its look.
     "B105": "credential", "B106": "credential", "B107": "credential",
     # An exception that disappears: ruff by the bare except, bandit by the empty handler.
@@ -174,6 +176,11 @@ def is_credential(remark: Remark) -> bool:
     return _subject(remark) == CREDENTIAL
 
 
+def is_withheld(remark: Remark) -> bool:
+    """True if an analyser found a credential: no model is asked about it."""
+    return not remark.by_agent and is_credential(remark)
+
+
 def merge_remarks(remarks: Iterable[Remark]) -> list[Remark]:
     """Return each defect once, by the rule at the top of this module."""
     places = sorted(remarks, key=lambda each: (each.file, _subject(each), each.line))
@@ -257,7 +264,7 @@ def _one(group: Sequence[Remark]) -> Remark:
     # What is taken out for one lens or rule stays if another saw it, too.
     seen = [each for each in group if not each.hidden] or group
     best, *others = rank_remarks(seen)
-    severity = best.severity
+    severity, kind = best.severity, best.kind
     if all(each.by_agent for each in seen):
         # Its words are those of the surest: nobody knows more of what agents say.
         best, *others = sorted((best, *others), key=lambda each: -each.confidence)
@@ -265,7 +272,7 @@ def _one(group: Sequence[Remark]) -> Remark:
     named = (name for each in (best, *others) for name in (*each.also, lens_and_rule(each)))
     also = tuple(dict.fromkeys(name for name in named if name != own))
     confidence = max(each.confidence for each in seen if each.by_agent == best.by_agent)
-    update = {"severity": severity, "confidence": confidence, "also": also}
+    update = {"severity": severity, "kind": kind, "confidence": confidence, "also": also}
     return best.model_copy(update=update)
 
 

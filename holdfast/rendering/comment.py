@@ -13,6 +13,7 @@ from holdfast.contracts import Remark, Report, ReviewData
 from holdfast.contracts.remarks import (
     describe_hidden,
     group_same,
+    lens_and_rule,
     read_review,
     stands,
     why_unread,
@@ -88,7 +89,7 @@ def as_thread(remark: Remark, fail_on: str = "") -> str:
     seen. `fail_on` as for the comment.
     """
     mark = f"{FAILS} " * (remark.severity in failing(fail_on)) + MARKS[remark.severity]
-    rule = code_span(remark.rule or remark.lens)
+    rule = code_span(lens_and_rule(remark))
     lines = "\n".join(f"- {_calm(line)}" for line in shown.advice(remark))
     script = fence_of(remark)
     proof = f"<details><summary>{TITLE}</summary>\n\n{script}\n\n</details>" if script else ""
@@ -161,7 +162,7 @@ def _folded(group: Sequence[Remark], links: Links, *, fails: bool) -> str:
     refuted = "" if stands(first) else "refuted by a model: "
     mark = f"{FAILS} " * fails + MARKS[first.severity]
     summary = f"{mark} {place}: {refuted}{_calm(_html(first.message))}"
-    body = [f"{_linked(first, links)} · {code_span(first.rule or first.lens)}"]
+    body = [f"{_linked(first, links)} · {code_span(lens_and_rule(first))}"]
     body += [code] if (code := shown.code_of(first)) else []
     same = shown.same_at(group[1:], lambda remark: _linked(remark, links), shown.MOST_PLACES)
     lines = (*map(_calm, shown.advice(first)), *same)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from holdfast.contracts import Remark, ReviewData, Severity
-from holdfast.contracts.remarks import SEVERITIES, blocks_change, stands
+from holdfast.contracts.remarks import SEVERITIES, blocks_change, lens_and_rule, stands
 from holdfast.rendering.blocks import Block, Folded, Marked
 from holdfast.rendering.many import beginning
 from holdfast.rendering.proofs import describe_fix, describe_proof, diff_of, fence_of
@@ -54,7 +54,7 @@ def place(remark: Remark) -> str:
 
 def line(remark: Remark) -> Marked:
     """Return a remark in a line, with its place, its rule and how sure its lens is."""
-    rule = code_span(remark.rule or remark.lens)
+    rule = code_span(lens_and_rule(remark))
     what = f"**{remark.severity}** {place(remark)} {inline(remark.message)}"
     return Marked(f"{what} ({rule}, {remark.confidence} %)")
 
@@ -104,7 +104,7 @@ def prose(text: str) -> str:
 
 
 def _rules(remark: Remark) -> str:
-    names = (remark.rule or remark.lens, *remark.also)
+    names = (lens_and_rule(remark), *remark.also)
     listed = ", ".join(code_span(name) for name in names if name)
     return f"({listed}, {remark.confidence} %)" if listed else f"({remark.confidence} %)"
 

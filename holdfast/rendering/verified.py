@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from holdfast.contracts import Remark, ReviewData, Verdict
-from holdfast.contracts.remarks import is_question
+from holdfast.contracts.remarks import is_question, is_withheld, lens_and_rule
 from holdfast.rendering.blocks import Folded, Marked
 from holdfast.rendering.many import beginning
 from holdfast.rendering.remarks import place, prose
@@ -27,11 +27,18 @@ def count_verdicts(review: ReviewData) -> Iterator[str]:
     for who, by_agent in (("agents", True), ("analysers", False)):
         whose = [each for each in told if each.by_agent == by_agent and not each.summed]
         if whose:
-            yield f"{pluralize(len(whose), 'remark')} of {who}: {_counts(whose)}."
+            more = _count_merged(review, told) if by_agent else 0
+            merged = f" ({more} more merged)" if more else ""
+            yield f"{pluralize(len(whose), 'remark')} of {who}{merged}: {_counts(whose)}."
+
+
+def _count_merged(review: ReviewData, told: Sequence[Remark]) -> int:
+    """Return how many remarks of agents are told in the words of another that saw the same."""
+    return sum(name.partition(":")[0] in review.agents for each in told for name in each.also)
 
 
 def _counts(remarks: Sequence[Remark]) -> str:
-    counts = Counter(each.verdict for each in remarks)
+    counts = Counter(each.verdict for each in remarks if each.verdict or not is_withheld(each))
     asked = sum(map(is_question, remarks))
     beside = {"open": f" ({asked} shown as questions)" if asked else ""}
     said = (
@@ -39,13 +46,14 @@ def _counts(remarks: Sequence[Remark]) -> str:
         for each in VERDICTS
         if counts[each]
     )
-    return ", ".join(said)
+    withheld = sum(not each.verdict and is_withheld(each) for each in remarks)
+    return ", ".join((*said, *([f"{withheld:,} shown to no model"] if withheld else [])))
 
 
 def list_questions(review: ReviewData) -> list[Marked]:
     """Return the questions, each with its place and the remark that it is about."""
     return [
-        Marked(f"{place(each)}: {_ask(each)} ({code_span(each.rule or each.lens)})")
+        Marked(f"{place(each)}: {_ask(each)} ({code_span(lens_and_rule(each))})")
         for each in review.unconfirmed
         if is_question(each)
     ]
@@ -65,7 +73,7 @@ def fold_open(review: ReviewData, most: int = 200) -> list[Folded]:
         return []
     lines = [
         Marked(
-            f"{place(each)}: {sentence(prose(each.message))} ({code_span(each.rule or each.lens)},"
+            f"{place(each)}: {sentence(prose(each.message))} ({code_span(lens_and_rule(each))},"
             f" {each.confidence} %) {sentence(prose(each.why or 'no model looked at it'))}"
         )
         for each in first

@@ -210,7 +210,7 @@ def test_a_role_knows_what_its_tools_read_and_which_of_them_may_read_anything(
     write(tmp_path, role("tools: [git_diff, calculate, run_python, mcp__clock__now]\n"))
     card = Catalogue.load(tmp_path).roles["code-reviewer"].card
     assert {each.tool: each.inputs for each in card.reads} == {
-        "git_diff": ("repository",),
+        "git_diff": ("change",),
         "calculate": (),
         "read_result": (),
     }

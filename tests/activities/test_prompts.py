@@ -302,6 +302,7 @@ PROMPTS = {
             ProofCode(
                 place="a.py line 3",
                 message="the last page is lost",
+                suggestion="Round up.",
                 name="pages",
                 code="The function or class around it (+ added and - deleted by the change):\n"
                 "    1   def pages(total, size):\n"
@@ -348,7 +349,12 @@ PROMPTS = {
         SYSTEM["fixer"],
         fix_prompt(
             FixMaterial(repository=REPORT, remark=REMARK, about=ABOUT),
-            ProofCode("a.py line 3", "the last page is lost", code="    3 + return total // size"),
+            ProofCode(
+                "a.py line 3",
+                "the last page is lost",
+                "Round up.",
+                code="    3 + return total // size",
+            ),
         ),
     ),
     "row": (

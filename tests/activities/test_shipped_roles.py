@@ -8,10 +8,17 @@ from itertools import combinations
 import pytest
 
 from holdfast.activities.catalogue.files import Role
-from holdfast.calls.turn import READS_ON
+from holdfast.calls.turn import READS_ON, equip
+from holdfast.contracts import PinnedInput
 from shipped import shipped_catalogue
 
 COMMON = {name: role for name, role in shipped_catalogue().roles.items() if not role.playbook}
+READERS = {
+    name: role
+    for name, role in shipped_catalogue().roles.items()
+    if role.playbook == "code-review" and role.card.tier != "none" and not role.only_changes
+}
+"""Who reads a whole tree, too."""
 USES = {
     "calculate": r"calculat",
     "format_data": r"format",
@@ -57,3 +64,18 @@ def test_what_only_one_common_role_has_says_what_it_is_for() -> None:
     assert having("git_history") == having("git_diff") == {"coder"}
     assert having("web_search") == having("web_fetch") == {"web-researcher"}
     assert having("calculate") == {"analyst", "reviewer"}
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_a_reader_of_whole_trees_too_is_told_of_changes_only_as_what_may_be(name: str) -> None:
+    sentences = re.split(r"(?<=[.?])\s", READERS[name].prompt)
+    of_changes = [each for each in sentences if re.search(r"\bchange(?!log)|delet|\bold\b", each)]
+    assert not [each for each in of_changes if not re.search(r"\b(a|the) change\b", each)]
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_a_reader_of_a_whole_tree_is_not_offered_the_diff_of_a_change(name: str) -> None:
+    tree = PinnedInput(name="repo", kind="repository", size=9, digest="ab")
+    change = tree.model_copy(update={"base": "cd" * 20})
+    gone = {*equip(READERS[name].card, [change]).tools} - {*equip(READERS[name].card, [tree]).tools}
+    assert gone == {"git_diff"}

@@ -12,7 +12,7 @@ from holdfast.activities.review.answer import MOST_LINES, MOST_PER_FILE, MOST_PE
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import Escalation, Finding, Omission, Remark, Subtask, Synthesis
 from holdfast.contracts import remarks as remarks_module
-from holdfast.contracts.remarks import merge_remarks
+from holdfast.contracts.remarks import blocks_change, merge_remarks
 from holdfast.rendering.foremost import HARMS, first_in_line, harm_of, one_thing
 from holdfast.text import code_span, for_terminal
 
@@ -73,6 +73,41 @@ def test_what_a_model_refuted_of_an_agent_that_doubted_it_is_told_with_the_reaso
     assert "1 remark of agents: 1 refuted." in told.answer
     assert "Line 9 guards it. Not counted: only an agent says it." in told.answer
     assert "could not be verified" not in told.answer and not told.data["below_confidence"]
+
+
+def test_one_deleted_test_that_two_rules_tell_is_one_remark_that_counts() -> None:
+    gone = remark(lens="uses", rule="deleted-test", file="tests/test_a.py", deleted=True)
+    by_agent: dict[str, Any] = {"file": "tests/test_a.py", "deleted": True, "by_agent": True}
+    held = remark(lens="untested", rule="deleted-test", message="It alone held it.", **by_agent)
+    fixed = remark(
+        **{**by_agent, "lens": "regressions", "rule": "deleted-check", "kind": "tests"},
+        **{"message": "Commit 0123456 put it in.", "confidence": 95},
+    )
+    (merged,) = merge_remarks([gone, held, fixed])
+    assert merged.lens == "uses" and blocks_change(merged)
+    assert {*merged.also} == {"untested:deleted-test", "regressions:deleted-check"}
+    (told,) = merge_remarks([held, fixed])
+    assert (told.lens, told.kind) == ("regressions", "production"), "as one of them counts, so it"
+
+
+def test_each_that_saw_a_defect_is_named_alike_and_those_merged_are_counted() -> None:
+    text = "Whoever names a path outside gets that file."
+    said = remark(message=text, lens="attacks", rule="outside-path", by_agent=True)
+    again = said.model_copy(update={"lens": "conventions", "rule": "broken-rule", "confidence": 93})
+    agents = [
+        Finding(
+            subtask_id=each.lens,
+            status="complete",
+            model="m",
+            data={"remarks": [each.model_dump(mode="json")]},
+        )
+        for each in (said, again)
+    ]
+    (one,) = merge_remarks([said, again])
+    sure = one.model_copy(update={"verdict": "confirmed", "why": "Yes"})
+    told = review(*agents, verified=(sure,), to_verify=1).answer
+    assert "(`conventions:broken-rule`, `attacks:outside-path`, 93 %)" in told
+    assert "1 remark of agents (1 more merged): 1 confirmed." in told
 
 
 def test_an_agent_that_calls_itself_surer_makes_the_first_remark_no_surest_one() -> None:
@@ -406,7 +441,7 @@ def test_a_long_review_has_a_short_answer_and_all_the_data() -> None:
     assert len(remarks_of(synthesis)) == 1_200
     assert synthesis.answer.count("### warning") == MOST_SHOWN
     assert synthesis.answer.count("### warning · `00.py:") == MOST_PER_FILE
-    assert "### And 1,170 more remarks\n\n- warning · `00.py:19` `R`\n" in synthesis.answer
+    assert "### And 1,170 more remarks\n\n- warning · `00.py:19` `bugs:R`\n" in synthesis.answer
     assert synthesis.answer.count("\n- warning · `") == MOST_LINES
     assert "\n- and 1,110 more: `05.py` 20," in synthesis.answer
     assert (
@@ -423,7 +458,7 @@ def test_every_critical_defect_is_shown_whole_wherever_it_is() -> None:
     ]
     answer = review(lens("bugs", *critical, remark(line=500, rule="W"))).answer
     assert answer.count("### critical · `a.py:") == 40
-    assert "- warning · `a.py:500` `W`" in answer
+    assert "- warning · `a.py:500` `bugs:W`" in answer
     same = [remark(line=3 * n + 1, rule="R", severity="critical") for n in range(40)]
     places = review(lens("bugs", *same)).answer
     assert all(f"`a.py:{3 * n + 1}`" in places for n in range(40))

@@ -111,7 +111,7 @@ def test_every_python_that_is_here_runs_the_program(version: str, folder: Path) 
     try:
         demo = run(*starter, "demo")
         assert demo.returncode == 0, demo.stderr
-        assert "`B602`" in demo.stdout and "`F821`" in demo.stdout
+        assert "`security:B602`" in demo.stdout and "`bugs:F821`" in demo.stdout
     finally:
         run(*starter, "down")
 

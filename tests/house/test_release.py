@@ -140,7 +140,7 @@ def test_uvx_reviews_the_example_without_an_installation(release: Release, home:
     try:
         done = home.run(*command, "demo")
         assert done.returncode == 0, done.stderr
-        assert "`B602`" in done.stdout and "`F821`" in done.stdout
+        assert "`security:B602`" in done.stdout and "`bugs:F821`" in done.stdout
     finally:
         down = home.run(*command, "down")
     assert "Stopped (pids " in down.stderr

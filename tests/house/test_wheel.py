@@ -130,7 +130,7 @@ def test_the_command_reviews_from_an_empty_folder_and_names_itself_in_every_hint
     try:
         done = run(NAME, "demo", folder=here, **place)
         assert done.returncode == 0, done.stderr
-        assert "`B602`" in done.stdout and "`F821`" in done.stdout
+        assert "`security:B602`" in done.stdout and "`bugs:F821`" in done.stdout
         run_id = next(x for x in done.stderr.splitlines() if x.startswith("Run: "))[5:]
         assert f"Come back with: {NAME} show {run_id} (all runs: {NAME} list)" in done.stderr
         assert "starter.py" not in done.stderr + done.stdout

@@ -19,7 +19,7 @@ from holdfast.state.run import State, first_state
 
 READS = (
     ToolReads(tool="list_files", inputs=("folder", "repository"), size=300),
-    ToolReads(tool="git_diff", inputs=("repository",), size=200),
+    ToolReads(tool="git_diff", inputs=("change",), size=200),
     ToolReads(tool="read_document", inputs=("folder", "repository", "document"), size=100),
     ToolReads(tool="query_data", inputs=("folder", "repository", "table"), size=50),
     ToolReads(tool="calculate"),
@@ -34,6 +34,7 @@ ROLE = RoleCard(
 )
 FOLDER = PinnedInput(name="folder", kind="folder", size=9, digest="ab")
 REPOSITORY = PinnedInput(name="repository", kind="repository", size=9, digest="cd")
+CHANGE = REPOSITORY.model_copy(update={"name": "change", "base": "ef" * 20})
 PDF = PinnedInput(name="pdf", kind="file", size=9, path="/x/a.pdf", reader="read_document")
 PARQUET = PinnedInput(name="parquet", kind="file", size=9, path="/x/a", reader="query_data")
 BOOK = PinnedInput(name="book", kind="file", size=9, path="/x/a.XLSX", reader="read_document")
@@ -65,7 +66,8 @@ def state_of(role: RoleCard, *inputs: PinnedInput, dollars: str = "100") -> Stat
         ((PDF,), {"read_document"}),
         ((BOOK,), {"read_document", "query_data"}),
         ((FOLDER,), {"list_files", "read_document", "query_data"}),
-        ((NOTES, REPOSITORY), {"list_files", "git_diff", "read_document", "query_data"}),
+        ((NOTES, REPOSITORY), {"list_files", "read_document", "query_data"}),
+        ((NOTES, CHANGE), {"list_files", "git_diff", "read_document", "query_data"}),
     ],
     ids=lambda each: "+".join(one.name for one in each) if isinstance(each, tuple) else "",
 )

@@ -416,8 +416,8 @@ def test_what_is_not_listed_is_folded_into_a_comment_a_line_each_and_the_rest_co
     assert folded.splitlines() == [
         "3 below confidence 50, 1 taken out or known</summary>",
         "",
-        f"- **info** `a.py:3:5` {'m' * 120}… (`B404`, 2 %)",
-        "- **critical** `@\u2060b.py:7:5` A shell (`B602`, 90 %), known",
+        f"- **info** `a.py:3:5` {'m' * 120}… (`security:B404`, 2 %)",
+        "- **critical** `@\u2060b.py:7:5` A shell (`security:B602`, 90 %), known",
         "- and 2 more remarks",
         "",
     ]

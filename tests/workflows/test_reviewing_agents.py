@@ -53,7 +53,7 @@ async def review(runs: Runs, model: ScriptedModel | None, base: str = "", **limi
         limits=Limits.model_validate(limits),
     )
     lenses = lenses_of(Snapshots(runs.store, runs.folder / "snapshots"))
-    return await runs.run(goal, model, tools=only(lenses, "bugs"))
+    return await runs.run(goal, model, tools=only(lenses, "bugs", "secrets"))
 
 
 def remarks(report: Report) -> list[dict[str, Any]]:
@@ -263,6 +263,19 @@ async def test_open_remarks_that_are_sure_or_bad_enough_are_questions_and_nothin
     assert "neither" not in asked and "Open and neither" in report.answer
     assert "1 remark of agents that nobody has confirmed" in report.answer
     assert sum(blocks_change(each) for each in counted_of(report) if each.by_agent) == 1
+
+
+async def test_no_model_is_asked_about_a_secret_that_an_analyser_found(runs: Runs) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    folder = runs.folder / "repository"
+    Repository.at(folder).commit({"a.py": f'{CODE}\n\nTOKEN = "{token}"\n'})
+    model = ReviewingModel({})
+    report = await review(runs, model)
+    (secret,) = [each for each in counted_of(report) if each.lens == "secrets"]
+    assert blocks_change(secret) and not secret.verdict
+    asked = str([each for each in model.requests if "remark 1" in str(each)])
+    assert "Undefined name" in asked and "remark 2" not in asked
+    assert "2 remarks of analysers: 1 confirmed, 1 shown to no model." in report.answer
 
 
 def counted_of(report: Report) -> list[Remark]:

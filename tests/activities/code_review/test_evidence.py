@@ -216,6 +216,37 @@ async def test_a_rule_file_that_a_remark_names_stands_beside_it_where_its_words_
     assert "indent_size = 4" in other.code and "Against" not in other.code
 
 
+async def test_of_a_whole_tree_nothing_is_said_of_a_change(shop: Shop) -> None:
+    pinned = await shop.bench.pin(shop.repository, scope="all", models=True)
+    material = await shop.material(remark("m", "def page"), remark("m", "PAGE = 20"))
+    whole = material.model_copy(update={"inputs": (pinned,)})
+    inside, outside = await Evidence(shop.bench.snapshots).on(whole)
+    assert inside.code.startswith("The function or class around it:\n")
+    assert outside.code.startswith("The lines around it:\n")
+
+
+async def test_no_line_is_shown_under_two_headings(shop: Shop) -> None:
+    rules = "".join(f"- Rule {number}.\n" for number in range(90))
+    shop.repository.commit({"CONTRIBUTING.md": rules})
+    said = (
+        "By CONTRIBUTING.md:41, which is of CONTRIBUTING.md, `cancel` and `address` are wrong"
+        " (shop/orders.py:29)."
+    )
+    (shown,) = await shop.show(remark(said, "number * PAGE"))
+    assert "   41   - Rule 40." in shown.code, "the place that is named, not the first alike"
+    lines = [line for line in shown.code.split("\n") if line[:5].strip().isdecimal()]
+    assert len(lines) == len({*lines})
+    assert shown.code.count("def cancel(") == shown.code.count("def address(") == 1
+
+
+async def test_what_only_a_suggestion_names_is_not_shown_to_who_does_not_see_it(shop: Shop) -> None:
+    said = remark(
+        "It is rounded.", "percent * 0.01", suggestion="As `price` does, by shop/mail.py:8"
+    )
+    (shown,) = await shop.show(said)
+    assert "def price" not in shown.code and "shop/mail.py" not in shown.code
+
+
 async def test_a_function_that_uses_it_often_is_shown_once(shop: Shop) -> None:
     calls = "    discount(order, 1)\n" + "    order.save()\n" * 9
     shop.repository.commit({"shop/sale.py": f"def sell(order):\n{calls * 3}"})

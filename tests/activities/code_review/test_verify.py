@@ -34,6 +34,8 @@ TOKEN = "{SECRET}"
 """
 FOUND = 3
 """Remarks that the lenses have on that."""
+ASKED = FOUND - 1
+"""Those that a verifier is asked about: the line of the secret is shown to nobody."""
 
 
 async def review(
@@ -64,7 +66,7 @@ def asked_of(model: ReviewingModel) -> list[ModelRequest]:
 async def test_a_verifier_adds_a_verdict_to_each_remark_and_no_remark_is_lost(runs: Runs) -> None:
     plain = await review(runs, None)
     count = len(plain.data["remarks"])  # type: ignore[arg-type]
-    model = ReviewingModel({"verifier": [verdicts(*["confirmed"] * (count - 1), "refuted")]})
+    model = ReviewingModel({"verifier": [verdicts(*["confirmed"] * (ASKED - 1), "refuted")]})
     report = await review(runs, model)
 
     def bare(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -74,9 +76,9 @@ async def test_a_verifier_adds_a_verdict_to_each_remark_and_no_remark_is_lost(ru
     assert report.status == "complete", report.gaps
     assert sorted(map(str, bare(report.data))) == sorted(map(str, bare(plain.data)))
     assert [each["verdict"] for each in report.data["remarks"]][-1] == "refuted"  # type: ignore
-    assert report.data["by_verdict"] == {"confirmed": count - 1, "refuted": 1}
+    assert report.data["by_verdict"] == {"confirmed": ASKED - 1, "refuted": 1}
     assert "### Refuted by a model" in report.answer
-    assert f"Line {count} shows it" in report.answer
+    assert f"Line {ASKED} shows it" in report.answer
     (asked,) = asked_of(model)
     told = str(asked.messages)
     assert "shell=True" in told, "the code of a remark is its material"
@@ -88,7 +90,7 @@ async def test_a_verifier_is_not_told_who_made_a_remark_and_has_tools_for_what_i
     runs: Runs,
 ) -> None:
     looks = calls(("search_files", {"path": "repo", "pattern": "undefined_name"}))
-    model = ReviewingModel({"verifier": [looks, verdicts(*["confirmed"] * FOUND)]})
+    model = ReviewingModel({"verifier": [looks, verdicts(*["confirmed"] * ASKED)]})
     report = await review(runs, model)
     first, second = asked_of(model)
     for word in ("bugs", "F821", "B602", "confidence 9", "analyser", "logic"):
@@ -102,13 +104,13 @@ async def test_a_verifier_is_not_told_who_made_a_remark_and_has_tools_for_what_i
 async def test_a_remark_without_a_verdict_is_asked_for_again_of_a_stronger_model(
     runs: Runs,
 ) -> None:
-    some, all_of_them = verdicts(*["confirmed"] * (FOUND - 1)), verdicts(*["open"] * FOUND)
+    some, all_of_them = verdicts(*["confirmed"] * (ASKED - 1)), verdicts(*["open"] * ASKED)
     model = ReviewingModel({"verifier": [some, all_of_them]})
     report = await review(runs, model)
     asked = asked_of(model)
     assert ["opus" in each.model for each in asked] == [False, True]
-    assert f"verdicts: none with a reason on remark {FOUND}" in str(asked[1].messages)
-    assert report.data["by_verdict"] == {"open": FOUND}
+    assert f"verdicts: none with a reason on remark {ASKED}" in str(asked[1].messages)
+    assert report.data["by_verdict"] == {"open": ASKED}
     assert len(report.data["remarks"]) == FOUND  # type: ignore[arg-type]
 
 

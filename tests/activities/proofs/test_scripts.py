@@ -347,6 +347,22 @@ async def test_a_model_is_shown_what_the_function_calls_and_the_nearest_test(
     assert "assert total(7, 1) == 250" in shown.around
 
 
+async def test_a_model_is_shown_what_the_remark_wants_and_the_classes_that_are_passed(
+    tmp_path: Path,
+) -> None:
+    calls = "".join(f"def do{n}(): ...\n\n\n" for n in range(3))
+    lend = "def lend(\n    member: Member,\n) -> int:\n    return do0() + do1() + do2()\n"
+    member = "class Member:\n    name: str\n    books: int\n"
+    made = proofs(tmp_path, f"{calls}{lend}", None, {"members.py": member})
+    said = remark(13).model_copy(update={"suggestion": "Return one more."})
+    material = ProveMaterial(repository=PINNED, remark=said)
+    shown = await made.show(material)
+    assert "    books: int" in shown.around and "def do2()" in shown.around
+    told = prove_prompt(material, shown)
+    assert "what the remark suggests" in told and "Return one more." in told
+    assert fix_prompt(FixMaterial(repository=PINNED, remark=said), shown).count("one more") == 1
+
+
 async def test_a_method_runs_over_a_stand_in_for_its_object(tmp_path: Path) -> None:
     text = "class Fake:\n    size = 3\nassert Book_pages(Fake(), 7) == 3"
     tried = await run(proofs(tmp_path), text, line=METHOD)
