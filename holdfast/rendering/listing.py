@@ -26,6 +26,7 @@ from holdfast.contracts.search import (
     UNPRICED,
     WAITING,
 )
+from holdfast.ledger.ledger import Amount
 from holdfast.rendering.remarks import by_severity
 from holdfast.rendering.running import waits
 from holdfast.rules import past, templates
@@ -80,7 +81,8 @@ def memo(state: State) -> dict[str, str]:
     stopped a run that failed; `remarks` has the counts of a review's verdict.
     """
     ledger = state.ledger
-    asked = ledger.paid.calls + ledger.held.calls > 0
+    # Rows of maps are no calls of the run.
+    asked = ledger.paid + ledger.held != Amount()
     dollars = str(ledger.paid.dollars + ledger.held.dollars) if ledger.all_priced else UNPRICED
     closed = state.phase == "closed"
     went = templates.how_it_went(state, status_of(state)) if closed else ""

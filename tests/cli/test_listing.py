@@ -24,6 +24,7 @@ from holdfast.client import documents
 from holdfast.client.listing import PROBLEMS, Listed, _status, listed
 from holdfast.contracts import Limits, PinnedInput, Report, Synthesis, Unreached
 from holdfast.contracts.search import (
+    MEMO_DOLLARS,
     MEMO_REMARKS,
     MEMO_STATUS,
     MEMO_TITLE,
@@ -35,6 +36,7 @@ from holdfast.contracts.titles import describe_input, title_of
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import summary
+from holdfast.ledger.ledger import Amount
 from holdfast.rendering.listing import memo, stands, where
 from holdfast.rendering.report import inputs
 from holdfast.state.events import Trouble, Unanswered
@@ -137,6 +139,15 @@ async def test_a_run_whose_key_is_not_here_is_listed_with_that_and_breaks_no_lis
     assert found.status == "completed" and "encrypted with key 'one'" in found.goal
     has = WorkflowExecution._from_raw_info(info, "default", writes)
     assert (await listed(has)).goal == "goalcanary"
+
+
+def test_what_rows_of_a_map_cost_is_listed_though_they_are_no_calls_of_the_run() -> None:
+    state = begun(subtask("a")).state
+    assert memo(state)[MEMO_DOLLARS] != ""
+    none = replace(state.ledger, reserved={})
+    assert memo(replace(state, ledger=none))[MEMO_DOLLARS] == ""
+    rows = replace(none, spent=Amount(Decimal("0.5")))
+    assert memo(replace(state, ledger=rows))[MEMO_DOLLARS] == "0.5"
 
 
 def test_a_run_is_found_by_the_outage_that_it_waits_in() -> None:
