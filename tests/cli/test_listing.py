@@ -36,7 +36,7 @@ from holdfast.contracts.titles import describe_input, title_of
 from holdfast.deployment.settings import Settings
 from holdfast.intake.connection import Connection
 from holdfast.intake.launch import summary
-from holdfast.ledger.ledger import Amount
+from holdfast.ledger.ledger import Amount, Ledger
 from holdfast.rendering.listing import memo, stands, where
 from holdfast.rendering.report import inputs
 from holdfast.state.events import Trouble, Unanswered
@@ -144,7 +144,7 @@ async def test_a_run_whose_key_is_not_here_is_listed_with_that_and_breaks_no_lis
 def test_what_rows_of_a_map_cost_is_listed_though_they_are_no_calls_of_the_run() -> None:
     state = begun(subtask("a")).state
     assert memo(state)[MEMO_DOLLARS] != ""
-    none = replace(state.ledger, reserved={})
+    none = Ledger.under(Limits())
     assert memo(replace(state, ledger=none))[MEMO_DOLLARS] == ""
     rows = replace(none, spent=Amount(Decimal("0.5")))
     assert memo(replace(state, ledger=rows))[MEMO_DOLLARS] == "0.5"
