@@ -23,7 +23,7 @@ from holdfast.activities.repositories.manifest import SnapshotFile
 from holdfast.activities.repositories.scratch import Snapshot, Snapshots
 from holdfast.activities.review.lenses import SCANS, SeenAlone, look_alone
 from holdfast.activities.toolset.child import ChildFailed, in_child
-from holdfast.calls.fix import TryFixMaterial
+from holdfast.calls.fix import FixMaterial, TryFixMaterial
 from holdfast.calls.prove import ProofCode, ProveMaterial, Script, Tried, TryMaterial, Way
 from holdfast.contracts import Fix, ProofVerdict, Proving, Remark
 from holdfast.contracts.errors import BadGoal, LensFailed
@@ -52,8 +52,10 @@ TESTS_FAILED = 1
 """Exit code of pytest where tests ran and some failed; others say that they could not run."""
 LONGEST_FILE = 1024 * 1024
 """Bytes of a Python file that is parsed."""
-OF_CODE, OF_IMPORTS, OF_CALLS, OF_TEST = 5_000, 1_000, 2_400, 1_600
-"""Bytes shown of the function, of its file's imports, of what it calls, and of the nearest test."""
+OF_CODE, OF_IMPORTS, OF_CALLS, OF_TEST, OF_USES = 5_000, 1_000, 2_400, 1_600, 2_000
+"""Bytes shown of the function, of its file's imports, of what it calls, of the nearest test, and to
+a fixer of where it is used.
+"""
 OF_NAMES = 1_800
 """Letters of what a script can call, cut at whole lines."""
 
@@ -136,7 +138,8 @@ class Proofs:
             except NotApplied as error:
                 said = f"a patch was refused: {error}"
                 return Fix(why=redactor.message(said, LINE_LETTERS, path))
-        why = f"{material.edit.why.strip().rstrip('.')}; no lens sees anything new, and {proof}"
+        why = material.edit.why.strip().rstrip(".")
+        why = f"{why}; on a copy no lens sees anything new, and {proof}"
         return Fix(
             why=redactor.message(why, 2 * LINE_LETTERS, path),
             diff=patched.diff,
@@ -152,7 +155,7 @@ class Proofs:
         fails; a proof that the sandbox can run neither on the base nor here says nothing.
         """
         if material.script is None:
-            return "there was no proof to run"
+            return "nothing of it was run, as there is no proof"
         trial = TryMaterial(
             repository=material.repository,
             remark=material.remark,
@@ -278,6 +281,9 @@ def _show(
     calls = code.calls(remark, f"{remark.message}\n{remark.suggestion}", whole=True)
     own = [(OF_CODE, code.function(remark, OF_CODE)), (OF_IMPORTS, code.imports(remark.file))]
     beside = [(OF_CALLS, calls), (OF_TEST, code.nearest_test(remark))]
+    if isinstance(material, FixMaterial):
+        # A patch that those break who use what it changes is none.
+        beside.append((OF_USES, code.uses(remark)))
     names: list[str] = []
     for each in found.get("names", ()):
         names.append(redactor.message(each, 200, remark.file))
@@ -290,7 +296,7 @@ def _show(
         suggestion=wanted,
         name=found.get("name", ""),
         code=join_parts(own, OF_CODE + OF_IMPORTS),
-        around=join_parts(beside, OF_CALLS + OF_TEST),
+        around=join_parts(beside, sum(most for most, _ in beside)),
         names="\n".join(names),
     )
 

@@ -155,7 +155,7 @@ EVIDENCE_BYTES = 8_000
 """The most that is shown of a remark's place: its function, changes, commits and uses."""
 VERIFIER_OUTPUT = 6_000
 """Tokens of one message of a verifier, with its thoughts."""
-PROOF_BYTES = 12_000
+PROOF_BYTES = 14_000
 """Shown of a remark's function, of its base, and of what a script can call."""
 FIXED = 5
 """Remarks of a review that get a patch, where patches are asked for."""

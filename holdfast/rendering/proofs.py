@@ -48,7 +48,7 @@ def fence_of(remark: Remark) -> str:
 
 def describe_fix(fix: Fix) -> Marked:
     """Return in a line what speaks for a patch, or why there is none."""
-    words = "A patch, tried on a copy and not applied" if fix.diff else "No patch is proposed"
+    words = "A patch, not applied" if fix.diff else "No patch is proposed"
     return Marked(f"{words}: {sentence(inline(fix.why))}")
 
 

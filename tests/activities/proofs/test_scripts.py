@@ -347,6 +347,15 @@ async def test_a_model_is_shown_what_the_function_calls_and_the_nearest_test(
     assert "assert total(7, 1) == 250" in shown.around
 
 
+async def test_who_mends_a_function_is_shown_who_uses_it(tmp_path: Path) -> None:
+    users = {"letters.py": "from a import total\n\n\ndef letter():\n    return total(7, 3)\n"}
+    made = proofs(tmp_path, SHOP, SHOP, BESIDE | users)
+    shown = await made.show(FixMaterial(repository=PINNED, remark=remark(6)))
+    assert "Where else `total` stands" in shown.around and "return total(7, 3)" in shown.around
+    proving = await made.show(ProveMaterial(repository=PINNED, remark=remark(6)))
+    assert "return total(7, 3)" not in proving.around
+
+
 async def test_a_model_is_shown_what_the_remark_wants_and_the_classes_that_are_passed(
     tmp_path: Path,
 ) -> None:
