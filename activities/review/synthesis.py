@@ -14,6 +14,7 @@ from holdfast.activities.review.outcome import Outcome
 from holdfast.activities.review.scope import elsewhere
 from holdfast.calls.synthesize import SynthesisMaterial
 from holdfast.contracts import LensSum, Narrowing, Remark, ReviewData, Sightings, Synthesis
+from holdfast.contracts.policies import MIN_CONFIDENCE
 from holdfast.contracts.remarks import (
     SEVERITIES,
     add_verdicts,
@@ -112,6 +113,12 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
             name: each.files_read for name, each in lenses.items() if not each.nothing_to_look_at
         },
         agents=agents,
+        unsure={
+            each.subtask_id: each.confidence
+            for each in done
+            if is_from_agent(each) and (each.confidence or 0) < MIN_CONFIDENCE
+            if each.confidence is not None
+        },
         failed=failed,
         nothing_differs=any(each.change and each.change.nothing for each in material.inputs),
         nothing_to_look_at={

@@ -305,6 +305,10 @@ class ReviewData(Contract):
     """Files read, by lens."""
     agents: dict[str, int] = Field(default_factory=dict)
     """Tool calls of each agent that read the code."""
+    unsure: dict[str, int] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """Percent by which those are sure of what they found, or did not find, that are less sure than
+    an answer is accepted at elsewhere.
+    """
     failed: tuple[str, ...] = ()
     """Titles of lenses and agents that came to no end; the report's gaps say why."""
     nothing_differs: bool = False

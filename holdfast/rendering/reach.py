@@ -70,7 +70,7 @@ def who_looked(review: ReviewData) -> Iterator[str]:
     """
     yield from _by_language(review)
     yield from _of_any_file(review)
-    yield from _of_agents(review.agents)
+    yield from _of_agents(review.agents, review.unsure)
     yield from _by_failed("Not parsed", review.not_parsed_by)
     yield from _by_failed("Not looked at, since the time limit was reached", review.not_reached_by)
     yield from _unread(review)
@@ -100,8 +100,11 @@ def _of_any_file(review: ReviewData) -> Iterator[str]:
         yield f"{'; '.join(seen)}."
 
 
-def _of_agents(agents: Mapping[str, int]) -> Iterator[str]:
-    said = [f"{for_markdown(name)} ({pluralize(n, 'tool call')})" for name, n in agents.items()]
+def _of_agents(agents: Mapping[str, int], unsure: Mapping[str, int]) -> Iterator[str]:
+    said = []
+    for name, count in agents.items():
+        sure = f", only {unsure[name]} % sure of what it looked at" if name in unsure else ""
+        said.append(f"{for_markdown(name)} ({pluralize(count, 'tool call')}{sure})")
     if said:
         yield f"Agents read the code: {join_words(said)}."
 

@@ -70,9 +70,14 @@ async def test_what_an_agent_found_and_a_model_confirmed_stands_beside_the_analy
     reads = calls(("read_file", {"file_path": "repo/a.py"}))
     others = ["confirmed"] * len(plain)
     model = ReviewingModel(
-        {"logic": [reads, finds(LOST_PAGE)], "verifier": [verdicts("confirmed", *others)]}
+        {
+            "logic": [reads, finds(LOST_PAGE)],
+            "conventions": [finds() | {"confidence": 40}],
+            "verifier": [verdicts("confirmed", *others)],
+        }
     )
     report = await review(runs, model)
+    assert "conventions (0 tool calls, only 40 % sure of what it looked at)" in report.answer
     assert report.status == "complete", report.gaps
     assert report.data["cut"] == 0 and "beyond what" not in report.answer
     found = remarks(report)
