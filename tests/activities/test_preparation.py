@@ -660,7 +660,7 @@ async def test_items_of_a_mapped_input_are_counted_and_measured(
     assert pinned.items is not None
     assert (pinned.items.count, pinned.items.broken, pinned.items.fields) == (4, 1, ("id", "x"))
     assert (pinned.items.repeated, pinned.items.asked) == (1, 2)
-    assert pinned.items.samples == ("line 3 is no JSON: Expecting ':' delimiter at character 6",)
+    assert pinned.items.samples == ("line 3 is no JSON: Expecting ':' delimiter (character 6)",)
     alone = pinned.items.shown(["x"])
     prompts = [row_prompt(Item(n=0, id="", place="", fields={"x": x})) for x in ("abc", "de")]
     # No item is larger than was said, and none is much smaller.
@@ -686,7 +686,7 @@ async def test_more_broken_items_than_may_fail_are_refused_unless_a_person_is_to
     asked = goal(inputs=given(path), plan=mapping_plan(id="id", tolerate=39))
     assert await refusal(preparation, asked) == (
         "input 'report': 2 of 5 records cannot be asked, more than the 39 % of t1 that may fail"
-        " (line 2 is no JSON: Expecting ':' delimiter at character 6); mend them, raise its"
+        " (line 2 is no JSON: Expecting ':' delimiter (character 6)); mend them, raise its"
         " `tolerate`, or decide about them with --ask"
     )
     for told in ({"ask_people": True}, {"plan_only": True}):

@@ -222,7 +222,7 @@ def parsed(text: str) -> tuple[Any, str]:
     try:
         return json.loads(text, parse_constant=refuse), ""
     except json.JSONDecodeError as error:
-        return None, f"is no JSON: {error.msg} at character {error.colno}"
+        return None, f"is no JSON: {error.msg} (character {error.colno})"
     except RecursionError:
         return None, "is nested too deeply"
     except ValueError as error:
