@@ -53,6 +53,20 @@ def test_a_judge_of_attempts_in_different_words_is_asked_by_no_ones_own() -> Non
         assert ("- b: Say it bluntly\nThe goal: Compare" in question) is not own
 
 
+@pytest.mark.parametrize("winner", ["b", ""])
+def test_the_best_of_a_selection_is_the_answer_and_without_one_all_are_synthesized(
+    winner: str,
+) -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b")), strategy="select")
+    run = Drive(plan, AMPLE)
+    end(run, "work-a-1", value=draft("a"))
+    end(run, "work-b-1", value=draft("b"))
+    end(run, "judge-1", value=Judgement(winner=winner, why="it is so"))
+    assert in_flight(run) == ([] if winner else ["synthesize-1"])
+    assert (run.state.phase == "closed") is bool(winner)
+    assert run.state.answer == (draft("b").content if winner else "")
+
+
 @pytest.mark.parametrize("how", ["refused", "failed"])
 def test_without_a_judgement_every_attempt_is_passed_on(how: str) -> None:
     run = attempted()

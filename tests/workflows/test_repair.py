@@ -458,22 +458,6 @@ async def test_select_lets_a_judge_on_the_top_tier_pick_and_the_winner_is_the_an
     )
 
 
-async def test_where_no_attempt_wins_all_of_them_are_synthesized(runs: Runs) -> None:
-    plan = ready(subtask("t1"), subtask("t2")).model_copy(update={"strategy": "select"})
-    model = ScriptedModel(
-        {
-            "t1": [works("one half")],
-            "t2": [works("the other")],
-            "judge": [{"winner": "none", "why": "each has a half"}],
-            "synthesize": [synthesizes("both [t1] [t2]")],
-        }
-    )
-    report = await runs.run(goal(plan=plan), model)
-    synthesis = model.requests[model.heard.index("synthesize")].prompt
-    assert "one half" in synthesis and "the other" in synthesis
-    assert report.answer == "both [t1] [t2]"
-
-
 async def test_a_long_finding_is_digested_for_the_synthesis_and_its_full_text_is_kept(
     runs: Runs,
 ) -> None:
