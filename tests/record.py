@@ -170,6 +170,7 @@ SCENARIOS: tuple[Callable[[Runs], Awaitable[None]], ...] = (
 def nameless(history: str) -> str:
     """Without who recorded it, and where: that is nobody's business, and no replay looks at it."""
     history = re.sub(r'"identity": "[^"]*"', '"identity": "recorded"', history)
+    history = re.sub(r'"name": "\d+@[^"]*"', '"name": "recorded"', history)
     return re.sub(r'"stackTrace": "(?:[^"\\]|\\.)*"', '"stackTrace": ""', history)
 
 
