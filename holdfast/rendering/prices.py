@@ -176,6 +176,8 @@ def paid(report: Report, *, over: bool = True) -> str:
         were = "was" if unpaid == 1 else "were"
         refused = f"{calls(unpaid)} {were} refused or did not get through"
         return f"No model answered: {refused}, and nothing was paid."
+    if report.shares and not over:
+        return Marked(f"Nothing is paid yet: no call has its answer.{against}")
     return Marked(f"No model was asked, so nothing was paid.{against}")
 
 

@@ -135,7 +135,8 @@ def facts(
         found.append(Fact("Subtasks", f"{complete} of {count} complete"))
     left_out = [Fact("Not run", each.what, each.why) for each in report.not_run if each.agents]
     found += left_out
-    nobody = "" if left_out else "no model was asked"
+    awaited = bool(report.shares) and not over
+    nobody = "" if left_out else "no answer yet" if awaited else "no model was asked"
     asked = prices.count_asked(report) or nobody
     found.append(Fact("Price", at_most(report.dollars, report.assumed), asked))
     more = ("" if over else "so far", f"{seconds(waited)} waiting" if waited else "")

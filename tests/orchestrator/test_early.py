@@ -225,14 +225,17 @@ def test_what_had_answered_and_is_taken_back_is_told_marked_and_counted_apart() 
 
 def test_the_page_shows_what_has_begun_of_a_plan_and_offers_no_order_that_is_refused() -> None:
     drive = planning()
-    grow(drive, plan_of(subtask("t1"), subtask("t2")))
-    answer(drive, "work-t1-1", done("Early words"))
     live = Live("token", "nonce")
 
     def page() -> str:
         look = Look(state=drive.state)
         return as_page(report(drive.state), look, over=False, live=live)
 
+    first = page()
+    assert "Nothing is paid yet: no call has its answer." in first and "no answer yet" in first
+    assert "o model was asked" not in first
+    grow(drive, plan_of(subtask("t1"), subtask("t2")))
+    answer(drive, "work-t1-1", done("Early words"))
     early = page()
     assert "Still being written: what has begun of it already." in early
     assert "Subtask t1" in early and "Subtask t2" in early and "Early words" in early
