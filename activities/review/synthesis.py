@@ -116,8 +116,8 @@ def _weigh(material: SynthesisMaterial, failed: tuple[str, ...]) -> Outcome:
         unsure={
             each.subtask_id: each.confidence
             for each in done
-            if is_from_agent(each) and (each.confidence or 0) < MIN_CONFIDENCE
-            if each.confidence is not None
+            if is_from_agent(each) and each.confidence is not None
+            if each.confidence < MIN_CONFIDENCE
         },
         failed=failed,
         nothing_differs=any(each.change and each.change.nothing for each in material.inputs),

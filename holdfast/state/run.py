@@ -180,6 +180,10 @@ class State:
         """True if all subtasks attempt the goal, and the best finding is the answer."""
         if self.plan is None or self.plan.strategy != "select" or self.form.is_data:
             return False
+        roles = [self.brief.role(each.subtask.role) for each in self.work.values()]
+        if any(role.result or role.tier == "none" for role in roles):
+            # An answer is text of an agent.
+            return False
         several = len(self.work) > 1 or self.early.plan is not None
         return several and self.goal.use_models
 

@@ -67,6 +67,19 @@ def test_the_best_of_a_selection_is_the_answer_and_without_one_all_are_synthesiz
     assert run.state.answer == (draft("b").content if winner else "")
 
 
+def test_attempts_that_hand_up_data_are_not_told_that_the_best_is_the_answer() -> None:
+    plan = Plan(goal="Compare", subtasks=(subtask("a"), subtask("b")), strategy="select")
+    roles = tuple(
+        each.model_copy(update={"result": {"type": "object"}}) if each.name == "analyst" else each
+        for each in BRIEFING.roles
+    )
+    for briefing, told in ((BRIEFING, True), (BRIEFING.model_copy(update={"roles": roles}), False)):
+        run = Drive(plan, AMPLE, briefing)
+        assert run.state.selects is told
+        [ask] = [each for each in run.asks["a"] if each.call.kind == "work"]
+        assert ask.material.about.attempt is told  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("how", ["refused", "failed"])
 def test_without_a_judgement_every_attempt_is_passed_on(how: str) -> None:
     run = attempted()
