@@ -37,7 +37,8 @@ def flag_unsupported(synthesis: Synthesis, material: SynthesisMaterial) -> Synth
     planned = [subtask.id for subtask in material.subtasks]
     said = _stated(synthesis)
     form = json.dumps(material.form.result, ensure_ascii=False)
-    texts = [material.goal, material.instruction, form, *map(_all_text, material.findings)]
+    texts = [material.goal, material.instruction, form, *material.aside]
+    texts += map(_all_text, material.findings)
     numbers = {_plain(number) for text in texts for number in _numbers(text)}
     readings = _readings_in("\n".join(texts))
     urls = _addresses("\n".join(texts))

@@ -336,6 +336,8 @@ def _question_of(state: State, choice: Choice) -> str:
         return f"Which of these findings carries out this instruction best? {asked[choice[0]]}"
     listed = "\n".join(f"- {name}: {words}" for name, words in asked.items())
     goal = state.plan.goal if state.plan else state.goal.text
+    wanted = state.plan.synthesis_instruction if state.plan else ""
+    goal += f"\nThe answer to it is to be so: {wanted}" if wanted else ""
     return (
         "Each of these findings attempts the same part of a larger goal, as it was told in its own"
         " words. Which of them serves that goal best, by what all of them were told? Where their"

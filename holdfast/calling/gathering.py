@@ -201,7 +201,7 @@ def needed_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
     if verifying.remarks_for(state, subtask):
         return ()
     found = (state.work[each].finding for each in subtask.depends_on if each not in state.set_aside)
-    return tuple(each for each in found if each is not None)
+    return tuple(_say_chosen(state, each) for each in found if each is not None)
 
 
 def long_findings(state: State, subtask: Subtask) -> tuple[Finding, ...]:
@@ -429,6 +429,7 @@ def for_synthesis(state: State, room: int | None = None) -> SynthesisMaterial:
         inputs=state.brief.inputs,
         not_run=state.not_run,
         citable=tuple(each.subtask_id for each in _whole(state) if passes_on(each)),
+        aside=tuple(each.content for each in state.findings if each.subtask_id in state.set_aside),
         previous=previous,
         beside=said,
         issues=tuple(_change(each) for each in serious),
@@ -458,8 +459,18 @@ def _only_names(plan: Plan) -> tuple[Subtask, ...]:
 
 
 def _whole(state: State) -> tuple[Finding, ...]:
-    """Return all findings but attempts that were put aside for a better one."""
-    return tuple(each for each in state.findings if each.subtask_id not in state.set_aside)
+    """Return all findings but attempts that were put aside for a better one, which says so."""
+    left = (each for each in state.findings if each.subtask_id not in state.set_aside)
+    return tuple(_say_chosen(state, each) for each in left)
+
+
+def _say_chosen(state: State, finding: Finding) -> Finding:
+    """Return a finding with the attempts for which a judge preferred it, if it was chosen."""
+    for choice, judgement in state.finishing.chosen.items():
+        if judgement.winner == finding.subtask_id:
+            others = tuple(each for each in choice if each != finding.subtask_id)
+            return finding.model_copy(update={"chosen_over": others})
+    return finding
 
 
 def _failed(state: State) -> tuple[Finding, ...]:

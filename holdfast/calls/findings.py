@@ -36,8 +36,14 @@ def text_for_dependents(finding: Finding) -> str:
 
 
 def _label(finding: Finding) -> str:
-    beside = f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}"
+    beside = f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}{preferred(finding)}"
     return f"subtask {finding.subtask_id}, {finding.status}{beside}"
+
+
+def preferred(finding: Finding) -> str:
+    """Return the label's addition for a finding for which others were put aside."""
+    others = ", ".join(finding.chosen_over)
+    return f", chosen by a judge over {others}, which attempted the same" if others else ""
 
 
 def in_digest(finding: Finding) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from holdfast.calls.about import About, say_today
 from holdfast.calls.contradictions import find_contradictions
 from holdfast.calls.envelopes import defang, envelope, section
-from holdfast.calls.findings import as_data, in_digest, shared_text, sureness
+from holdfast.calls.findings import as_data, in_digest, preferred, shared_text, sureness
 from holdfast.calls.kind import Answer, ModelKind, percent
 from holdfast.contracts import (
     AnswerForm,
@@ -55,6 +55,10 @@ class SynthesisMaterial(Contract):
     not_run: tuple[Omission, ...] = ()
     citable: tuple[str, ...] = ()
     """Subtasks that found something for this answer: only these may be cited."""
+    aside: tuple[str, ...] = Field(default=(), exclude_if=lambda texts: not texts)
+    """Texts of findings that were put aside for a better one. Code alone reads them: a figure that
+    stands there is not made up.
+    """
     cut: tuple[str, ...] = ()
     """Findings that were cut to fit the supervisor's context."""
     previous: str = ""
@@ -115,7 +119,9 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
     for finding in material.findings:
         label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
         if finding.status == "complete":
-            label += f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}"
+            label += (
+                f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}{preferred(finding)}"
+            )
             parts.append(envelope(label, finding.digest or finding.content))
         else:
             text = f"{finding.why}\n{shared_text(finding)}".strip()
@@ -153,7 +159,7 @@ SYNTHESIZE: ModelKind[SynthesisMaterial, SynthesisAnswer, Synthesis] = ModelKind
     value=lambda answer, _: to_synthesis(answer, answer.answer),
     prompt="synthesizer",
     turn=synthesis_prompt,
-    beyond=lambda _: AGAINST_BYTES,
+    beyond=lambda material: AGAINST_BYTES - sum(len(each.encode()) for each in material.aside),
     words="one answer from all findings",
     free_words="merge by template",
 )

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 from holdfast.calls.about import About, say_about
 from holdfast.calls.changes import ChangeText, enclose_diff, enclose_messages, most_of_change
 from holdfast.calls.envelopes import defang, envelope, section
-from holdfast.calls.findings import as_data, sureness, text_for_dependents
+from holdfast.calls.findings import as_data, preferred, sureness, text_for_dependents
 from holdfast.calls.kind import Answer, AnyCase, ModelKind, percent
 from holdfast.calls.verify import (
     Place,
@@ -286,7 +286,7 @@ def _is_quiet(finding: Finding) -> bool:
 def _dependency_label(finding: Finding) -> str:
     certainty = "" if finding.status == "complete" else ", uncertain: only a partial finding"
     about = f"finding of subtask {finding.subtask_id}{sureness(finding)}"
-    return f"{about}{as_data(finding)}{certainty}"
+    return f"{about}{as_data(finding)}{certainty}{preferred(finding)}"
 
 
 def join_rules(role: str, rules: str) -> str:

@@ -420,6 +420,8 @@ class Finding(Contract):
     """Inputs that its agent should have read with tools, and of which it opened nothing."""
     reused_from: str = ""
     """The run that it was taken over from; empty: this run's own."""
+    chosen_over: tuple[str, ...] = Field(default=(), exclude_if=lambda others: not others)
+    """Subtasks that attempted the same, whose findings a judge put aside for this one."""
 
     @property
     def seconds(self) -> float:

@@ -47,7 +47,9 @@ def _counts(remarks: Sequence[Remark]) -> str:
         if counts[each]
     )
     withheld = sum(not each.verdict and is_withheld(each) for each in remarks)
-    return ", ".join((*said, *([f"{withheld:,} shown to no model"] if withheld else [])))
+    return ", ".join(
+        (*said, *([f"{withheld:,} verified by no model, as secrets are"] if withheld else []))
+    )
 
 
 def list_questions(review: ReviewData) -> list[Marked]:

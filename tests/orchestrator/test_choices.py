@@ -6,6 +6,8 @@ import pytest
 
 from driving import BRIEFING, Drive, subtask
 from holdfast.calls.judge import Judgement
+from holdfast.calls.synthesize import synthesis_prompt
+from holdfast.calls.work import Told, work_prompt
 from holdfast.contracts import Plan
 from holdfast.plans import validity
 from holdfast.rules import reporting
@@ -32,8 +34,14 @@ def test_what_depends_on_attempts_waits_for_the_judge_and_gets_the_best_alone() 
     end(run, "judge-choice-a-1", value=Judgement(winner="b", why="it shows its sources"))
     [work] = [each for each in run.asks["c"] if each.call.kind == "work"]
     assert [each.subtask_id for each in work.material.dependencies] == ["b"]  # type: ignore[attr-defined]
+    label = (
+        "finding of subtask b, confidence 90, chosen by a judge over a, which attempted the same"
+    )
+    assert label in work_prompt(work.material, Told({}))  # type: ignore[arg-type]
     end(run, "work-c-1")
     [written] = [each for each in run.asks[""] if each.call.kind == "synthesize"]
+    assert "chosen by a judge over a" in synthesis_prompt(written.material)  # type: ignore[arg-type]
+    assert written.material.aside == (draft("a").content,)  # type: ignore[attr-defined]
     found = [each.subtask_id for each in written.material.findings]  # type: ignore[attr-defined]
     assert found == ["b", "c", "d"]
     assert reporting.report(run.state).notes[0] == (

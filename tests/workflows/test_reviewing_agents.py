@@ -280,7 +280,10 @@ async def test_no_model_is_asked_about_a_secret_that_an_analyser_found(runs: Run
     assert blocks_change(secret) and not secret.verdict
     asked = str([each for each in model.requests if "remark 1" in str(each)])
     assert "Undefined name" in asked and "remark 2" not in asked
-    assert "2 remarks of analysers: 1 confirmed, 1 shown to no model." in report.answer
+    assert (
+        "2 remarks of analysers: 1 confirmed, 1 verified by no model, as secrets are."
+        in report.answer
+    )
 
 
 def counted_of(report: Report) -> list[Remark]:

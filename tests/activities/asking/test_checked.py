@@ -103,6 +103,13 @@ def test_an_answer_is_checked_if_each_line_s_figures_stand_as_they_are_in_what_i
     assert (checked and (checked.figures, checked.citations)) == counts
 
 
+def test_a_figure_of_a_finding_that_was_put_aside_is_not_made_up() -> None:
+    answer = Synthesis(answer="A repair costs 1,330 [t1].")
+    assert "1,330" in flag_unsupported(answer, MATERIAL).doubtful
+    aside = MATERIAL.model_copy(update={"aside": ("A repair costs 1,330 in all.",)})
+    assert flag_unsupported(answer, aside).doubtful == ()
+
+
 def test_nothing_is_counted_for_a_plan_that_always_has_a_critic() -> None:
     always = MATERIAL.model_copy(update={"counted": False})
     written = flag_unsupported(Synthesis(answer="A costs 1,200 [t1]."), always)
