@@ -34,18 +34,24 @@ def say_today(about: About) -> Iterator[str]:
         yield f"Today is {about.today} (UTC)."
 
 
-def say_about(about: About) -> Iterator[str]:
-    """Yield the day and what a subtask is part of, in a line each."""
+def say_about(about: About, *, own: bool = True) -> Iterator[str]:
+    """Yield the day and what a subtask is part of, in a line each. `own`: to its agent; else to
+    somebody who judges its result or rewrites its instruction.
+    """
     yield from say_today(about)
     goal, answer = quote(about.goal), quote(about.answer)
     if about.alone or about.attempt:
-        whose = "Several agents attempt this, and the best" if about.attempt else "Your"
+        whose = "Your" if own else "The agent's"
+        whose = "Several agents attempt this, and the best" if about.attempt else whose
         whole = f" to {goal}" if goal else ""
         told = f" It is to be so: {answer}" if answer else ""
         yield f"{whose} result is handed on as it stands as the answer{whole}.{told}"
     elif goal:
-        told = f" What you find is used for: {answer}" if answer else ""
-        yield f"Part of a larger goal, of which the instruction is yours: {goal}{told}"
+        found = "What you find" if own else "The agent's result"
+        told = f" {found} is used for: {answer}" if answer else ""
+        part = "Part of a larger goal, of which the instruction is yours"
+        part = part if own else "The instruction is part of a larger goal"
+        yield f"{part}: {goal}{told}"
 
 
 def quote(text: str) -> str:

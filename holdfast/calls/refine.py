@@ -41,7 +41,7 @@ def refine_prompt(material: RefineMaterial) -> str:
         *([envelope("the result of the last try", material.previous)] if material.previous else []),
         section("role", describe(material.role)),
         f"The agent is given: {defang(given)}.",
-        *say_about(material.about),
+        *say_about(material.about, own=False),
         section("instruction", subtask.instruction),
     ]
     if subtask.acceptance_criteria:

@@ -45,7 +45,7 @@ def review_prompt(material: ReviewMaterial, contents: Contents = NOTHING) -> str
             *enclose_findings(material.dependencies),
             envelope(f"result of subtask {subtask.id}", material.draft.content),
             *_sources_named(material.draft),
-            *say_about(material.about),
+            *say_about(material.about, own=False),
             section("instruction", subtask.instruction),
             section("acceptance_criteria", subtask.acceptance_criteria),
             "Does the result meet the acceptance criteria?",
