@@ -449,7 +449,8 @@ async def test_select_lets_a_judge_on_the_top_tier_pick_and_the_winner_is_the_an
     report = await runs.run(goal(plan=plan), model)
     judge = model.requests[model.heard.index("judge")]
     assert judge.model == "claude-opus-5-5"
-    assert model.heard == ["t1", "t2", "judge"], "nobody writes it anew"
+    # The attempts are asked at once, in either order.
+    assert sorted(model.heard) == ["judge", "t1", "t2"], "nobody writes it anew"
     assert (report.status, report.answer) == ("complete", "strong answer")
     [note] = [each for each in report.notes if "attempts at one question" in each]
     assert note.endswith("t2 was chosen, and its finding is the answer: shows its sources")
