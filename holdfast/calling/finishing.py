@@ -335,8 +335,8 @@ def _question_of(state: State, choice: Choice) -> str:
     if len({*asked.values()}) == 1:
         return f"Which of these findings carries out this instruction best? {asked[choice[0]]}"
     listed = "\n".join(f"- {name}: {words}" for name, words in asked.items())
-    goal = state.plan.goal if state.plan else state.goal.text
-    wanted = state.plan.synthesis_instruction if state.plan else ""
+    assert state.plan is not None, "only a plan has choices"
+    goal, wanted = state.plan.goal, state.plan.synthesis_instruction
     goal += f"\nThe answer to it is to be so: {wanted}" if wanted else ""
     return (
         "Each of these findings attempts the same part of a larger goal, as it was told in its own"

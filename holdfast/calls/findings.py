@@ -36,8 +36,13 @@ def text_for_dependents(finding: Finding) -> str:
 
 
 def _label(finding: Finding) -> str:
-    beside = f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}{preferred(finding)}"
-    return f"subtask {finding.subtask_id}, {finding.status}{beside}"
+    return f"subtask {finding.subtask_id}, {finding.status}{circumstances(finding)}"
+
+
+def circumstances(finding: Finding) -> str:
+    """Return the label's words on how sure a finding is, in what form it stands below, and over
+    which it was chosen."""
+    return f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}{preferred(finding)}"
 
 
 def preferred(finding: Finding) -> str:

@@ -36,9 +36,10 @@ def refine_prompt(material: RefineMaterial) -> str:
     whys = "\n".join(f"try {number}: {why}" for number, why in enumerate(material.whys, start=1))
     findings = [f"the finding of {each}" for each in subtask.depends_on]
     given = ", ".join((*subtask.inputs, *findings)) or "nothing but its instruction"
-    parts = [
-        envelope("why the tries were not accepted", whys),
-        *([envelope("the result of the last try", material.previous)] if material.previous else []),
+    parts = [envelope("why the tries were not accepted", whys)]
+    if material.previous:
+        parts.append(envelope("the result of the last try", material.previous))
+    parts += [
         section("role", describe(material.role)),
         f"The agent is given: {defang(given)}.",
         *say_about(material.about, own=False),

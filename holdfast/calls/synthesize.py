@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from holdfast.calls.about import About, say_today
 from holdfast.calls.contradictions import find_contradictions
 from holdfast.calls.envelopes import defang, envelope, section
-from holdfast.calls.findings import as_data, in_digest, preferred, shared_text, sureness
+from holdfast.calls.findings import circumstances, shared_text
 from holdfast.calls.kind import Answer, ModelKind, percent
 from holdfast.contracts import (
     AnswerForm,
@@ -119,9 +119,7 @@ def synthesis_prompt(material: SynthesisMaterial) -> str:
     for finding in material.findings:
         label = f"subtask {finding.subtask_id} ({titles.get(finding.subtask_id, '')})"
         if finding.status == "complete":
-            label += (
-                f"{sureness(finding)}{as_data(finding)}{in_digest(finding)}{preferred(finding)}"
-            )
+            label += circumstances(finding)
             parts.append(envelope(label, finding.digest or finding.content))
         else:
             text = f"{finding.why}\n{shared_text(finding)}".strip()

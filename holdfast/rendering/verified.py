@@ -41,15 +41,14 @@ def _counts(remarks: Sequence[Remark]) -> str:
     counts = Counter(each.verdict for each in remarks if each.verdict or not is_withheld(each))
     asked = sum(map(is_question, remarks))
     beside = {"open": f" ({asked} shown as questions)" if asked else ""}
-    said = (
+    said = [
         f"{counts[each]:,} {each or 'not looked at'}{beside.get(each, '')}"
         for each in VERDICTS
         if counts[each]
-    )
-    withheld = sum(not each.verdict and is_withheld(each) for each in remarks)
-    return ", ".join(
-        (*said, *([f"{withheld:,} verified by no model, as secrets are"] if withheld else []))
-    )
+    ]
+    if withheld := sum(not each.verdict and is_withheld(each) for each in remarks):
+        said.append(f"{withheld:,} verified by no model, as secrets are")
+    return ", ".join(said)
 
 
 def list_questions(review: ReviewData) -> list[Marked]:

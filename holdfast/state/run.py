@@ -27,7 +27,16 @@ from holdfast.contracts.titles import title_of
 from holdfast.contracts.view import Phase, Preview
 from holdfast.ledger.ledger import Ledger
 from holdfast.state.moves import Ask, Stop, StopReason
-from holdfast.state.parts import Early, Finishing, Flight, Noticed, Outage, Replanning, Went
+from holdfast.state.parts import (
+    Early,
+    Finishing,
+    Flight,
+    Noticed,
+    Outage,
+    Progress,
+    Replanning,
+    Went,
+)
 from holdfast.state.work import Work
 
 
@@ -170,8 +179,7 @@ class State:
             return None
         playbook = self.brief.playbook
         (progress,) = self.work.values()
-        roles = map(self.brief.role, (progress.subtask.role, *progress.former))
-        if (playbook and playbook.verify) or any(r.result or r.tier == "none" for r in roles):
+        if (playbook and playbook.verify) or not self._is_text(progress):
             return None
         return progress.subtask
 
@@ -180,12 +188,13 @@ class State:
         """True if all subtasks attempt the goal, and the best finding is the answer."""
         if self.plan is None or self.plan.strategy != "select" or self.form.is_data:
             return False
-        roles = [self.brief.role(each.subtask.role) for each in self.work.values()]
-        if any(role.result or role.tier == "none" for role in roles):
-            # An answer is text of an agent.
-            return False
         several = len(self.work) > 1 or self.early.plan is not None
-        return several and self.goal.use_models
+        return several and self.goal.use_models and all(map(self._is_text, self.work.values()))
+
+    def _is_text(self, progress: Progress) -> bool:
+        """True if what a subtask finds is text of an agent, as an answer is."""
+        roles = map(self.brief.role, (progress.subtask.role, *progress.former))
+        return not any(role.result or role.tier == "none" for role in roles)
 
     def find_order(self, number: int) -> Given | None:
         return next((each for each in self.orders if each.number == number), None)
